@@ -1,0 +1,48 @@
+"""The PTO stack without an NPU: read, check, convert and (soon) run PTO programs.
+
+    import pto
+    m = pto.parse("k.pto")               # path or text; raises pto.DiagnosticError with ALL diagnostics
+    pto.verify(m, target="a3")           # list[Diagnostic]
+    print(pto.to_text(m, form="ssa"))
+
+Names are imported on first use, so that `import pto` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .asm import to_text
+    from .diag import Diagnostic, DiagnosticError
+    from .frontdoor import parse
+    from .ir import Builder, Module
+    from .verify import verify
+
+_LAZY = {
+    "Builder": "ir",
+    "Diagnostic": "diag",
+    "DiagnosticError": "diag",
+    "Module": "ir",
+    "parse": "frontdoor",
+    "to_text": "asm",
+    "verify": "verify",
+}
+
+__all__ = ["Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "parse", "to_text", "verify"]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _LAZY:
+        value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'pto' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

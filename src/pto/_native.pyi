@@ -1,0 +1,41 @@
+"""Compiled element conversion and tile packing; built from native/bindings/module.cpp."""
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+def dtypes() -> list[tuple[str, int]]: ...
+def decode(dtype: str, codes: Array, wide: bool = False) -> Array: ...
+def encode(
+    dtype: str, values: Array, round: str = "RINT", saturate: bool = False, nan: str = "max"
+) -> Array: ...
+def convert(
+    src: str, dst: str, codes: Array, round: str = "RINT", saturate: bool = False, nan: str = "max"
+) -> Array: ...
+def pack4(codes: Array) -> Array: ...
+def unpack4(data: Array, count: int) -> Array: ...
+def pack(
+    matrix: Array,
+    storage: Array,
+    layout: str,
+    rows: int,
+    cols: int,
+    box_rows: int,
+    box_cols: int,
+    pitch: int,
+    bits: int,
+) -> None: ...
+def unpack(
+    storage: Array,
+    layout: str,
+    rows: int,
+    cols: int,
+    box_rows: int,
+    box_cols: int,
+    pitch: int,
+    bits: int,
+    valid_rows: int,
+    valid_cols: int,
+) -> Array: ...

@@ -1,0 +1,290 @@
+"""PTO-AS, the assembly form: directives and destination-first statements.
+
+    .module {pto.target_arch = "a3"}
+    .func @vec_add {pto.entry}
+    .arg %a : !pto.ptr<f32>
+    .const %c16 = 16 : index
+    tadd %c, %a, %b : !pto.tile_buf<vec, 16x64xf32>
+    .end
+
+Statements outside a `.func` form a function `@main` whose `.arg`s are its arguments. Structured control flow is
+written as in the other forms. A `#` at the start of a line begins a comment.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..diag import Source, did_you_mean
+from ..ir.attrs import Attribute, DictAttr, FloatAttr, IntAttr, StrAttr, TypeAttr, symbol_text
+from ..ir.core import Block, Module, Operation, Region
+from ..ir.types import FunctionType, Type
+from ..isa import row
+from .cursor import Fail, Report
+from .lexer import EOF
+from .parser import Parser
+from .printer import Printer, flat_order_is_enough
+
+_DIRECTIVES = (".module", ".func", ".arg", ".const", ".end", ".result", ".declare")
+_COMMENT = re.compile(r"^[ \t]*#(?![\w.]*\s*=)[^\n]*", re.MULTILINE)
+
+
+def looks_like(p: Parser) -> bool:
+    """An assembly file starts with a directive or a bare mnemonic."""
+    if _COMMENT.search(p.source.text[:4096]) and not _is_mlir(p):
+        return True
+    text = p.t[0]
+    if text == ".":
+        return f".{p.t[1]}" in _DIRECTIVES
+    return not _is_mlir(p) and text[:1].isalpha() and row(text) is not None and "." not in text and text not in ("module", "func")
+
+
+def _is_mlir(p: Parser) -> bool:
+    return p.t[0] in ("module", "func.func", "builtin.module") or p.t[0][:1] in ("!", '"')
+
+
+def parse(p: Parser) -> Module:
+    """The whole file."""
+    if _COMMENT.search(p.source.text):
+        # Comments are blanked, so that every offset stays what it is in the user's file.
+        text = _COMMENT.sub(lambda m: " " * len(m[0]), p.source.text)
+        shown = p.source
+        p = _replace(p, Parser(Source(shown.name, text), p.profile), shown)
+    module = _Reader(p).module()
+    return module
+
+
+def _replace(old: Parser, new: Parser, shown: Source) -> Parser:
+    new.source = shown
+    new.tokens.source = shown
+    new.diagnostics[:] = [d for d in new.diagnostics]
+    old.diagnostics = new.diagnostics
+    return new
+
+
+class _Reader:
+    def __init__(self, p: Parser) -> None:
+        self.p = p
+        self.top = Operation("builtin.module", row("builtin.module"), [])
+        region = Region(self.top)
+        self.top.regions = [region]
+        self.body = region.add_block()
+        self.func: Operation | None = None
+
+    def module(self) -> Module:
+        p = self.p
+        p.open_scope()
+        while p.t[p.i] != EOF:
+            at = p.i
+            if p.alias():
+                continue
+            if p.t[p.i] == ".":
+                try:
+                    self.directive()
+                except (Fail, Report) as problem:
+                    p._record(problem)
+                    p._skip(at)
+                continue
+            self.open_function("main", {}) if self.func is None else None
+            if p.t[p.i] == "}":
+                p.error("PTO-E0107", "'}' closes nothing")
+                p.i += 1
+                continue
+            p.guarded_statement()
+        self.close_function()
+        p.close_scope()
+        p.undefined(0)
+        return Module(self.top, p.source)
+
+    def directive(self) -> None:
+        p = self.p
+        at = p.i
+        name = "." + p.t[p.i + 1]
+        p.i += 2
+        if name == ".module":
+            self.top.attrs = p.dictionary() if p.t[p.i] == "{" else {}
+        elif name == ".func":
+            self.close_function()
+            private = p.accept("private")
+            symbol = p.symbol()
+            attrs = p.dictionary() if p.t[p.i] == "{" else {}
+            if private:
+                attrs = {"sym_visibility": StrAttr("private"), **attrs}
+            self.open_function(symbol, attrs)
+        elif name == ".declare":
+            self.close_function()
+            symbol = p.symbol()
+            p.eat(":")
+            signature = p.function_type()
+            attrs = p.dictionary() if p.t[p.i] == "{" else {}
+            self._declare(symbol, signature, attrs)
+        elif name == ".arg":
+            self._argument()
+        elif name == ".result":
+            self._result()
+        elif name == ".const":
+            self._constant(at)
+        elif name == ".end":
+            if self.func is None:
+                p.report("PTO-E0113", ".end without .func", at)
+            self.close_function()
+        else:
+            p.report("PTO-E0113", f"unknown directive '{name}'", at, help=did_you_mean(name, _DIRECTIVES))
+        p.accept(";")
+
+    def _declare(self, symbol: str, signature: FunctionType, attrs: dict[str, Attribute]) -> Operation:
+        op = Operation("func.func", row("func.func"), [])
+        op.attrs = {"sym_name": StrAttr(symbol), "function_type": TypeAttr(signature), **attrs}
+        op.regions = [Region(op)]
+        op.start = self.p.tokens.starts[self.p.i - 1]
+        op.end = op.start + 1
+        return self.body.append(op)
+
+    def open_function(self, symbol: str, attrs: dict[str, Attribute]) -> None:
+        p = self.p
+        self.func = self._declare(symbol, FunctionType((), ()), attrs)
+        p.open_scope()
+        p.block = self.func.regions[0].add_block()
+
+    def close_function(self) -> None:
+        p = self.p
+        func, self.func = self.func, None
+        if func is None:
+            return
+        entry: Block = func.regions[0].blocks[0]
+        last = entry.ops[-1] if entry.ops else None
+        if last is None or last.row is None or not last.row.terminator:
+            at = p.tokens.starts[max(p.i - 1, 0)]
+            entry.append(Operation("func.return", row("func.return"), [], segments=(0,), start=at, end=at + 1))
+        p.close_scope()
+        p.undefined(len(p._scopes))
+
+    def _signature(self) -> FunctionType:
+        assert self.func is not None
+        return self.func.attrs["function_type"].value
+
+    def _argument(self) -> None:
+        p = self.p
+        if self.func is None:
+            self.open_function("main", {})
+        assert self.func is not None
+        at = p.i
+        name = p.value_name()
+        p.eat(":")
+        type = p.type()
+        if p.t[p.i] == "{":
+            known = self.func.attrs.get("arg_attrs")
+            items = list(known.items) if known is not None else []  # type: ignore[attr-defined]
+            items += [DictAttr({})] * (len(self._signature().inputs) - len(items))
+            from ..ir.attrs import ArrayAttr
+
+            self.func.attrs["arg_attrs"] = ArrayAttr((*items, DictAttr(p.dictionary())))
+        p.define(name, p.block.add_arg(type), at)
+        self._retype((*self._signature().inputs, type), self._signature().results)
+
+    def _result(self) -> None:
+        p = self.p
+        if self.func is None:
+            p.report("PTO-E0113", ".result without .func")
+        self._retype(self._signature().inputs, (*self._signature().results, p.type()))
+
+    def _retype(self, inputs: tuple[Type, ...], results: tuple[Type, ...]) -> None:
+        assert self.func is not None
+        self.func.attrs["function_type"] = TypeAttr(FunctionType(inputs, results))
+
+    def _constant(self, start: int) -> None:
+        p = self.p
+        if self.func is None:
+            self.open_function("main", {})
+        at = p.i
+        name = p.value_name()
+        p.eat("=")
+        from .structured import PARSERS
+
+        found = row("arith.constant")
+        assert found is not None
+        op = PARSERS["arith.constant"](p, found, [], at)
+        op.start = p.tokens.starts[start]
+        op.end = p.tokens.starts[p.i - 1] + len(p.t[p.i - 1])
+        p.block.append(op)
+        p.define(name, op.result, at)
+
+
+# ----------------------------------------------------------------------------------------------- printing
+
+
+class _AssemblyPrinter(Printer):
+    def __init__(self) -> None:
+        super().__init__("asm")
+
+    def module(self, module: Module) -> str:
+        lines: list[str] = []
+        if module.attrs:
+            lines.append(f".module {self.attr_dict(module.attrs)}")
+        for op in module.body.ops:
+            if op.name == "func.func":
+                lines.extend(self._function(op))
+            else:
+                lines.append(self.operation(op))
+        return "\n".join(lines) + "\n"
+
+    def _function(self, op: Operation) -> list[str]:
+        signature: FunctionType = op.attrs["function_type"].value
+        skip = ("sym_name", "function_type", "sym_visibility", "arg_attrs")
+        rest = {k: v for k, v in op.attrs.items() if k not in skip}
+        shown = f" {self.attr_dict(rest)}" if rest else ""
+        name = symbol_text(op.attr("sym_name"))
+        body = op.regions[0]
+        if not body.blocks:
+            private = {"sym_visibility": op.attrs["sym_visibility"]} if "sym_visibility" in op.attrs else {}
+            both = {**private, **rest}
+            return [f".declare {name} : {signature}{' ' + self.attr_dict(both) if both else ''}"]
+        self.enter_function(op)
+        private_word = "private " if op.attr("sym_visibility") == "private" else ""
+        lines = [f".func {private_word}{name}{shown}"]
+        notes = op.attrs.get("arg_attrs")
+        with self.scope():
+            for i, arg in enumerate(body.blocks[0].args):
+                extra = notes.items[i] if notes is not None and i < len(notes.items) else None  # type: ignore[attr-defined]
+                tail = f" {extra}" if isinstance(extra, DictAttr) and extra.items else ""
+                lines.append(f".arg {self.define(arg)} : {arg.type}{tail}")
+            lines.extend(f".result {t}" for t in signature.results)
+            for k, block in enumerate(body.blocks):
+                if k:
+                    args = ", ".join(f"{self.define(a)}: {a.type}" for a in block.args)
+                    lines.append(f"{self.block_label(block)}({args}):" if args else f"{self.block_label(block)}:")
+                for child in block.ops:
+                    bare_return = child.name == "func.return" and not child.operands
+                    if bare_return and len(body.blocks) == 1 and child is block.ops[-1]:
+                        continue
+                    lines.append(self.operation(child))
+        lines.append(".end")
+        return lines
+
+    def operation(self, op: Operation) -> str:
+        value = op.attrs.get("value")
+        if op.name == "arith.constant" and self.depth == 0 and isinstance(value, IntAttr | FloatAttr) and len(op.attrs) == 1:
+            return f".const {self.define(op.result)} = {super().operation(op).partition('arith.constant ')[2]}"
+        if op.row is not None and op.row.is_dps and op.row.dialect == "pto":
+            text = self._statement(op)
+            if text is not None:
+                return text
+        return super().operation(op)
+
+    def _statement(self, op: Operation) -> str | None:
+        """`tadd %dst, %src0, %src1 {attrs} : types`, where the flat order says everything."""
+        row = op.row
+        assert row is not None
+        if not flat_order_is_enough(op) or any(o.optional for o in row.outs):
+            return None
+        outs = [v for o, v in op.named() if o.role in ("out", "inout")]
+        ins = [v for o, v in op.named() if o.role in ("in", "tmp")]
+        values = [*outs, *ins]
+        types = [str(v.type) for v in values]
+        shown = types[0] if len(set(types)) == 1 and len(types) > 1 else ", ".join(types)
+        attrs = f" {self.attr_dict(op.attrs)}" if op.attrs else ""
+        return f"{row.name} {self.values(values)}{attrs} : {shown}"
+
+
+def to_assembly(module: Module) -> str:
+    return _AssemblyPrinter().module(module)

@@ -1,0 +1,132 @@
+"""Text to tokens. A token is its text; its kind is its first character:
+
+    %value  @symbol  ^block  !type<...>  #attr<...>  "string"  123  -> and punctuation  word.with.dots
+
+A dialect type or attribute with its whole `<...>` is one token, as are `memref<...>`, `array<...>` and the
+like, so that a type that occurs a thousand times is parsed once. Comments and white space are dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+
+from ..diag import Diagnostic, Source, Span
+
+# `<...>` nested up to five deep; a '>' that ends '->' does not close.
+_INNER = r"[^<>]*(?:(?<=-)>[^<>]*)*"
+_ANGLE = rf"<{_INNER}(?<!-)>"
+for _ in range(4):
+    _ANGLE = rf"<{_INNER}(?:{_ANGLE}{_INNER})*(?<!-)>"
+
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_ID = r"[A-Za-z_][\w$.]*"
+
+_TOKEN = re.compile(
+    rf"""
+    [ \t\r\n]+ | //[^\n]*                                  # skipped: no group
+  | ( %[\w$.\-]+(?:\#\d+)? | {_STRING}
+    | !{_ID}(?:{_ANGLE})? | \#{_ID}(?:{_ANGLE})?
+    | @(?:{_ID}|{_STRING}) | \^[\w$.\-]+
+    | (?:memref|vector|tensor|tuple|complex|affine_map|affine_set|dense|dense_resource|array|strided|opaque){_ANGLE}
+    | {_ID}
+    | 0[xX][0-9a-fA-F]+ | \d+(?:\.\d*)?(?:[eE][+-]?\d+)?
+    | -> | :: | [()\[\]{{}}<>,:=?*+\-/|;.] )
+  | (.)                                                    # anything else is an error
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+EOF = ""
+
+
+class Tokens:
+    """Token texts and their start offsets, ended by an EOF token."""
+
+    __slots__ = ("source", "starts", "texts")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.texts: list[str] = []
+        self.starts = array("Q")
+
+    def span(self, index: int) -> Span:
+        index = min(index, len(self.texts) - 1)
+        start = self.starts[index]
+        return Span(self.source, start, start + max(1, len(self.texts[index])))
+
+
+def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
+    """All tokens of a text and the lexical errors in it."""
+    out = Tokens(source)
+    errors: list[Diagnostic] = []
+    add_text, add_start = out.texts.append, out.starts.append
+    seen: dict[str, str] = {}
+    share = seen.setdefault
+    for m in _TOKEN.finditer(source.text):
+        group = m.lastindex
+        if group == 1:
+            text = m[1]
+            add_text(share(text, text))
+            add_start(m.start(1))
+        elif group is not None:
+            errors.append(_bad_character(source, m.start(), m[2]))
+    add_text(EOF)
+    add_start(len(source.text))
+    return out, _merge(errors)
+
+
+def _bad_character(source: Source, at: int, char: str) -> Diagnostic:
+    span = Span(source, at, at + 1)
+    if char == '"':
+        return Diagnostic("PTO-E0102", "string is not closed on its line", span, help='add the closing "')
+    if char in "%@^!#":
+        what = {"%": "value", "@": "symbol", "^": "block", "!": "type", "#": "attribute"}[char]
+        return Diagnostic("PTO-E0101", f"'{char}' must be followed by a {what} name", span)
+    shown = repr(char) if char.isprintable() else f"U+{ord(char):04X}"
+    return Diagnostic("PTO-E0101", f"unexpected character {shown}", span)
+
+
+_MOST = 20
+
+
+def _merge(errors: list[Diagnostic]) -> list[Diagnostic]:
+    """Neighbouring bad characters are one error, and there is no use in more than a screenful."""
+    merged: list[Diagnostic] = []
+    for d in errors:
+        last = merged[-1].span if merged else None
+        assert d.span is not None
+        if last is not None and last.end == d.span.start and merged[-1].code == d.code:
+            merged[-1].span = Span(last.source, last.start, d.span.end)
+            merged[-1].message = "unexpected characters"
+            continue
+        merged.append(d)
+    return merged[:_MOST]
+
+
+def unquote(text: str) -> str:
+    """Value of a string token."""
+    body = text[1:-1]
+    if "\\" not in body:
+        return body
+    raw = bytearray()
+    i = 0
+    data = body
+    while i < len(data):
+        c = data[i]
+        if c != "\\":
+            raw += c.encode("utf-8", "surrogateescape")
+            i += 1
+            continue
+        nxt = data[i + 1 : i + 2]
+        pair = data[i + 1 : i + 3]
+        if nxt in ("n", "t", '"', "\\"):
+            raw += {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}[nxt]
+            i += 2
+        elif len(pair) == 2 and all(h in "0123456789abcdefABCDEF" for h in pair):
+            raw.append(int(pair, 16))
+            i += 3
+        else:
+            raw += nxt.encode()
+            i += 2
+    return raw.decode("utf-8", "replace")

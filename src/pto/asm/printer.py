@@ -1,0 +1,384 @@
+"""IR to text. One printer for the four forms; a row is written through its format, as it is read.
+
+    pto      destination style, what the field's assembler reads (the canonical form)
+    ssa      results instead of `outs` wherever the program is in SSA form
+    asm      PTO-AS statements
+    generic  MLIR generic form
+
+Names of values are kept; unnamed ones are numbered. Printing what was printed gives the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ..ir.attrs import Attribute, DenseArrayAttr, EnumAttr, IntAttr, StrAttr, dict_text
+from ..ir.core import Block, Module, Operation, Region, Value
+from ..ir.types import FunctionType
+from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
+from ..isa.row import Attr, Row
+from .structured import PRINTERS
+
+FORMS = ("pto", "ssa", "asm", "generic")
+
+
+class Printer:
+    def __init__(self, form: str = "pto") -> None:
+        self.form = form
+        self.depth = 0
+        self._names: dict[Value, str] = {}
+        self._taken: set[str] = set()
+        self._scopes: list[list[str]] = [[]]
+        self._labels: dict[Block, str] = {}
+        self._next = 0
+        self._first_use: dict[Value, Operation] = {}
+        self._hidden: set[Operation] = set()
+
+    # -------------------------------------------------------------------------------------------- names
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        self._scopes.append([])
+        yield
+        for name in self._scopes.pop():
+            self._taken.discard(name)
+
+    def enter_function(self, op: Operation) -> None:
+        self._next = 0
+        self._labels.clear()
+        if self.form == "ssa":
+            self._find_destinations(op)
+
+    def define(self, value: Value) -> str:
+        if value in self._names:
+            return self._names[value]
+        wanted = value.name.partition("#")[0]
+        name = f"%{wanted}"
+        if not wanted:
+            while f"%{self._next}" in self._taken:
+                self._next += 1
+            name = f"%{self._next}"
+            self._next += 1
+        elif name in self._taken:
+            k = 1
+            while f"%{wanted}_{k}" in self._taken:
+                k += 1
+            name = f"%{wanted}_{k}"
+        self._taken.add(name)
+        self._scopes[-1].append(name)
+        self._names[value] = name
+        return name
+
+    def value(self, value: Value) -> str:
+        return self._names.get(value) or self.define(value)
+
+    def values(self, values: Sequence[Value]) -> str:
+        return ", ".join(self.value(v) for v in values)
+
+    def block_label(self, block: Block) -> str:
+        label = self._labels.get(block)
+        if label is None:
+            used = set(self._labels.values())
+            label = block.label or "^bb0"
+            k = 0
+            while label in used:
+                k += 1
+                label = f"^bb{k}"
+            self._labels[block] = label
+        return label
+
+    def _results(self, op: Operation) -> str:
+        """`%a, %b = ` or `%r:2 = ` for a group named r#0, r#1."""
+        if not op.results:
+            return ""
+        base = op.results[0].name.partition("#")[0]
+        if len(op.results) > 1 and all(r.name == f"{base}#{k}" for k, r in enumerate(op.results)):
+            group = self.define(op.results[0])
+            for k, r in enumerate(op.results):
+                self._names[r] = f"{group}#{k}"
+            return f"{group}:{len(op.results)} = "
+        return ", ".join(self.define(r) for r in op.results) + " = "
+
+    # ----------------------------------------------------------------------------------------- structure
+
+    def pad(self) -> str:
+        return "  " * self.depth
+
+    def module(self, module: Module) -> str:
+        if module.implicit and self.form != "generic":
+            return "\n".join(self.pad() + self.operation(op) for op in module.body.ops) + "\n"
+        return self.operation(module.op) + "\n"
+
+    def region(self, region: Region, entry_args: bool = True, hide: str = "") -> str:
+        """`{ ... }`; `hide` is an operand-less terminator that the text leaves out."""
+        lines = ["{"]
+        self.depth += 1
+        with self.scope():
+            for block in region.blocks:  # arguments first: branches may name later blocks
+                for arg in block.args:
+                    self.define(arg)
+            for k, block in enumerate(region.blocks):
+                if k or (entry_args and block.args) or (k == 0 and block in self._branch_targets(region)):
+                    args = ", ".join(f"{self.value(a)}: {a.type}" for a in block.args)
+                    label = "  " * (self.depth - 1) + self.block_label(block)
+                    lines.append(f"{label}({args}):" if args else f"{label}:")
+                for op in block.ops:
+                    if op in self._hidden:
+                        continue
+                    bare = not op.operands and not op.attrs
+                    if hide and op is block.ops[-1] and op.name == hide and bare and self.form != "generic":
+                        continue
+                    lines.append(self.pad() + self.operation(op))
+        self.depth -= 1
+        return "\n".join([*lines, self.pad() + "}"])
+
+    def _branch_targets(self, region: Region) -> set[Block]:
+        if len(region.blocks) == 1 and not region.blocks[0].label:
+            return set()
+        return {s.block for b in region.blocks for op in b.ops for s in op.successors}
+
+    def operation(self, op: Operation) -> str:
+        if self.form == "generic":
+            from .generic import to_generic
+
+            if op.name == "func.func":
+                self.enter_function(op)
+            # Results are named after the body is printed only where the body cannot see them.
+            body = to_generic(self, op)
+            return self._results(op) + body
+        show = PRINTERS.get(op.name)
+        if show is not None:
+            body = show(self, op)
+            return self._results(op) + body
+        if op.row is None:
+            from .generic import to_generic
+
+            return self._results(op) + to_generic(self, op)
+        if self.form == "ssa" and op.row.is_dps:
+            text = self._ssa(op)
+            if text is not None:
+                return text
+        return self._results(op) + self.row_text(op)
+
+    # ---------------------------------------------------------------------------------------------- rows
+
+    def row_text(self, op: Operation) -> str:
+        """An operation through the format of its row."""
+        row = op.row
+        assert row is not None
+        for items in row.formats:
+            if fits(items, op, row):
+                text = join(self._items(items, op, row, _named_attrs(items, row)))
+                return f"{op.name} {text}" if text else op.name
+        from .generic import to_generic
+
+        return to_generic(self, op)
+
+    def _items(self, items: tuple[Item, ...], op: Operation, row: Row, named: set[str]) -> list[str]:
+        out: list[str] = []
+        for item in items:
+            if isinstance(item, Lit):
+                out.append(item.text)
+            elif isinstance(item, AttrDict):
+                rest = {k: v for k, v in op.attrs.items() if k not in named}
+                if rest:
+                    out.append(dict_text(rest))
+            elif isinstance(item, Group):
+                self._group(item, op, row, named, out)
+            elif isinstance(item, TypeOf):
+                out.append(self._types(item, op, row))
+            else:
+                out.append(self._variable(item, op, row))
+        return [o for o in out if o]
+
+    def _group(self, group: Group, op: Operation, row: Row, named: set[str], out: list[str]) -> None:
+        if not present(group, op, row):
+            return
+        if not group.repeat:
+            out.extend(self._items(group.items, op, row, named))
+            return
+        # One repetition per tuple of the variadic operand.
+        name = next(v for v in variables(group.items) if v in row.operand_index)
+        values = op.group(name)
+        width = sum(isinstance(i, Var | TypeOf) and i.name == name for i in group.items)
+        for at in range(0, len(values), width):
+            chunk = iter(values[at : at + width])
+            for item in group.items:
+                if isinstance(item, Lit):
+                    out.append(item.text)
+                elif isinstance(item, Var):
+                    out.append(self.value(next(chunk)))
+                elif isinstance(item, TypeOf):
+                    out.append(str(next(chunk).type))
+
+    def _types(self, item: TypeOf, op: Operation, row: Row) -> str:
+        if item.name in row.operand_index:
+            return ", ".join(str(v.type) for v in op.group(item.name))
+        index = [r.name for r in row.results].index(item.name)
+        if item.many or row.results[index].variadic:
+            return ", ".join(str(r.type) for r in op.results[index:])
+        return str(op.results[index].type) if index < len(op.results) else ""
+
+    def _variable(self, item: Var, op: Operation, row: Row) -> str:
+        if item.name in row.operand_index:
+            return self.values(op.group(item.name))
+        attr = row.attr_index.get(item.name)
+        if attr is not None:
+            value = op.attrs.get(item.name)
+            return inline_attr(attr, value) if value is not None else ""
+        return self.region(op.regions[row.regions.index(item.name)])
+
+    def attr_dict(self, attrs: dict[str, Attribute]) -> str:
+        return dict_text(attrs)
+
+    # ----------------------------------------------------------------------------------------------- SSA
+
+    def _find_destinations(self, func: Operation) -> None:
+        """Tiles that one operation writes first, right where they are allocated: SSA results in all but name."""
+        self._first_use.clear()
+        for op in func.walk():
+            for value in op.operands:
+                self._first_use.setdefault(value, op)
+        for op in func.walk():
+            if op.row is not None and op.row.is_dps:
+                for tile in self._fresh(op) or ():
+                    assert tile.op is not None
+                    self._hidden.add(tile.op)
+
+    def _fresh(self, op: Operation) -> list[Value] | None:
+        """The tiles an operation is the first to touch, where it can be written with results."""
+        if not flat_order_is_enough(op) or any(o.optional for o in op.row.outs):  # type: ignore[union-attr]
+            return None
+        outs = [v for o, v in op.named() if o.role in ("out", "inout")]
+        read = [v for o, v in op.named() if o.role in ("in", "inout", "tmp")]
+        for value in outs:
+            made = value.op
+            if (
+                made is None or made.name != "pto.alloc_tile" or made.operands or made.attrs
+                or made.parent is not op.parent or self._first_use.get(value) is not op or value in read
+                or outs.count(value) > 1
+            ):  # fmt: skip
+                return None
+        return outs
+
+    def _ssa(self, op: Operation) -> str | None:
+        if not flat_order_is_enough(op):
+            return None
+        ins = [v for o, v in op.named() if o.role in ("in", "tmp")]
+        outs = [v for o, v in op.named() if o.role in ("out", "inout")]
+        attrs = f" {dict_text(op.attrs)}" if op.attrs else ""
+        tiles = self._fresh(op)
+        if tiles:
+            signature = FunctionType(tuple(v.type for v in ins), tuple(t.type for t in tiles))
+            names = ", ".join(self.define(t) for t in tiles)
+            return f"{names} = {op.name} {self.values(ins)}{attrs} : {signature}"
+        if all(v.type.kind in ("view", "tensor_view", "memref") for v in outs):
+            signature = FunctionType(tuple(v.type for v in (*ins, *outs)), ())
+            return f"{op.name} {self.values([*ins, *outs])}{attrs} : {signature}"
+        return None
+
+
+def flat_order_is_enough(op: Operation) -> bool:
+    """Whether a flat operand list says which operand is which."""
+    from .flat import starts_with_ins
+
+    row = op.row
+    if row is None or not starts_with_ins(row) or any(o.variadic for o in row.operands):
+        return False
+    optional = sum(o.optional for o in row.operands)
+    return optional <= 1 or sum(op.segments or ()) in (len(row.operands), len(row.operands) - optional)
+
+
+def _named_attrs(items: tuple[Item, ...], row: Row) -> set[str]:
+    return {name for name in variables(items) if name in row.attr_index}
+
+
+def present(group: Group, op: Operation, row: Row) -> bool:
+    """An optional group is written when everything it names is there."""
+    found = False
+    for item in group.items:
+        if isinstance(item, Var | TypeOf):
+            if not _has(item.name, op, row):
+                return False
+            found = True
+    return found or any(isinstance(i, Group) and present(i, op, row) for i in group.items)
+
+
+def _has(name: str, op: Operation, row: Row) -> bool:
+    if name in row.operand_index:
+        return bool(op.group(name))
+    if name in row.attr_index:
+        return name in op.attrs
+    if name in row.regions:
+        return True
+    index = [r.name for r in row.results].index(name)
+    return index < len(op.results)
+
+
+def fits(items: tuple[Item, ...], op: Operation, row: Row) -> bool:
+    """Whether a format can say all of an operation."""
+    for item in items:
+        if isinstance(item, Var) and not item.many and not _has(item.name, op, row):
+            return False
+    mentioned = set(variables(items))
+    if any(o.name not in mentioned for o, _ in op.named()):
+        return False
+    shown = mentioned | set(row.infer)
+    results = [r.name for r, _ in zip(row.results, op.results, strict=False)]
+    if any(name not in shown for name in results):
+        return False
+    if len(op.results) < len([i for i in items if isinstance(i, TypeOf) and i.name in {r.name for r in row.results} and not i.many]):
+        return False
+    has_dict = any(isinstance(i, AttrDict) for i in items)
+    return has_dict or all(k in mentioned for k in op.attrs)
+
+
+def inline_attr(attr: Attr, value: Attribute) -> str:
+    """An attribute at a place of its own in the format."""
+    if isinstance(value, EnumAttr):
+        if attr.kind in ("sync_op_type", "pipe_event_type"):
+            return str(value)  # two kinds are legal there, so the prefix stays
+        return f"<{value.value}>"
+    if isinstance(value, StrAttr):
+        return value.value if attr.keyword else str(value)
+    if isinstance(value, IntAttr) and attr.kind == "int":
+        return str(value.value)
+    if isinstance(value, DenseArrayAttr) and attr.kind == "ints":
+        return "[" + ", ".join(map(str, value.value)) + "]"
+    return str(value)
+
+
+_TIGHT_AFTER = ("(", "[", "<")
+_TIGHT_BEFORE = (")", "]", ">", ",")
+
+
+def join(parts: list[str]) -> str:
+    """Tokens with the usual spacing: `ins(%a, %b : T, T) outs(%d : T) {x}`."""
+    out = ""
+    for part in parts:
+        if not out:
+            out = part
+            continue
+        last = out[-1]
+        tight = (
+            part in _TIGHT_BEFORE
+            or (last in "([" and not out.endswith("->"))
+            or (last == "<" and out[-2:] != " <")
+            or (part in ("(", "[", "<") and (last.isalnum() or last == "_"))
+        )
+        out += part if tight else " " + part
+    return out
+
+
+def to_text(module: Module, form: str = "pto") -> str:
+    """A module as text in one of FORMS."""
+    aliases = {"dps": "pto", "mlir": "generic"}
+    form = aliases.get(form, form)
+    if form not in FORMS:
+        raise ValueError(f"unknown text form {form!r}; one of {', '.join(FORMS)}")
+    if form == "asm":
+        from .assembly import to_assembly
+
+        return to_assembly(module)
+    return Printer(form).module(module)

@@ -1,0 +1,517 @@
+"""Type text to types. Each distinct text is parsed once per parser; errors point inside the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..diag import did_you_mean
+from ..isa.dtypes import SPELLINGS
+from ..isa.enums import ENUMS
+from ..isa.profiles import LOCATIONS, Profile
+from ..isa.tile import DEFAULT_CONFIG
+from ..ir.types import (
+    INDEX,
+    Dims,
+    EventIdArrayType,
+    MaskType,
+    MemRefType,
+    OpaqueType,
+    PtrType,
+    ScalarType,
+    ShapedType,
+    TileBufType,
+    TokenType,
+    Type,
+    ViewType,
+    VRegType,
+)
+
+
+class TypeTextError(Exception):
+    """A bad type text: code, message, the offending part (start, end in the text) and a way out."""
+
+    def __init__(self, message: str, part: tuple[int, int], help: str = "", code: str = "PTO-E0110",
+                 expected: str = "", got: str = "") -> None:  # fmt: skip
+        super().__init__(message)
+        self.message, self.part, self.help, self.code = message, part, help, code
+        self.expected, self.got = expected, got
+
+
+_SCALAR = re.compile(r"(?:index|[su]?i\d{1,8}|f\d+(?:E\d+M\d+\w*)?|bf16|tf32|hif8|hifloat8|none)$")
+_COMMENT = re.compile(r"//[^\n]*")
+_HEAD = re.compile(r"!?([A-Za-z_][\w$.]*)\s*(?:<(.*)>)?$", re.DOTALL)
+_DIM = re.compile(r"\s*(\d+|\?)\s*x")
+
+#: Token types without facts of their own.
+_TOKENS = {
+    "align": "", "pipe": "*", "tpipe": "*", "event": "*", "record_event": "*", "async_session": "",
+    "async_event": "", "group": "*", "prefetch_async_context": "",
+}  # fmt: skip
+
+_KNOWN = (
+    "tile_buf", "tile", "tensor_view", "partition_tensor_view", "ptr", "vreg", "mask", "memref",
+    "eventid_array", *_TOKENS,
+)  # fmt: skip
+
+
+def parse_type(text: str, profile: Profile) -> Type:
+    """The type a text denotes; raises `TypeTextError`."""
+    m = _HEAD.match(text)
+    if not m:
+        raise TypeTextError(f"malformed type '{_short(text)}'", (0, len(text)))
+    name, body = m[1], m[2]
+    at = m.start(2) if body is not None else len(text)
+    if body is not None and "//" in body:
+        body = _COMMENT.sub(lambda c: " " * len(c[0]), body)
+    if text[0] != "!":
+        return _builtin(text, name, body, at, profile)
+    if not name.startswith("pto."):
+        return OpaqueType(text)
+    short = name[4:]
+    parse = _PARSERS.get(short)
+    if parse is not None:
+        return parse(_Body(text, body, at), profile)
+    if short in _TOKENS:
+        if body is not None and not _TOKENS[short]:
+            raise TypeTextError(f"!pto.{short} takes no parameters", (at, at + len(body)))
+        return TokenType(short, " ".join(body.split()) if body else "")
+    if short.lower() in SPELLINGS or short.endswith("x2"):
+        return _scalar(text, (0, len(text)))
+    help = did_you_mean(short, _KNOWN) or f"known types: {', '.join('!pto.' + k for k in _KNOWN)}"
+    if short == "tile_view":
+        help = "!pto.tile_view was renamed: write !pto.partition_tensor_view"
+    raise TypeTextError(f"unknown type '!{name}'", (0, 1 + len(name)), help, code="PTO-E0109")
+
+
+def is_type_start(token: str) -> bool:
+    """Whether a token can begin a type."""
+    c = token[:1]
+    if c == "!" or c == "(":
+        return True
+    return bool(_SCALAR.match(token)) or token.partition("<")[0] in _BUILTINS
+
+
+class _Body:
+    """The text between `<` and `>`, split at top-level commas, with positions."""
+
+    def __init__(self, text: str, body: str | None, at: int) -> None:
+        self.text = text
+        self.at = at
+        self.parts: list[tuple[str, int]] = []
+        if body is None:
+            return
+        depth, start, quoted = 0, 0, False
+        for i, c in enumerate(body + ","):
+            if c == '"':
+                quoted = not quoted
+            if quoted:
+                continue
+            if c in "<[({":
+                depth += 1
+            elif c in ">])}" and not (c == ">" and body[i - 1 : i] == "-"):
+                depth -= 1
+            elif c == "," and depth <= 0:
+                raw = body[start:i]
+                lead = len(raw) - len(raw.lstrip())
+                self.parts.append((raw.strip(), at + start + lead))
+                start = i + 1
+        if len(self.parts) == 1 and not self.parts[0][0]:
+            self.parts = []
+
+    def error(self, message: str, index: int | None = None, help: str = "", **more: str) -> TypeTextError:
+        if index is None or index >= len(self.parts):
+            return TypeTextError(message, (0, len(self.text)), help, **more)
+        part, at = self.parts[index]
+        return TypeTextError(message, (at, at + max(1, len(part))), help, **more)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _builtin(text: str, name: str, body: str | None, at: int, profile: Profile) -> Type:
+    if body is None:
+        return _scalar(text, (0, len(text)))
+    parse = _BUILTINS.get(name)
+    if parse is None:
+        raise TypeTextError(f"unknown type '{_short(text)}'", (0, len(name)), code="PTO-E0109")
+    return parse(_Body(text, body, at), profile)
+
+
+def _scalar(text: str, part: tuple[int, int]) -> ScalarType:
+    if text == "index":
+        return INDEX
+    name = text.removeprefix("!pto.")
+    if name.endswith("x2") and name[:-2].lower() in SPELLINGS:
+        name = name[:-2]
+    info = SPELLINGS.get(name.lower())
+    if info is not None:
+        return ScalarType(name if name[:2] == "si" else info.mlir)
+    if name == "predicate":
+        return ScalarType("ui8")
+    if _SCALAR.match(name) and not name.startswith("f"):
+        bits = int(name.lstrip("siu"))
+        if 0 < bits <= 1 << 24:
+            return ScalarType(name)
+    help = did_you_mean(name, SPELLINGS) or "element types: " + ", ".join(
+        sorted({d.mlir for d in SPELLINGS.values()})
+    )
+    raise TypeTextError(f"unknown element type '{_short(text)}'", part, help, code="PTO-E0109")
+
+
+def _shape(body: _Body, index: int) -> tuple[Dims, ScalarType]:
+    """`16x?xf32` -> dims and element."""
+    text, at = body.parts[index]
+    dims: list[int | None] = []
+    pos = 0
+    while True:
+        m = _DIM.match(text, pos)
+        if not m:
+            break
+        dims.append(None if m[1] == "?" else _int(m[1], (at + m.start(1), at + m.end(1))))
+        pos = m.end()
+    elem = text[pos:].strip()
+    if not elem:
+        raise body.error("expected an element type after the shape", index)
+    start = at + len(text) - len(text[pos:].lstrip())
+    return tuple(dims), _scalar(elem, (start, start + len(elem)))
+
+
+def _int(text: str, part: tuple[int, int]) -> int:
+    if len(text) > 19:
+        raise TypeTextError(f"number {text[:12]}... is too large", part, code="PTO-E0104")
+    return int(text)
+
+
+def _view(name: str) -> Callable[[_Body, Profile], Type]:
+    def parse(body: _Body, profile: Profile) -> Type:
+        if len(body.parts) != 1:
+            raise body.error(f"!pto.{name} takes one shape", help=f"write !pto.{name}<16x16xf32>")
+        dims, elem = _shape(body, 0)
+        return ViewType(elem, dims, name)
+
+    return parse
+
+
+_SPACES = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "fb", "mat", "left", "right", "acc", "vec", "bias", "scaling")
+_SPACE_ALIAS = {"vec": "ub", "mat": "l1", "left": "l0a", "right": "l0b", "acc": "l0c", "bias": "bt", "scaling": "fb"}
+
+
+def _ptr(body: _Body, profile: Profile) -> Type:
+    if not 1 <= len(body.parts) <= 2:
+        raise body.error("!pto.ptr takes an element type and an optional space", help="write !pto.ptr<f32, ub>")
+    text, at = body.parts[0]
+    elem = _scalar(text, (at, at + len(text)))
+    space = "gm"
+    if len(body.parts) == 2:
+        raw = body.parts[1][0]
+        m = re.match(r"#pto\.address_space<\s*(\w+)\s*>$", raw)
+        space = m[1] if m else raw
+        if space not in _SPACES:
+            raise body.error(f"unknown address space '{raw}'", 1, did_you_mean(raw, _SPACES), expected=", ".join(_SPACES[:8]))
+        space = _SPACE_ALIAS.get(space, space)
+    return PtrType(elem, space)
+
+
+def _vreg(body: _Body, profile: Profile) -> Type:
+    if len(body.parts) != 1:
+        raise body.error("!pto.vreg takes lanes and an element type", help="write !pto.vreg<64xf32>")
+    dims, elem = _shape(body, 0)
+    if len(dims) != 1 or dims[0] is None:
+        raise body.error("!pto.vreg takes exactly one static lane count", 0, "write !pto.vreg<64xf32>")
+    lanes, bits = dims[0], elem.bits or 0
+    if lanes * bits != 2048:
+        want = 2048 // bits if bits else 0
+        raise body.error(
+            f"a vector register holds 256 bytes, not {lanes * bits / 8:g}", 0,
+            f"write !pto.vreg<{want}x{elem}>" if bits else "", code="PTO-E0402",
+            expected=f"{want} lanes of {elem}", got=f"{lanes} lanes",
+        )  # fmt: skip
+    return VRegType(elem, lanes)
+
+
+def _mask(body: _Body, profile: Profile) -> Type:
+    if not body.parts:
+        return MaskType()
+    gran = body.parts[0][0].strip('"').lower()
+    if len(body.parts) != 1 or gran not in ("b8", "b16", "b32", "g"):
+        raise body.error("mask granularity is b8, b16 or b32", 0, did_you_mean(gran, ("b8", "b16", "b32")))
+    return MaskType(None if gran == "g" else gran)
+
+
+def _eventid_array(body: _Body, profile: Profile) -> Type:
+    text = body.parts[0][0] if len(body.parts) == 1 else ""
+    if not text.isdigit() or not 0 < int(text[:6]) <= 4096 or len(text) > 4:
+        raise body.error("!pto.eventid_array takes a positive count", 0, "write !pto.eventid_array<4>")
+    return EventIdArrayType(int(text))
+
+
+def _doc_memref(body: _Body, profile: Profile) -> Type:
+    """`!pto.memref<f32, 1x16x16>` of the ISA documents: a strided view of global memory."""
+    if not body.parts:
+        raise body.error("!pto.memref takes an element type and a shape")
+    if len(body.parts) == 1 and "x" in body.parts[0][0]:
+        dims, elem = _shape(body, 0)
+        return ViewType(elem, dims, "tensor_view")
+    text, at = body.parts[0]
+    elem = _scalar(text, (at, at + len(text)))
+    dims: list[int | None] = []
+    for i, (part, where) in enumerate(body.parts[1:], 1):
+        for d in part.split("x"):
+            if d != "?" and not d.isdigit():
+                raise body.error(f"bad dimension '{d}'", i)
+            dims.append(None if d == "?" else _int(d, (where, where + len(part))))
+    return ViewType(elem, tuple(dims) or (1,), "tensor_view")
+
+
+# ---------------------------------------------------------------------------------------------- tile_buf
+
+_LONG_KEYS = ("loc", "dtype", "rows", "cols", "v_row", "v_col", "blayout", "slayout", "fractal", "pad")
+_SHORT_KEYS = ("valid", "blayout", "slayout", "fractal", "pad", "compact")
+_COMPACT = ("null", "normal", "row_plus_one")
+_LOC_ALIAS = {"ub": "vec", "l1": "mat", "l0a": "left", "l0b": "right", "l0c": "acc", "scaleleft": "scale_left", "scaleright": "scale_right"}
+
+
+def _tile(body: _Body, profile: Profile) -> Type:
+    """`!pto.tile_buf` in its long, short and document forms; `!pto.tile` likewise."""
+    parts = body.parts
+    if not parts:
+        raise body.error("!pto.tile_buf needs a location and a shape", help=_TILE_HELP)
+    keyed = [_key(p) for p, _ in parts]
+    if keyed[0] and keyed[0][0] == "loc" and len(parts) > 1 and keyed[1] and keyed[1][0] == "dtype":
+        fields = _long_form(body, keyed)
+    elif len(parts) > 1 and not keyed[1] and "x" in parts[1][0] and _DIM.match(parts[1][0]):
+        fields = _short_form(body, keyed)
+    elif len(parts) == 1 and _DIM.match(parts[0][0]):
+        dims, elem = _shape(body, 0)
+        fields = {"loc": "vec", "elem": elem, **_two(body, 0, dims)}
+    elif _is_positional(keyed, parts):
+        fields = _document_form(body, keyed)
+    elif keyed[0] and keyed[0][0] == "loc":
+        raise body.error("expected 'dtype'", 1, "the long form is " + ", ".join(f"{k}=.." for k in _LONG_KEYS))
+    else:
+        raise body.error("expected a location, then a shape such as 16x64xf32", 0, _TILE_HELP)
+    loc = fields["loc"]
+    if loc == "left":  # the block layout of a Left tile is the target's, whatever was written
+        fields["blayout"] = profile.left_blayout
+    return TileBufType(
+        fields["elem"], loc, fields["rows"], fields["cols"],
+        fields.get("v_row", fields["rows"]), fields.get("v_col", fields["cols"]),
+        fields.get("blayout", "row_major"), fields.get("slayout", "none_box"),
+        fields.get("fractal", 512), fields.get("pad", 0), fields.get("compact", "null"),
+    )  # fmt: skip
+
+
+_TILE_HELP = "write !pto.tile_buf<vec, 16x64xf32> or the long form with loc=, dtype=, rows=, cols=, ..."
+
+
+def _key(part: str) -> tuple[str, str] | None:
+    m = re.match(r"([A-Za-z_]\w*)\s*=\s*(.*)$", part, re.DOTALL)
+    return (m[1], m[2].strip().strip('"')) if m else None
+
+
+def _word(body: _Body, index: int, value: str, what: str, allowed: tuple[str, ...]) -> str:
+    if value in allowed:
+        return value
+    canonical = ENUMS[what].canonical(value) if what in ENUMS else None
+    if canonical is not None and canonical in allowed:
+        return canonical
+    raise body.error(
+        f"unknown {what}: {value}", index, did_you_mean(value, allowed), expected=", ".join(allowed), got=value,
+        code="PTO-E0112",
+    )  # fmt: skip
+
+
+def _loc(body: _Body, index: int, value: str) -> str:
+    value = _LOC_ALIAS.get(value.lower(), value)
+    if value.lower() in LOCATIONS:
+        return value.lower()
+    return _word(body, index, value, "loc", tuple(LOCATIONS))
+
+
+def _nat(body: _Body, index: int, value: str, what: str) -> int:
+    if not value.isdigit():
+        raise body.error(f"{what} must be a non-negative integer", index, got=value)
+    part, at = body.parts[index]
+    return _int(value, (at, at + len(part)))
+
+
+def _valid_dim(body: _Body, index: int, value: str, what: str) -> int | None:
+    if value in ("?", "-1"):
+        return None
+    if not value.isdigit():
+        raise body.error(f"{what} must be '?', -1, or a non-negative integer", index, got=value)
+    part, at = body.parts[index]
+    return _int(value, (at, at + len(part)))
+
+
+def _layout_field(body: _Body, index: int, key: str, value: str) -> object:
+    if key == "blayout":
+        return _word(body, index, value, "blayout", ("row_major", "col_major"))
+    if key == "slayout":
+        return _word(body, index, value, "slayout", ("none_box", "row_major", "col_major"))
+    if key == "compact":
+        if value in _COMPACT:
+            return value
+        number = _nat(body, index, value, "compact")
+        if number >= len(_COMPACT):
+            raise body.error(f"unknown compact: {value}", index, expected="0, 1 or 2", got=value)
+        return _COMPACT[number]
+    if key == "pad":
+        named = {"null": 0, "zero": 1, "max": 2, "min": 3}
+        if value.lower() in named:
+            return named[value.lower()]
+        number = _nat(body, index, value, "pad")
+        if 3 < number < 1 << 32 or number >= 1 << 33:
+            raise body.error(
+                f"unknown pad: {value}", index, "a custom pad is 0x100000000 plus the element's bits",
+                expected="0 null, 1 zero, 2 max, 3 min", got=value,
+            )  # fmt: skip
+        return number
+    return _nat(body, index, value, key)
+
+
+def _long_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, object]:
+    fields: dict[str, object] = {}
+    order = (*_LONG_KEYS, "compact")
+    for i in range(len(body.parts)):
+        pair = keyed[i]
+        want = order[i] if i < len(order) else ""
+        if pair is None or pair[0] != want:
+            got = pair[0] if pair else body.parts[i][0]
+            if pair and pair[0] in fields:
+                raise body.error(f"duplicate {got} in tile_buf", i)
+            if not want:
+                raise body.error(f"unexpected '{got}' after the last key of tile_buf", i)
+            raise body.error(f"expected '{want}'", i, did_you_mean(got, order), got=got)
+        key, value = pair
+        if key == "loc":
+            fields["loc"] = _loc(body, i, value)
+        elif key == "dtype":
+            at = body.parts[i][1] + body.parts[i][0].index("=") + 1
+            fields["elem"] = _scalar(value, (at, at + len(value)))
+        elif key in ("v_row", "v_col"):
+            fields[key] = _valid_dim(body, i, value, key)
+        else:
+            fields[key] = _layout_field(body, i, key, value)
+    if len(body.parts) < len(_LONG_KEYS):
+        raise body.error(f"expected '{_LONG_KEYS[len(body.parts)]}'", help="the long form needs every key up to pad")
+    return fields
+
+
+def _two(body: _Body, index: int, dims: Dims) -> dict[str, object]:
+    if len(dims) != 2:
+        raise body.error("tile_buf compact syntax expects exactly two shape dims", index, got=f"{len(dims)} dims")
+    if None in dims:
+        raise body.error("expected static shape", index, "a dynamic extent belongs in valid=?x?")
+    return {"rows": dims[0], "cols": dims[1]}
+
+
+def _short_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, object]:
+    loc = keyed[0][1] if keyed[0] and keyed[0][0] == "loc" else body.parts[0][0].strip('"')
+    fields: dict[str, object] = {"loc": _loc(body, 0, loc)}
+    dims, elem = _shape(body, 1)
+    fields.update(elem=elem, **_two(body, 1, dims))
+    seen: set[str] = set()
+    for i in range(2, len(body.parts)):
+        pair = keyed[i]
+        if pair is None or pair[0] not in _SHORT_KEYS:
+            got = pair[0] if pair else body.parts[i][0]
+            raise body.error(
+                f"unknown key in tile_buf compact syntax: {got}", i, did_you_mean(got, _SHORT_KEYS),
+                expected=", ".join(_SHORT_KEYS), got=got,
+            )  # fmt: skip
+        key, value = pair
+        if key in seen:
+            raise body.error(f"duplicate {key} in tile_buf compact syntax", i)
+        seen.add(key)
+        if key == "valid":
+            dims_text = [d.strip() for d in value.split("x")]
+            if len(dims_text) != 2:
+                raise body.error("tile_buf valid must have exactly two dims", i, "write valid=8x64 or valid=?x?")
+            fields["v_row"] = _valid_dim(body, i, dims_text[0], "valid rows")
+            fields["v_col"] = _valid_dim(body, i, dims_text[1], "valid cols")
+        else:
+            fields[key] = _layout_field(body, i, key, value)
+    return fields
+
+
+def _is_positional(keyed: list[tuple[str, str] | None], parts: list[tuple[str, int]]) -> bool:
+    words = [p for (p, _), k in zip(parts, keyed, strict=True) if not (k and k[0] == "loc")]
+    return len(words) >= 3 and (words[0].lower() in SPELLINGS or words[0] == "predicate") and words[1].isdigit()
+
+
+_FRACTAL = {"none": 512, "nz": 512, "zn": 512, "fr": 512, "rn": 512}
+
+
+def _document_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, object]:
+    """`<loc=vec, f32, 16, 16, RowMajor, NoneBox, None, Zero>`: positional after the location."""
+    first = 1 if keyed[0] and keyed[0][0] == "loc" else 0
+    fields: dict[str, object] = {"loc": _loc(body, 0, keyed[0][1]) if first and keyed[0] else "vec"}
+    names = ("elem", "rows", "cols", "blayout", "slayout", "fractal", "pad")
+    if len(body.parts) - first > len(names):
+        raise body.error("too many parameters for a tile type", first + len(names))
+    blayout, slayout, fractal = DEFAULT_CONFIG[str(fields["loc"])]
+    fields.update(blayout=blayout, slayout=slayout, fractal=fractal)
+    for i, name in enumerate(names[: len(body.parts) - first], first):
+        text, at = body.parts[i]
+        if name == "elem":
+            fields[name] = _scalar(text, (at, at + len(text)))
+        elif name == "fractal" and text.lower() in _FRACTAL:
+            continue  # the layout words already say it
+        elif name == "pad" and text.lower() == "invalid":
+            fields[name] = 0
+        else:
+            fields[name] = _layout_field(body, i, name, text)
+    return fields
+
+
+# ------------------------------------------------------------------------------------------ builtin types
+
+
+def _memref(body: _Body, profile: Profile) -> Type:
+    if not body.parts:
+        raise body.error("memref needs a shape and an element type")
+    dims, elem = _shape(body, 0)
+    layout, space = "", ""
+    for i, (part, _) in enumerate(body.parts[1:], 1):
+        m = re.match(r"#pto\.address_space<\s*(\w+)\s*>$", part)
+        if m:
+            canonical = ENUMS["address_space"].canonical(m[1])
+            if canonical is None:
+                raise body.error(f"unknown address space '{m[1]}'", i, did_you_mean(m[1], ENUMS["address_space"].values))
+            space = canonical
+        elif part.isdigit():
+            continue  # a numeric memory space carries no meaning here
+        else:
+            layout = " ".join(part.split())
+    return MemRefType(elem, dims, layout, space)
+
+
+def _shaped(name: str) -> Callable[[_Body, Profile], Type]:
+    def parse(body: _Body, profile: Profile) -> Type:
+        if not body.parts:
+            raise body.error(f"{name} needs a shape and an element type")
+        dims, elem = _shape(body, 0)
+        return ShapedType(elem, dims, name)
+
+    return parse
+
+
+_PARSERS: dict[str, Callable[[_Body, Profile], Type]] = {
+    "tile_buf": _tile,
+    "tile": _tile,
+    "tensor_view": _view("tensor_view"),
+    "partition_tensor_view": _view("partition_tensor_view"),
+    "ptr": _ptr,
+    "vreg": _vreg,
+    "mask": _mask,
+    "memref": _doc_memref,
+    "eventid_array": _eventid_array,
+}
+_BUILTINS: dict[str, Callable[[_Body, Profile], Type]] = {
+    "memref": _memref,
+    "vector": _shaped("vector"),
+    "tensor": _shaped("tensor"),
+}

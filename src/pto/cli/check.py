@@ -1,0 +1,51 @@
+"""`pto check`: verify programs and their flags without running them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..asm import parse_source
+from ..diag import Diagnostic, has_errors
+from ..verify import LEVELS, module_profile, verify
+from .common import FAILED, OK, Parser, add_diagnostics, add_target, read_input, show
+
+_EXAMPLES = """\
+  pto check k.pto
+  pto check --arch a5 kernels/*.pto
+  pto check k.pto --diagnostics=json
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto check", "Verify programs: syntax, structure, legality on the target, tile memory, flag balance.", _EXAMPLES)
+    p.add_argument("inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input")
+    add_target(p)
+    p.add_argument("--pto-level", choices=LEVELS, type=str.lower, help="as for ptoas (default: as the program is written)")
+    p.add_argument("-q", "--quiet", action="store_true", help="print problems only")
+    add_diagnostics(p)
+    options = p.parse_args(arguments)
+    found: list[Diagnostic] = []
+    for path in options.inputs:
+        problems, summary = check(path, options.arch, options.pto_level)
+        found.extend(problems)
+        if summary and not options.quiet and options.diagnostics == "text":
+            print(summary)
+    show(found, options.diagnostics)
+    return FAILED if has_errors(found) else OK
+
+
+def check(path: str, arch: str | None, level: str | None) -> tuple[list[Diagnostic], str]:
+    """Diagnostics of one file and, if it is clean, a one-line summary."""
+    source, problems = read_input(path)
+    if source is None:
+        return problems, ""
+    module, problems = parse_source(source, arch)
+    if module is None:
+        return problems, ""
+    problems = problems + verify(module, arch, level=level, flags="error")
+    if has_errors(problems):
+        return problems, ""
+    functions = len(module.functions)
+    operations = sum(1 for _ in module.walk()) - 1
+    profile = module_profile(module, arch).name
+    return problems, f"{source.name}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, target {profile})"

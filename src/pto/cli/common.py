@@ -1,0 +1,147 @@
+"""What the tools share: reading inputs, writing outputs atomically, diagnostics, exit status.
+
+Exit status: 0 ok, 1 diagnostics, 2 usage, 70 our bug (with a reproducer file).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from .. import __version__, knobs
+from ..diag import Diagnostic, Source, render, render_json
+
+OK, FAILED, USAGE, BUG = 0, 1, 2, 70
+
+
+class Parser(argparse.ArgumentParser):
+    """Usage errors on stderr with exit status 2, examples kept as written."""
+
+    def __init__(self, prog: str, description: str, examples: str) -> None:
+        super().__init__(
+            prog=prog, description=description, epilog="examples:\n" + examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+        )  # fmt: skip
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message}\ntry '{self.prog} --help'\n")
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--arch", "--pto-arch", "--target", dest="arch", metavar="PROFILE", type=profile_name,
+        help="target profile: cpu, a2a3 (a2, a3), a5, kirin9030, kirinx90 (default: the module's pto.target_arch, else a2a3)",
+    )  # fmt: skip
+
+
+def profile_name(text: str) -> str:
+    from ..isa.profiles import ALIASES
+
+    if text.lower() not in ALIASES:
+        raise argparse.ArgumentTypeError(f"unknown profile '{text}', expected one of {', '.join(ALIASES)}")
+    return ALIASES[text.lower()]
+
+
+def add_diagnostics(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--diagnostics", choices=("text", "json"), default="text", help="form of diagnostics on stderr (default: text)"
+    )
+
+
+def read_input(path: str) -> tuple[Source | None, list[Diagnostic]]:
+    """A named file, or standard input for `-`."""
+    from ..frontdoor import decode, read
+
+    if path == "-":
+        return decode("<stdin>", sys.stdin.buffer.read())
+    return read(path)
+
+
+def write_output(path: str, data: bytes) -> list[Diagnostic]:
+    """Write a file in one step: readers see the old content or the new, never a part."""
+    if path == "-":
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return []
+    folder = os.path.dirname(os.path.abspath(path))
+    temporary = ""
+    try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            with open(path, "wb") as device:  # a pipe or device cannot be replaced
+                device.write(data)
+            return []
+        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~_umask()
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".pto-")
+        with os.fdopen(handle, "wb") as f:
+            f.write(data)
+        os.chmod(temporary, mode)
+        os.replace(temporary, os.path.realpath(path))
+    except OSError as e:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        why = (e.strerror or str(e)).lower()
+        return [Diagnostic("PTO-E0002", f"cannot write '{path}': {why}", help="nothing was written")]
+    return []
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def show(diagnostics: Sequence[Diagnostic], form: str) -> None:
+    """Diagnostics on stderr; JSON is one array per call, also when empty."""
+    if form == "json":
+        print(render_json(diagnostics), file=sys.stderr)
+    elif diagnostics:
+        print(render(diagnostics, color=_color()), file=sys.stderr)
+
+
+def _color() -> bool:
+    choice = knobs.get("PTO_COLOR")
+    if choice != "auto":
+        return choice == "always"
+    return not knobs.get("NO_COLOR") and sys.stderr.isatty()
+
+
+def run(tool: str, body: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
+    """Run a tool's body; an exception is our bug: say so, write a reproducer, exit 70."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return body(arguments)
+    except KeyboardInterrupt:
+        print(f"{tool}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception:
+        return _bug(tool, arguments)
+
+
+def _bug(tool: str, arguments: list[str]) -> int:
+    import traceback
+
+    folder = knobs.get("PTO_REPRODUCER_DIR") or "."
+    text = [f"{tool} {__version__}, Python {sys.version.split()[0]}", f"command: {tool} {' '.join(arguments)}", traceback.format_exc()]
+    for path in arguments:
+        if os.path.isfile(path):
+            with open(path, "rb") as f:
+                text.append(f"---- {path}\n{f.read(1 << 20).decode('utf-8', 'replace')}")
+    try:
+        handle, name = tempfile.mkstemp(prefix=f"{tool}-bug-", suffix=".txt", dir=folder)
+        with os.fdopen(handle, "w", encoding="utf-8") as f:
+            f.write("\n".join(text))
+        where = f"; a reproducer is in {name}"
+    except OSError:
+        where = ""
+    print(f"{tool}: internal error, this is a bug of ours{where}", file=sys.stderr)
+    return BUG

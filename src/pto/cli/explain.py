@@ -1,0 +1,35 @@
+"""`pto explain CODE`: the catalogue entry of a diagnostic code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from ..diag import did_you_mean
+from ..isa.errors import CATALOGUE
+from .common import FAILED, OK, Parser
+
+_EXAMPLES = """\
+  pto explain SA-0353
+  pto explain --list
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto explain", "What a diagnostic code means and how to fix it.", _EXAMPLES)
+    p.add_argument("code", nargs="?", help="a code such as SA-0353 or PTO-E0207")
+    p.add_argument("--list", action="store_true", help="all codes with their titles")
+    p.add_argument("--json", action="store_true", help="as JSON")
+    options = p.parse_args(arguments)
+    if options.list or not options.code:
+        entries = list(CATALOGUE.values())
+        print(json.dumps([asdict(e) for e in entries], indent=2) if options.json else "\n".join(f"{e.code:<10} {e.title}" for e in entries))
+        return OK
+    found = CATALOGUE.get(options.code.upper())
+    if found is None:
+        print(f"pto explain: unknown code '{options.code}'. {did_you_mean(options.code.upper(), CATALOGUE)}", file=sys.stderr)
+        return FAILED
+    print(json.dumps(asdict(found), indent=2) if options.json else f"{found.code}: {found.title}\n\n{found.explain}\n{found.fix}")
+    return OK

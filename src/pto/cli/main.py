@@ -1,0 +1,51 @@
+"""`pto VERB`: one module per verb."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+
+#: verb -> one line; the module is pto.cli.VERB.
+VERBS = {
+    "check": "verify programs: legality, structure, flags, tile memory; no execution",
+    "fmt": "rewrite programs in canonical form, comments kept",
+    "isa": "what the instruction table knows",
+    "explain": "what a diagnostic code means and how to fix it",
+    "doctor": "what works on this machine",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    verb, rest = arguments[0], arguments[1:]
+    if verb == "--version":
+        print(f"pto {__version__}")
+        return 0
+    if verb not in VERBS:
+        from ..diag import did_you_mean
+
+        hint = did_you_mean(verb, VERBS)
+        print(f"pto: unknown verb '{verb}'{'; ' + hint if hint else ''}\ntry 'pto --help'", file=sys.stderr)
+        return 2
+    from importlib import import_module
+
+    from .common import run
+
+    return run(f"pto {verb}", import_module(f"pto.cli.{verb}").main, rest)
+
+
+def usage() -> str:
+    lines = ["usage: pto VERB [options]", "", "The PTO stack without an NPU. Verbs:", ""]
+    lines += [f"  {verb:<9} {doc}" for verb, doc in VERBS.items()]
+    lines += ["", "pto VERB --help tells more. The assembler is `ptoas`, the bytecode tool `ptobc`.", "", "examples:"]
+    lines += ["  pto check k.pto", "  pto isa tadd", "  pto explain SA-0353"]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

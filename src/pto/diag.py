@@ -1,0 +1,178 @@
+"""Diagnostics: one record per problem of the user's program, and its text and JSON renderings.
+
+Every stage collects `Diagnostic`s; nothing here knows about the IR. A place is a `Span` of a `Source`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text and the name it is reported under."""
+
+    name: str
+    text: str
+    _lines: list[int] = field(default_factory=lambda: [], compare=False, repr=False)
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """1-based line and column of a character offset."""
+        starts = self._starts()
+        line = bisect.bisect_right(starts, offset)
+        return line, offset - starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """Text of a 1-based line, without its line end."""
+        starts = self._starts()
+        end = starts[number] - 1 if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end].rstrip("\r")
+
+    def _starts(self) -> list[int]:
+        if not self._lines:
+            self._lines.append(0)
+            at = self.text.find("\n")
+            while at >= 0:
+                self._lines.append(at + 1)
+                at = self.text.find("\n", at + 1)
+        return self._lines
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.source.place(self.start)
+
+
+@dataclass(slots=True)
+class Diagnostic:
+    code: str
+    message: str
+    span: Span | None = None
+    severity: str = "error"  # error, warning or note
+    expected: str = ""
+    got: str = ""
+    help: str = ""
+    notes: list[tuple[str, Span | None]] = field(default_factory=lambda: [])
+
+    def as_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"code": self.code, "severity": self.severity, "message": self.message}
+        out.update(_place_json(self.span))
+        for key in ("expected", "got", "help"):
+            if getattr(self, key):
+                out[key] = getattr(self, key)
+        if self.notes:
+            out["notes"] = [{"message": m, **_place_json(s)} for m, s in self.notes]
+        return out
+
+
+class DiagnosticError(Exception):
+    """Raised by the Python API; holds all diagnostics of the failed stage."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = list(diagnostics)
+        super().__init__(render(self.diagnostics))
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(d.severity == "error" for d in diagnostics)
+
+
+def render(diagnostics: Iterable[Diagnostic], color: bool = False) -> str:
+    """Human-readable text of all diagnostics, in source order."""
+    return "\n".join(_render_one(d, color) for d in sorted_by_place(diagnostics))
+
+
+def render_json(diagnostics: Iterable[Diagnostic]) -> str:
+    return json.dumps([d.as_json() for d in sorted_by_place(diagnostics)], indent=2, ensure_ascii=False)
+
+
+def sorted_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Source order; diagnostics without a place come last."""
+    return sorted(
+        diagnostics,
+        key=lambda d: (d.span is None, d.span.source.name if d.span else "", d.span.start if d.span else 0),
+    )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'?` for a near miss, else an empty string."""
+    close = get_close_matches(name, list(known), n=2, cutoff=0.72)
+    return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+
+
+_COLORS = {"error": "31", "warning": "33", "note": "36", "help": "32"}
+
+
+def _paint(text: str, kind: str, color: bool) -> str:
+    return f"\x1b[1;{_COLORS[kind]}m{text}\x1b[0m" if color else text
+
+
+def _render_one(d: Diagnostic, color: bool) -> str:
+    head = _paint(f"{d.severity}[{d.code}]", d.severity, color)
+    out = [f"{_at(d.span)}{head}: {d.message}", *_excerpt(d.span, color)]
+    for key, text in (("expected", d.expected), ("got", d.got)):
+        if text:
+            out.append(f"  {key}: {text}")
+    for message, span in d.notes:
+        out.append(f"  {_at(span)}{_paint('note', 'note', color)}: {message}")
+        out.extend(_excerpt(span, color))
+    if d.help:
+        out.append(f"  {_paint('help', 'help', color)}: {d.help}")
+    return "\n".join(out)
+
+
+def _at(span: Span | None) -> str:
+    if span is None:
+        return ""
+    line, column = span.place
+    return f"{span.source.name}:{line}:{column}: "
+
+
+_MAX = 120  # widest excerpt; long lines are cut around the place
+
+
+def _excerpt(span: Span | None, color: bool) -> list[str]:
+    if span is None or not span.source.text:
+        return []
+    number, column = span.place
+    text = span.source.line(number).replace("\t", " ")
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    at = column - 1
+    length = max(1, min(span.end, span.start + len(text) - at) - span.start)
+    if len(text) > _MAX:
+        cut = max(0, min(at - _MAX // 3, len(text) - _MAX))
+        prefix = "..." if cut else ""
+        suffix = "..." if cut + _MAX < len(text) else ""
+        text = prefix + text[cut : cut + _MAX] + suffix
+        at += len(prefix) - cut
+    pad = "".join(" " * _width(c) for c in text[:at])
+    carets = "^" * max(1, sum(_width(c) for c in text[at : at + length]))
+    gutter = f"{number:>5} | "
+    return [gutter + text, " " * (len(gutter) - 2) + "| " + pad + _paint(carets, "error", color)]
+
+
+def _width(char: str) -> int:
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _place_json(span: Span | None) -> dict[str, Any]:
+    if span is None:
+        return {}
+    line, column = span.place
+    end_line, end_column = span.source.place(span.end)
+    return {
+        "file": span.source.name, "line": line, "column": column, "end_line": end_line,
+        "end_column": end_column,
+    }  # fmt: skip

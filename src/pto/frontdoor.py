@@ -1,0 +1,55 @@
+"""Reading a program from a path or a text, with every failure as a diagnostic."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .asm import parse_source
+from .diag import Diagnostic, DiagnosticError, Source, Span
+
+if TYPE_CHECKING:
+    from .ir.core import Module
+
+
+def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
+    """Bytes of a file as a source; not UTF-8 is a diagnostic with its place."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        if data[:6] == b"PTOBC\0":
+            message, help = "this is bytecode, not text", "decode it first: ptobc decode FILE"
+        else:
+            message, help = f"invalid UTF-8 byte 0x{data[e.start]:02X}", "save the file as UTF-8"
+        shown = Source(name, data.decode("utf-8", "replace"))
+        at = len(data[: e.start].decode("utf-8", "replace"))
+        return None, [Diagnostic("PTO-E0103", message, Span(shown, at, at + 1), help=help)]
+    return Source(name, text.removeprefix("\ufeff")), []
+
+
+def read(path: str) -> tuple[Source | None, list[Diagnostic]]:
+    """A file as a source."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as e:
+        why = e.strerror or str(e)
+        return None, [Diagnostic("PTO-E0001", f"cannot read '{path}': {why.lower()}", help="check the path")]
+    return decode(path, data)
+
+
+def parse(program: str | os.PathLike[str], target: str | None = None) -> Module:
+    """Parse a program given as a path or as text; raises `DiagnosticError` holding all diagnostics.
+
+    A string with a line break, or with none but starting like a program, is text; anything else is a path.
+    """
+    if isinstance(program, str) and ("\n" in program or program.lstrip().startswith(("module", "func.func", "//"))):
+        source, problems = Source("<text>", program), list[Diagnostic]()
+    else:
+        source, problems = read(os.fspath(program))
+    if source is None:
+        raise DiagnosticError(problems)
+    module, problems = parse_source(source, target)
+    if module is None:
+        raise DiagnosticError(problems)
+    return module

@@ -1,0 +1,269 @@
+"""A program as objects: Value, Operation, Block, Region, Module; walking, uses and replacement.
+
+Every operation keeps the character range it came from (`start`, `end` in the module's `Source`), so a
+diagnostic can point at it at any later stage. Uses are not stored; `uses` computes them for a region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..diag import Source, Span
+from ..isa.row import Operand, Row
+from .attrs import Attribute, IntAttr
+from .types import Type
+
+
+class Value:
+    """An SSA value: result of an operation or argument of a block."""
+
+    __slots__ = ("index", "name", "owner", "type")
+
+    def __init__(self, type: Type, owner: Operation | Block, index: int = 0, name: str = "") -> None:
+        self.type = type
+        self.owner = owner
+        self.index = index
+        self.name = name
+
+    @property
+    def op(self) -> Operation | None:
+        """The defining operation; None for a block argument."""
+        return self.owner if isinstance(self.owner, Operation) else None
+
+    def __repr__(self) -> str:
+        return f"<Value %{self.name or '?'} : {self.type}>"
+
+
+_NO_ATTRS: dict[str, Attribute] = {}
+
+
+class Operation:
+    """One operation. `row` is its table row, None for an operation of a dialect we do not know.
+
+    `operands` is flat; where the row has optional or variadic operands, `segments` holds how many values
+    each of `row.operands` has.
+    """
+
+    __slots__ = (
+        "attrs", "end", "name", "operands", "parent", "regions", "results", "row", "segments", "start",
+        "successors",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        row: Row | None,
+        operands: list[Value],
+        result_types: list[Type] | tuple[Type, ...] = (),
+        attrs: dict[str, Attribute] | None = None,
+        segments: tuple[int, ...] | None = None,
+        start: int = 0,
+        end: int = 0,
+    ) -> None:
+        self.name = name
+        self.row = row
+        self.operands = operands
+        self.results: list[Value] | tuple[Value, ...] = (
+            [Value(t, self, i) for i, t in enumerate(result_types)] if result_types else ()
+        )
+        self.attrs: dict[str, Attribute] = attrs if attrs else _NO_ATTRS
+        self.segments = segments
+        self.regions: list[Region] | tuple[Region, ...] = ()
+        self.successors: tuple[Successor, ...] = ()
+        self.start = start
+        self.end = end
+        self.parent: Block | None = None
+
+    def get(self, name: str) -> Value | None:
+        """The value of a named operand, or None if it is absent."""
+        values = self.group(name)
+        return values[0] if values else None
+
+    def group(self, name: str) -> list[Value]:
+        """The values of a named operand (several for a variadic one)."""
+        assert self.row is not None
+        index = self.row.operand_index[name]
+        if self.segments is None:
+            return self.operands[index : index + 1]
+        at = sum(self.segments[:index])
+        return self.operands[at : at + self.segments[index]]
+
+    def named(self) -> Iterator[tuple[Operand, Value]]:
+        """(operand declaration, value) pairs in order."""
+        assert self.row is not None
+        if self.segments is None:
+            yield from zip(self.row.operands, self.operands, strict=False)
+            return
+        at = 0
+        for declared, count in zip(self.row.operands, self.segments, strict=True):
+            for value in self.operands[at : at + count]:
+                yield declared, value
+            at += count
+
+    def set_attr(self, name: str, value: Attribute) -> None:
+        if self.attrs is _NO_ATTRS:
+            self.attrs = {}
+        self.attrs[name] = value
+
+    def attr(self, name: str) -> Any:
+        """Python value of an attribute, its declared default where absent, else None."""
+        found = self.attrs.get(name)
+        if found is not None:
+            return found.value
+        declared = self.row.attr_index.get(name) if self.row else None
+        return declared.default if declared else None
+
+    @property
+    def result(self) -> Value:
+        return self.results[0]
+
+    def walk(self) -> Iterator[Operation]:
+        """This operation and everything nested in it, pre-order."""
+        stack = [self]
+        while stack:
+            op = stack.pop()
+            yield op
+            for region in reversed(op.regions):
+                for block in reversed(region.blocks):
+                    stack.extend(reversed(block.ops))
+
+    def __repr__(self) -> str:
+        return f"<Operation {self.name}>"
+
+
+class Successor:
+    """A branch target with the values it passes."""
+
+    __slots__ = ("args", "block")
+
+    def __init__(self, block: Block, args: list[Value]) -> None:
+        self.block = block
+        self.args = args
+
+
+class Block:
+    __slots__ = ("args", "label", "ops", "parent")
+
+    def __init__(self, label: str = "") -> None:
+        self.args: list[Value] = []
+        self.ops: list[Operation] = []
+        self.label = label
+        self.parent: Region | None = None
+
+    def add_arg(self, type: Type, name: str = "") -> Value:
+        value = Value(type, self, len(self.args), name)
+        self.args.append(value)
+        return value
+
+    def append(self, op: Operation) -> Operation:
+        op.parent = self
+        self.ops.append(op)
+        return op
+
+
+class Region:
+    __slots__ = ("blocks", "parent")
+
+    def __init__(self, parent: Operation | None = None) -> None:
+        self.blocks: list[Block] = []
+        self.parent = parent
+
+    def add_block(self, label: str = "") -> Block:
+        block = Block(label)
+        block.parent = self
+        self.blocks.append(block)
+        return block
+
+    @property
+    def entry(self) -> Block | None:
+        return self.blocks[0] if self.blocks else None
+
+
+class Module:
+    """A whole program. `implicit` says that the text had no `module` around its functions."""
+
+    __slots__ = ("implicit", "op", "source")
+
+    def __init__(self, op: Operation, source: Source, implicit: bool = False) -> None:
+        self.op = op
+        self.source = source
+        self.implicit = implicit
+
+    @property
+    def body(self) -> Block:
+        return self.op.regions[0].blocks[0]
+
+    @property
+    def attrs(self) -> dict[str, Attribute]:
+        return self.op.attrs
+
+    @property
+    def functions(self) -> list[Operation]:
+        return [op for op in self.op.walk() if op.name == "func.func"]
+
+    def function(self, name: str) -> Operation | None:
+        for op in self.functions:
+            if op.attr("sym_name") == name:
+                return op
+        return None
+
+    def walk(self) -> Iterator[Operation]:
+        return self.op.walk()
+
+    def span(self, op: Operation) -> Span:
+        return Span(self.source, op.start, op.end)
+
+
+def uses(region: Region) -> dict[Value, list[tuple[Operation, int]]]:
+    """Every use of every value inside a region: value -> [(operation, operand index)]."""
+    found: dict[Value, list[tuple[Operation, int]]] = {}
+    for block in region.blocks:
+        for top in block.ops:
+            for op in top.walk():
+                for index, value in enumerate(op.operands):
+                    found.setdefault(value, []).append((op, index))
+                for successor in op.successors:
+                    for value in successor.args:
+                        found.setdefault(value, []).append((op, -1))
+    return found
+
+
+def replace_uses(region: Region, old: Value, new: Value) -> int:
+    """Replace every use of `old` by `new`; the number of replacements."""
+    count = 0
+    for op, index in uses(region).get(old, ()):
+        if index >= 0:
+            op.operands[index] = new
+            count += 1
+    for block in region.blocks:
+        for top in block.ops:
+            for op in top.walk():
+                for successor in op.successors:
+                    count += sum(v is old for v in successor.args)
+                    successor.args = [new if v is old else v for v in successor.args]
+    return count
+
+
+def constant_of(value: Value | None) -> int | float | None:
+    """The number a value is known to be: an `arith.constant`, seen through index casts."""
+    while value is not None:
+        op = value.op
+        if op is None:
+            return None
+        if op.name == "arith.constant":
+            attr = op.attrs.get("value")
+            number = getattr(attr, "value", None)
+            if isinstance(number, bool):
+                return int(number)
+            return number if isinstance(number, int | float) else None
+        if op.name in ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"):
+            value = op.operands[0]
+            continue
+        return None
+    return None
+
+
+def int_attr(op: Operation, name: str) -> int | None:
+    found = op.attrs.get(name)
+    return found.value if isinstance(found, IntAttr) else None

@@ -1,0 +1,373 @@
+"""Types of PTO values. Immutable, compared by value; the facts that legality rules ask for are properties.
+
+A dynamic dimension is `None`. `kind` is the operand class of `pto.isa.row.KINDS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..isa import dtypes, tile
+from ..isa.dtypes import DType
+
+Dims = tuple[int | None, ...]
+
+
+class ElemName(str):
+    """Name of an element type as rules see it.
+
+    A signless integer (`i32` in text) may stand for the signed or the unsigned dtype, so it equals both
+    plain names; two element types are equal only if they are the same type.
+    """
+
+    signless: bool
+
+    def __new__(cls, name: str, signless: bool = False) -> ElemName:
+        self = super().__new__(cls, name)
+        self.signless = signless
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ElemName):
+            return str.__eq__(self, other) and self.signless == other.signless
+        if isinstance(other, str):
+            return str.__eq__(self, other) or (self.signless and other == "u" + self[1:])
+        return NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+class Type:
+    """Base of all types."""
+
+    kind: str = "any"
+
+    @property
+    def type(self) -> str:
+        return str(self)
+
+
+def _dim(d: int | None) -> str:
+    return "?" if d is None else str(d)
+
+
+def dims_text(dims: Dims) -> str:
+    return "".join(f"{_dim(d)}x" for d in dims)
+
+
+@dataclass(frozen=True)
+class ScalarType(Type):
+    """Integer, float or index. `text` is the spelling; `dtype` is None for index and odd widths."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    @cached_property
+    def info(self) -> DType | None:
+        return dtypes.SPELLINGS.get(self.text.lower())
+
+    @cached_property
+    def kind(self) -> str:  # type: ignore[override]
+        return "index" if self.text == "index" else "scalar"
+
+    @cached_property
+    def dtype(self) -> ElemName | None:
+        if self.info is None:
+            return None
+        return ElemName(self.info.name, signless=self.info.kind == "i" and self.text[0] == "i")
+
+    @cached_property
+    def bits(self) -> int | None:
+        if self.info is not None:
+            return self.info.bits
+        digits = self.text.lstrip("siuf")
+        return int(digits) if digits.isdigit() else None
+
+    @cached_property
+    def bytes(self) -> float | None:
+        return None if self.bits is None else self.bits / 8
+
+    @property
+    def is_float(self) -> bool:
+        return self.info is not None and self.info.is_float
+
+    @property
+    def is_int(self) -> bool:
+        return not self.is_float and self.text != "index"
+
+
+INDEX = ScalarType("index")
+I1, I32, I64 = ScalarType("i1"), ScalarType("i32"), ScalarType("i64")
+
+
+@dataclass(frozen=True)
+class _Elements(Type):
+    """Shared facts of types that hold elements."""
+
+    elem: ScalarType
+
+    @property
+    def dtype(self) -> ElemName | None:
+        return self.elem.dtype
+
+    @property
+    def bits(self) -> int | None:
+        return self.elem.bits
+
+    @property
+    def bytes(self) -> float | None:
+        return self.elem.bytes
+
+
+@dataclass(frozen=True)
+class TileBufType(_Elements):
+    """An on-chip tile: location, static shape, valid region and layout."""
+
+    loc: str
+    rows: int
+    cols: int
+    v_row: int | None
+    v_col: int | None
+    blayout: str = "row_major"
+    slayout: str = "none_box"
+    fractal: int = 512
+    pad: int = 0
+    compact: str = "null"
+
+    kind = "tile"
+
+    def __str__(self) -> str:
+        out = f"!pto.tile_buf<{self.loc}, {self.rows}x{self.cols}x{self.elem}"
+        if (self.v_row, self.v_col) != (self.rows, self.cols):
+            out += f", valid={_dim(self.v_row)}x{_dim(self.v_col)}"
+        if self.blayout != "row_major":
+            out += f", blayout={self.blayout}"
+        if self.slayout != "none_box":
+            out += f", slayout={self.slayout}"
+        if self.fractal != 512:
+            out += f", fractal={self.fractal}"
+        if self.pad:
+            out += f", pad={self.pad}"
+        if self.compact != "null":
+            out += f", compact={('null', 'normal', 'row_plus_one').index(self.compact)}"
+        return out + ">"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows, self.cols
+
+    @property
+    def valid(self) -> tuple[int, int] | None:
+        """Both valid dimensions, where both are static."""
+        return None if self.v_row is None or self.v_col is None else (self.v_row, self.v_col)
+
+    @cached_property
+    def layout(self) -> str:
+        return tile.LAYOUTS[self.blayout, self.slayout]
+
+    @property
+    def boxed(self) -> bool:
+        return self.slayout != "none_box"
+
+    @cached_property
+    def box(self) -> tuple[int, int]:
+        return tile.inner_box(self.bits or 8, self.slayout, self.fractal)
+
+    @cached_property
+    def size(self) -> int:
+        return tile.size_bytes(self.rows, self.cols, self.bits or 8)
+
+    @cached_property
+    def row_bytes(self) -> float:
+        return self.cols * (self.bits or 8) / 8
+
+
+@dataclass(frozen=True)
+class ViewType(_Elements):
+    """A view of global memory: `tensor_view` (strided descriptor) or `partition_tensor_view` (window)."""
+
+    dims: Dims
+    name: str = "partition_tensor_view"
+
+    def __str__(self) -> str:
+        return f"!pto.{self.name}<{dims_text(self.dims)}{self.elem}>"
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return "tensor_view" if self.name == "tensor_view" else "view"
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @cached_property
+    def elems(self) -> int | None:
+        return _product(self.dims)
+
+    @property
+    def space(self) -> str:
+        return "gm"
+
+
+def _product(dims: Dims) -> int | None:
+    total = 1
+    for d in dims:
+        if d is None:
+            return None
+        total *= d
+    return total
+
+
+@dataclass(frozen=True)
+class PtrType(_Elements):
+    """`!pto.ptr<T>` (global memory) or `!pto.ptr<T, space>`."""
+
+    space: str = "gm"
+    kind = "ptr"
+
+    def __str__(self) -> str:
+        return f"!pto.ptr<{self.elem}>" if self.space == "gm" else f"!pto.ptr<{self.elem}, {self.space}>"
+
+
+@dataclass(frozen=True)
+class VRegType(_Elements):
+    """A 256-byte vector register."""
+
+    lanes: int
+    kind = "vreg"
+
+    def __str__(self) -> str:
+        return f"!pto.vreg<{self.lanes}x{self.elem}>"
+
+
+@dataclass(frozen=True)
+class MaskType(Type):
+    """A predicate mask; `gran` is b8, b16, b32 or None for the untyped view."""
+
+    gran: str | None = None
+    kind = "mask"
+
+    def __str__(self) -> str:
+        return f"!pto.mask<{self.gran}>" if self.gran else "!pto.mask"
+
+
+@dataclass(frozen=True)
+class MemRefType(_Elements):
+    """A builtin memref. `layout` is its layout attribute as written, `space` an address space name."""
+
+    dims: Dims
+    layout_text: str = ""
+    space: str = ""
+
+    def __str__(self) -> str:
+        layout = f", {self.layout_text}" if self.layout_text else ""
+        space = f", #pto.address_space<{self.space}>" if self.space else ""
+        return f"memref<{dims_text(self.dims)}{self.elem}{layout}{space}>"
+
+    @property
+    def local(self) -> bool:
+        return self.space not in ("", "gm", "zero")
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return "memref"
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @cached_property
+    def elems(self) -> int | None:
+        return _product(self.dims)
+
+    @property
+    def loc(self) -> str | None:
+        return self.space if self.local else None
+
+
+@dataclass(frozen=True)
+class ShapedType(_Elements):
+    """A builtin vector or tensor."""
+
+    dims: Dims
+    name: str = "vector"
+
+    def __str__(self) -> str:
+        return f"{self.name}<{dims_text(self.dims)}{self.elem}>"
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return self.name
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+
+@dataclass(frozen=True)
+class EventIdArrayType(Type):
+    count: int
+    kind = "eventid_array"
+
+    def __str__(self) -> str:
+        return f"!pto.eventid_array<{self.count}>"
+
+
+@dataclass(frozen=True)
+class TokenType(Type):
+    """A parameterless `!pto` type: align, pipe, event, async_session, async_event, ..."""
+
+    name: str
+    params: str = ""
+
+    def __str__(self) -> str:
+        return f"!pto.{self.name}<{self.params}>" if self.params else f"!pto.{self.name}"
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return _TOKEN_KINDS.get(self.name, self.name)
+
+
+_TOKEN_KINDS = {"tpipe": "pipe", "record_event": "event"}
+
+
+@dataclass(frozen=True)
+class FunctionType(Type):
+    inputs: tuple[Type, ...]
+    results: tuple[Type, ...]
+    kind = "function"
+
+    def __str__(self) -> str:
+        ins = ", ".join(str(t) for t in self.inputs)
+        outs = ", ".join(str(t) for t in self.results)
+        one = len(self.results) == 1 and not isinstance(self.results[0], FunctionType)
+        return f"({ins}) -> {outs if one else f'({outs})'}"
+
+
+@dataclass(frozen=True)
+class OpaqueType(Type):
+    """A type of a dialect we do not know; kept as text."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class ErrorType(Type):
+    """Stands for a value whose definition was already reported."""
+
+    kind = "error"
+
+    def __str__(self) -> str:
+        return "<error>"
+
+
+ERROR = ErrorType()

@@ -1,0 +1,84 @@
+"""What makes a row complete. The table test walks every row through `problems`; nothing may come back."""
+
+from __future__ import annotations
+
+from .dtypes import DTYPES
+from .enums import ENUMS
+from .format import variables
+from .profiles import ISAS
+from .row import EFFECTS, KINDS, ROLES, SCOPES, Row
+from .rules import compile_expr, names_in
+
+_ATTR_KINDS = {"int", "bool", "str", "float", "ints", "type", "symbol", "unit", "any"}
+
+
+def problems(row: Row) -> list[str]:
+    """Everything that is missing or inconsistent in one row."""
+    out: list[str] = []
+
+    def need(ok: object, what: str) -> None:
+        if not ok:
+            out.append(f"{row.name}: {what}")
+
+    need(row.doc and row.doc[0].isupper() and row.doc.endswith("."), "doc is not one capitalised sentence")
+    need(len(row.doc) <= 140, "doc is longer than a line")
+    need(row.meaning, "no meaning")
+    need(bool(row.cpp) != bool(row.no_cpp), "needs a C++ spelling or the reason for none, not both")
+    need(row.effect in EFFECTS, f"unknown effect {row.effect!r}")
+    need(row.scope in SCOPES, f"unknown scope {row.scope!r}")
+    need(row.core in ("", "cube", "vector"), f"unknown core {row.core!r}")
+    need(0 <= row.opcode <= 0xFFFE, "opcode out of range")
+    need(set(row.isas) <= set(ISAS) and row.isas, "bad isas")
+    need(row.effect not in ("memory", "sync") or row.pipe, "no pipe")
+    operands = {o.name for o in (*row.operands, *row.results)}
+    attrs = {a.name for a in row.attrs}
+    need(len(operands) == len(row.operands) + len(row.results), "duplicate operand name")
+    for o in (*row.operands, *row.results):
+        need(o.role in ROLES, f"{o.name}: unknown role {o.role!r}")
+        for kind in o.kinds:
+            need(kind in KINDS, f"{o.name}: unknown kind {kind!r}")
+    for a in row.attrs:
+        need(a.kind in ENUMS or a.kind in _ATTR_KINDS, f"attribute {a.name}: unknown kind {a.kind!r}")
+        if a.default is not None and a.domain:
+            need(a.default in a.domain, f"attribute {a.name}: default {a.default!r} not in its domain")
+    has_tiles = any(o.kind in ("tile", "vreg") for o in row.operands)
+    need(not (row.effect == "memory" and has_tiles) or row.dtypes or row.combos, "no dtype legality")
+    need(row.effect != "memory" or not row.is_dps or row.in_place, "no in-place rule")
+    for isa in row.isas:
+        need(not row.dtypes or isa in row.dtypes, f"no dtypes for {isa}")
+        for combos in row.combos:
+            need(combos.when or isa in combos.legal, f"no dtype combinations for {isa}")
+    for isa in (*row.dtypes, *(i for c in row.combos for i in c.legal)):
+        need(isa in ISAS, f"unknown legality column {isa!r}")
+    for name in row.dtype_of:
+        need(name in operands, f"dtype_of names no operand {name!r}")
+    for combos in row.combos:
+        for name in combos.operands:
+            need(name in operands, f"combos name no operand {name!r}")
+        for legal in combos.legal.values():
+            for combo in legal:
+                need(len(combo) == len(combos.operands), f"combination {combo} has the wrong length")
+                need(all(d in DTYPES for d in combo), f"combination {combo} has an unknown dtype")
+    known = operands | attrs | {"isa"}
+    exprs = [e for r in row.rules for e in (r.expr, r.when) if e] + [c.when for c in row.combos if c.when]
+    if isinstance(row.pipe, tuple):
+        exprs += [condition for condition, _ in row.pipe if condition]
+    for expr in exprs:
+        try:
+            compile_expr(expr)
+            unknown = names_in(expr) - known
+            need(not unknown, f"rule {expr!r} names {', '.join(sorted(unknown))}")
+        except SyntaxError as error:
+            out.append(f"{row.name}: rule {expr!r}: {error}")
+    for rule in row.rules:
+        need(set(rule.on) <= set(ISAS), f"rule {rule.expr!r}: unknown column in {rule.on}")
+    if row.format != "custom":
+        try:
+            for items in row.formats:
+                unknown = set(variables(items)) - operands - attrs - set(row.regions)
+                need(not unknown, f"format names {', '.join(sorted(unknown))}")
+        except ValueError as error:
+            out.append(f"{row.name}: {error}")
+    if row.in_place not in ("", "any", "none"):
+        need(set(row.in_place.split()) <= operands, f"in_place names no operand: {row.in_place!r}")
+    return out

@@ -1,0 +1,151 @@
+"""The attribute enums of the ISA: name, values with their integers, and how the attribute is spelled.
+
+Two printed families exist: `#pto.NAME<VALUE>` and `#pto<NAME VALUE>` (`spaced=True`). The parser accepts
+both for every enum; the printer uses the one recorded here, which is the one the field's assembler reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    name: str
+    values: dict[str, int]
+    spaced: bool = False  # printed as #pto<name value>
+    aliases: dict[str, str] = field(default_factory=lambda: {})
+    doc: str = ""
+
+    def canonical(self, text: str) -> str | None:
+        """The canonical value of a spelling (case-insensitive, aliases included), or None."""
+        if text in self.values:
+            return text
+        if text in self.aliases:
+            return self.aliases[text]
+        low = text.lower()
+        for value in self.values:
+            if value.lower() == low:
+                return value
+        for alias, value in self.aliases.items():
+            if alias.lower() == low:
+                return value
+        return None
+
+
+def _seq(text: str, start: int = 0) -> dict[str, int]:
+    return {v: i for i, v in enumerate(text.split(), start)}
+
+
+_SYNC_OPS = _seq(
+    "TLOAD TSTORE_ACC TSTORE_VEC TMOV_M2L TMOV_M2S TMOV_M2B TMOV_M2V TMOV_V2M TMATMUL TVEC TVECWAIT_EVENT"
+)
+
+#: Long names the assembler manual prints for the same operation classes.
+_EVENT_NAMES = {
+    "EVENT_LOAD_FROM_GM": "TLOAD", "EVENT_STORE_FROM_ACC": "TSTORE_ACC", "EVENT_STORE_FROM_VEC": "TSTORE_VEC",
+    "EVENT_MOVE_MAT_TO_LEFT": "TMOV_M2L", "EVENT_MOVE_MAT_TO_SCALAR": "TMOV_M2S",
+    "EVENT_MOVE_MAT_TO_BIAS": "TMOV_M2B", "EVENT_MOVE_MAT_TO_VEC": "TMOV_M2V",
+    "EVENT_MOVE_VEC_TO_MAT": "TMOV_V2M", "EVENT_COMPUTE_MATMUL": "TMATMUL", "EVENT_COMPUTE_VEC": "TVEC",
+    "EVENT_VEC_WAITPOINT": "TVECWAIT_EVENT",
+}  # fmt: skip
+
+#: The pipe of each C++ `pto::Op`, by which `TSYNC<Op>` and `Event<SrcOp, DstOp>` name pipes.
+OP_PIPE: dict[str, str] = {
+    op: pipe
+    for pipe, ops in {
+        "PIPE_MTE2": "TLOAD TPREFETCH TEXPANDS_MAT TFILLPAD_MAT MGATHER_MAT",
+        "PIPE_MTE3": "TSTORE_VEC TSTORE_MAT",
+        "PIPE_FIX": "TSTORE_ACC TMOV_A2V TMOV_A2M TMOV_V2M TMOV_M2S TEXTRACT_V2M TEXTRACT_A2M TINSERT_A2M",
+        "PIPE_MTE1": "TMOV_M2L TMOV_M2R TMOV_M2B TEXTRACT_M2LR TIMG2COL",
+        "PIPE_M": "TMATMUL TGEMV",
+        "PIPE_S": "SCALAR TRESHAPE TCI SETFMATRIX SET_IMG2COL_RPT SET_IMG2COL_PADDING",
+        "PIPE_V": (
+            "VECTOR TADD TADDS TAXPY TSUB TSUBS TMUL TMULS TDIV TDIVS TMIN TMINS TMAX TMAXS TAND TANDS "
+            "TOR TORS TXOR TXORS TNOT TSHL TSHLS TSHR TSHRS TSEL TSELS TCMP TCMPS TEXP TLOG TSQRT TRSQRT "
+            "TRECIP TABS TNEG TRELU TLRELU TPRELU TPOW TPOWS TREM TREMS TFMOD TFMODS TEXPANDS TCVT TQUANT "
+            "TDEQUANT TADDDEQRELU TROWSUM TROWMAX TROWMIN TROWPROD TROWARGMAX TROWARGMIN TROWEXPAND "
+            "TROWEXPANDADD TROWEXPANDSUB TROWEXPANDMUL TROWEXPANDDIV TROWEXPANDMAX TROWEXPANDMIN "
+            "TROWEXPANDEXPDIF TCOLSUM TCOLMAX TCOLMIN TCOLPROD TCOLARGMAX TCOLARGMIN TCOLEXPAND "
+            "TCOLEXPANDADD TCOLEXPANDSUB TCOLEXPANDMUL TCOLEXPANDDIV TCOLEXPANDMAX TCOLEXPANDMIN "
+            "TCOLEXPANDEXPDIF TPARTADD TPARTMUL TPARTMAX TPARTMIN TPAIRREDUCESUM TGATHER TGATHERB "
+            "TSCATTER MGATHER_VEC MSCATTER TMRGSORT TSORT32 TTRANS TTRI TCONCAT TMOV_V2V TFILLPAD_VEC "
+            "TRANDOM THISTOGRAM TINTERLEAVE TDEINTERLEAVE"
+        ),
+    }.items()
+    for op in ops.split()
+}  # fmt: skip
+
+ENUMS: dict[str, Enum] = {
+    e.name: e
+    for e in (
+        Enum("address_space", _seq("zero gm mat left right acc vec bias scaling"),
+             aliases={"ub": "vec", "l1": "mat", "l0a": "left", "l0b": "right", "l0c": "acc"},
+             doc="memory an address or buffer lives in"),
+        Enum("pipe", {**_seq("PIPE_S PIPE_V PIPE_M PIPE_MTE1 PIPE_MTE2 PIPE_MTE3 PIPE_ALL PIPE_MTE4 "
+                             "PIPE_MTE5 PIPE_V2 PIPE_FIX VIRTUAL_PIPE_MTE2_L1A VIRTUAL_PIPE_MTE2_L1B "
+                             "PIPE_NUM"), "PIPE_UNASSIGNED": 99},
+             aliases={"PIPE_CUBE": "PIPE_M", "PIPE_FIXP": "PIPE_FIX"},
+             doc="hardware pipeline"),
+        Enum("event", _seq(" ".join(f"EVENT_ID{i}" for i in range(8))), doc="flag id of a pipe pair"),
+        Enum("sync_op_type", _SYNC_OPS, doc="operation class that names a pipe"),
+        Enum("pipe_event_type", _SYNC_OPS, aliases=_EVENT_NAMES, doc="operation class that names a pipe"),
+        Enum("layout", _seq("nd dn nz"), doc="layout of a global tensor"),
+        Enum("kernel_kind", _seq("cube vector"), doc="core kind a function runs on"),
+        Enum("func_core_type", _seq("AIC AIV MIX AIC_OR_AIV", 1), doc="core type of a function"),
+        Enum("module_core_type", _seq("AIC AIV MIX"), doc="core type of a module"),
+        Enum("blayout", _seq("row_major col_major"),
+             aliases={"RowMajor": "row_major", "ColMajor": "col_major"}, doc="outer order of a tile"),
+        Enum("slayout", _seq("none_box row_major col_major"),
+             aliases={"NoneBox": "none_box", "RowMajor": "row_major", "ColMajor": "col_major"},
+             doc="order inside the fractal box of a tile"),
+        Enum("pad_value", _seq("null zero max min"), doc="what fills a tile outside its valid region"),
+        Enum("compact_mode", _seq("null normal row_plus_one"), doc="packing of boxed tiles"),
+        Enum("padmode", _seq("PadNull PadFirstElem PadValue"), doc="padding of a load"),
+        Enum("mask_pattern", _seq("P0101 P1010 P0001 P0010 P0100 P1000 P1111", 1),
+             doc="repeating lane selection, read right to left"),
+        Enum("acc_to_vec_mode",
+             _seq("single_mode_vec0 single_mode_vec1 dual_mode_split_m dual_mode_split_n"),
+             doc="which vector core receives an accumulator move"),
+        Enum("cmp", _seq("eq ne lt le gt ge"), spaced=True, doc="comparison"),
+        Enum("round_mode", _seq("NONE RINT ROUND FLOOR CEIL TRUNC ODD CAST_RINT"), spaced=True,
+             aliases={f"CAST_{m}": m for m in "NONE ROUND FLOOR CEIL TRUNC ODD".split()},
+             doc="rounding of a conversion"),
+        Enum("saturation_mode", _seq("ON OFF"), spaced=True, doc="saturation of a conversion"),
+        Enum("st_phase", {"unspecified": 0, "partial": 2, "final": 3}, spaced=True,
+             doc="phase of a store from the accumulator"),
+        Enum("atomic_type", _seq("atomic_none atomic_add atomic_max atomic_min"), spaced=True,
+             aliases={"none": "atomic_none", "add": "atomic_add", "max": "atomic_max",
+                      "min": "atomic_min"}, doc="atomic combination of a store"),
+        Enum("relu_pre_mode", _seq("no_relu normal_relu"), spaced=True, doc="fused ReLU"),
+        Enum("gather_oob", _seq("undefined clamp wrap zero"), spaced=True,
+             doc="out-of-bounds policy of a gather"),
+        Enum("scatter_atomic_op", _seq("none add max min"), spaced=True,
+             doc="atomic combination of a scatter"),
+        Enum("scatter_oob", _seq("undefined skip clamp wrap"), spaced=True,
+             doc="out-of-bounds policy of a scatter"),
+        Enum("quant_type", _seq("INT8_SYM INT8_ASYM MXFP8 MXFP4_E2M1"), spaced=True,
+             doc="quantisation scheme"),
+        Enum("notify_op", _seq("AtomicAdd Set"), aliases={"add": "AtomicAdd", "atomic_add": "AtomicAdd"},
+             doc="signal update"),
+        Enum("reduce_op", _seq("Sum Max Min"), doc="reduction of a collective"),
+        Enum("sync_core", _seq("aiv aic mix"), doc="cores taking part in a grid barrier"),
+        Enum("sync_core_type", _seq("aiv_only aic_only mix"),
+             aliases={"aiv": "aiv_only", "aic": "aic_only", "AIVOnly": "aiv_only", "AICOnly": "aic_only"},
+             doc="cores taking part in a grid barrier"),
+        Enum("sync_all_mode", _seq("hard soft"), doc="how a grid barrier meets: core flags or a GM counter"),
+        Enum("wait_cmp", _seq("eq ne gt ge lt le"), spaced=True, doc="comparison a signal wait makes"),
+        Enum("op", _seq(" ".join(OP_PIPE)), doc="C++ operation class that names a pipe; our numbering"),
+        Enum("div_precision", {"high_precision": 1}, spaced=True, doc="precision of a vector division"),
+    )
+}  # fmt: skip
+
+#: Pipes a `set_flag`/`wait_flag` may name.
+FLAG_PIPES = ("PIPE_S", "PIPE_V", "PIPE_M", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX")
+
+#: The pipe of each `sync_op_type` / `pipe_event_type`.
+SYNC_OP_PIPE = {
+    "TLOAD": "PIPE_MTE2", "TSTORE_VEC": "PIPE_MTE3", "TSTORE_ACC": "PIPE_FIX", "TMOV_M2L": "PIPE_MTE1",
+    "TMOV_M2B": "PIPE_MTE1", "TMOV_M2S": "PIPE_FIX", "TMOV_M2V": "PIPE_V", "TMOV_V2M": "PIPE_FIX",
+    "TMATMUL": "PIPE_M", "TVEC": "PIPE_V", "TVECWAIT_EVENT": "PIPE_V",
+}  # fmt: skip

@@ -1,0 +1,77 @@
+"""Target profiles: what a program may use and how much on-chip memory there is.
+
+A profile answers legality questions only; any profile runs on any engine. Capacities and alignment are in
+bytes and can be overridden per run with `Profile.override`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+K = 1024
+
+#: Tile locations in the order of the C++ `TileType` enum, with the buffer that backs each.
+LOCATIONS: dict[str, str] = {
+    "vec": "UB", "mat": "L1", "left": "L0A", "right": "L0B", "acc": "L0C", "bias": "BT",
+    "scaling": "FB", "scale_left": "L0A scale", "scale_right": "L0B scale",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    name: str
+    isa: str  # which column of the legality tables applies: cpu, a2a3 or a5
+    title: str
+    capacity: Mapping[str, int]  # by tile location
+    align: int = 32
+    left_blayout: str = "row_major"  # block layout of a Left tile
+    max_rows: int = 8192
+    max_cols: int = 4095
+    aliases: tuple[str, ...] = ()
+    features: frozenset[str] = field(default_factory=lambda: frozenset[str]())
+
+    def override(self, capacity: Mapping[str, int] | None = None, align: int | None = None) -> Profile:
+        """The same profile with other capacities (by location) or another alignment."""
+        unknown = set(capacity or ()) - set(LOCATIONS)
+        if unknown:
+            raise ValueError(f"unknown tile location {sorted(unknown)[0]!r}; one of {', '.join(LOCATIONS)}")
+        return replace(
+            self, capacity={**self.capacity, **(capacity or {})}, align=align or self.align
+        )
+
+
+def _cap(vec: int, mat: int, left: int, right: int, acc: int, bias: int, scaling: int, scale: int) -> dict[str, int]:
+    return dict(zip(LOCATIONS, (vec * K, mat * K, left * K, right * K, acc * K, bias * K, scaling * K,
+                                scale * K, scale * K), strict=True))  # fmt: skip
+
+
+_A5_ONLY = frozenset({"fp8", "fp4", "hif8", "mx", "vreg", "unaligned_store", "l0c_to_ub"})
+
+PROFILES: dict[str, Profile] = {
+    p.name: p
+    for p in (
+        Profile("cpu", "cpu", "CPU simulator", _cap(512, 512, 64, 64, 256, 64, 64, 4),
+                left_blayout="col_major", max_rows=65535, features=_A5_ONLY),
+        Profile("a2a3", "a2a3", "Ascend 910B / 910C", _cap(192, 512, 64, 64, 128, 1, 2, 0),
+                aliases=("a2", "a3")),
+        Profile("a5", "a5", "Ascend 950 PR / DT", _cap(256, 512, 64, 64, 256, 4, 4, 4),
+                left_blayout="col_major", max_rows=65535, features=_A5_ONLY),
+        Profile("kirin9030", "a5", "Kirin 9030", _cap(128, 512, 32, 32, 64, 1, 7, 0),
+                left_blayout="col_major", max_rows=65535),
+        Profile("kirinx90", "a2a3", "Kirin X90", _cap(128, 1024, 64, 64, 128, 1, 6, 0)),
+    )
+}  # fmt: skip
+
+ALIASES: dict[str, str] = {a: p.name for p in PROFILES.values() for a in (p.name, *p.aliases)}
+
+#: The profile of a program that names none.
+DEFAULT = "a2a3"
+
+#: Columns of the legality tables.
+ISAS = ("cpu", "a2a3", "a5")
+
+
+def profile(name: str) -> Profile:
+    """Look a profile up by name or alias, case-insensitively; `KeyError` for an unknown one."""
+    return PROFILES[ALIASES[name.lower()]]

@@ -1,0 +1,304 @@
+"""The shape of one instruction row, and `Family`, which holds what its members share.
+
+Operands and results are written as a short list, in the order of the generic form:
+
+    "src0 src1 tmp:tmp? dst:out"        name[=kind][:role][?][*]
+
+`kind` defaults to `tile` (see KINDS), `role` to `in`; `?` marks an optional and `*` a variadic operand.
+The C++ and PTO-AS orders (destinations first) follow from the roles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from .dtypes import names
+from .enums import ENUMS
+from .format import Item, parse_format
+from .profiles import ISAS
+from .rules import Rule
+
+#: Operand kinds: what class of type an operand may have. Alternatives are joined with `|`.
+KINDS: dict[str, str] = {
+    "tile": "an on-chip tile (!pto.tile_buf, or a memref in a local space)",
+    "conv_tile": "a convolution tile",
+    "view": "a window of global memory (!pto.partition_tensor_view, !pto.tensor_view or a GM memref)",
+    "tensor_view": "a strided view of global memory (!pto.tensor_view or a GM memref)",
+    "ptr": "a typed pointer (!pto.ptr)",
+    "memref": "a memref",
+    "scalar": "an integer or floating-point scalar",
+    "int": "an integer or index scalar",
+    "float": "a floating-point scalar",
+    "index": "an index scalar",
+    "i1": "an i1 scalar", "i8": "an i8 scalar", "i16": "an i16 scalar", "i32": "an i32 scalar",
+    "i64": "an i64 scalar",
+    "vreg": "a vector register (!pto.vreg)",
+    "mask": "a predicate mask (!pto.mask)",
+    "align": "alignment state (!pto.align)",
+    "event": "an event (!pto.event)",
+    "eventid_array": "an array of event ids",
+    "pipe": "a FIFO handle (!pto.pipe)",
+    "async_session": "an asynchronous session",
+    "async_event": "an asynchronous event",
+    "group": "a group of ranks",
+    "vector": "a builtin vector",
+    "any": "any type",
+}  # fmt: skip
+
+ROLES = ("in", "out", "inout", "tmp")
+
+#: What an instruction does to the state of the machine, besides its operands' roles.
+EFFECTS: dict[str, str] = {
+    "memory": "reads its in operands and writes its out and tmp operands",
+    "pure": "computes a value, touches nothing",
+    "alias": "gives another name to existing storage",
+    "alloc": "creates storage",
+    "sync": "orders pipes, cores or ranks",
+    "config": "sets a mode register of the core",
+    "control": "structures the program",
+    "io": "observable outside the program",
+}
+
+SCOPES: dict[str, str] = {
+    "any": "anywhere in a function",
+    "tile": "outside a vecscope",
+    "vec": "inside exactly one vecscope",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    name: str
+    kind: str = "tile"
+    role: str = "in"
+    optional: bool = False
+    variadic: bool = False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(self.kind.split("|"))
+
+    @property
+    def reads(self) -> bool:
+        return self.role in ("in", "inout")
+
+    @property
+    def writes(self) -> bool:
+        return self.role != "in"
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """An attribute. `kind` is an enum name, or int, bool, str, float, ints, type, symbol, unit, any."""
+
+    name: str
+    kind: str = "int"
+    default: Any = None
+    required: bool = False
+    choices: tuple[Any, ...] = ()
+    keyword: bool = False  # printed as a bare word where a format names it
+    doc: str = ""
+
+    @property
+    def domain(self) -> tuple[Any, ...]:
+        """Every legal value, where the attribute is enumerable."""
+        if self.choices:
+            return self.choices
+        if self.kind in ENUMS:
+            return tuple(ENUMS[self.kind].values)
+        return (False, True) if self.kind == "bool" else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Combos:
+    """Legal dtype combinations: `Combos("dst lhs rhs", a2a3="i32,i8,i8 f32,f16,f16", ...)`."""
+
+    operands: tuple[str, ...]
+    legal: dict[str, tuple[tuple[str, ...], ...]]
+    code: str = ""
+    when: str = ""
+
+    @staticmethod
+    def of(operands: str, code: str = "", when: str = "", **by_isa: str) -> Combos:
+        legal = {
+            isa: tuple(tuple(combo.split(",")) for combo in text.split()) for isa, text in by_isa.items()
+        }
+        return Combos(tuple(operands.split()), legal, code, when)
+
+
+_SPEC = re.compile(r"(\w+)(?:=([\w|]+))?(?::(\w+))?([?*]*)$")
+
+
+def operand_list(spec: str) -> tuple[Operand, ...]:
+    out: list[Operand] = []
+    for word in spec.split():
+        m = _SPEC.match(word)
+        if not m:
+            raise ValueError(f"bad operand {word!r}")
+        name, kind, role, flags = m.groups()
+        out.append(Operand(name, kind or "tile", role or "in", "?" in flags, "*" in flags))
+    return tuple(out)
+
+
+#: A pipe is a name, or cases `((condition, pipe), ..., ("", pipe))` over operands and `isa`.
+Pipe = str | tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str  # mnemonic as printed after `pto.` (or with its dialect: `arith.addi`)
+    set: str
+    family: str
+    doc: str  # one line
+    meaning: str  # what it computes; a scalar expression over x, y, s for regular families
+    opcode: int  # frozen bytecode number
+    operands: tuple[Operand, ...] = ()
+    results: tuple[Operand, ...] = ()
+    attrs: tuple[Attr, ...] = ()
+    regions: tuple[str, ...] = ()
+    format: str | tuple[str, ...] = ""  # empty = derived from the operands
+    dtypes: dict[str, tuple[str, ...]] = field(default_factory=lambda: {})
+    dtype_of: tuple[str, ...] = ()  # operands the dtype list speaks of
+    dtype_code: str = ""
+    combos: tuple[Combos, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    isas: tuple[str, ...] = ISAS  # legality columns it exists in
+    pipe: Pipe = ""
+    effect: str = "memory"
+    in_place: str = ""  # "any", "none", or the sources the destination may share storage with
+    domain: str = ""  # elements the instruction defines
+    cpp: str = ""  # C++ spelling
+    no_cpp: str = ""  # why there is none
+    variant: int | None = None  # variant byte where several rows share an opcode
+    core: str = ""  # "cube" or "vector" where it runs on one kind of core only
+    scope: str = "tile"
+    terminator: bool = False
+    aliases: tuple[str, ...] = ()  # further accepted mnemonics
+    also: tuple[str, ...] = ()  # further instruction sets that list it
+    infer: dict[str, str] = field(default_factory=lambda: {})  # result type where the text omits it
+    types: dict[str, str] = field(default_factory=lambda: {})  # witness types, see isa.witness
+    notes: tuple[str, ...] = ()
+    since: str = "0.1"
+
+    @property
+    def dialect(self) -> str:
+        head = self.name.split(".", 1)[0]
+        return head if head in DIALECTS else "pto"
+
+    @property
+    def full_name(self) -> str:
+        """Name in the text forms, dialect included."""
+        return self.name if self.dialect != "pto" else f"pto.{self.name}"
+
+    @cached_property
+    def formats(self) -> tuple[tuple[Item, ...], ...]:
+        texts = (self.format,) if isinstance(self.format, str) else self.format
+        return tuple(parse_format(t or default_format(self)) for t in texts)
+
+    @cached_property
+    def is_dps(self) -> bool:
+        """Written `ins(...) outs(...)`: no results, at least one destination operand."""
+        return not self.results and any(o.role in ("out", "inout") for o in self.operands)
+
+    @cached_property
+    def has_segments(self) -> bool:
+        """Operand groups vary, so an operation records how many values each group holds."""
+        return any(o.optional or o.variadic for o in self.operands)
+
+    @cached_property
+    def operand_index(self) -> dict[str, int]:
+        return {o.name: i for i, o in enumerate(self.operands)}
+
+    @cached_property
+    def attr_index(self) -> dict[str, Attr]:
+        return {a.name: a for a in self.attrs}
+
+    @cached_property
+    def outs(self) -> tuple[Operand, ...]:
+        return tuple(o for o in self.operands if o.role in ("out", "inout"))
+
+    @cached_property
+    def ins(self) -> tuple[Operand, ...]:
+        return tuple(o for o in self.operands if o.role in ("in", "tmp"))
+
+
+#: Dialects other than `pto` that real files use.
+DIALECTS = ("arith", "scf", "cf", "func", "memref", "math", "builtin", "affine", "emitc", "llvm", "vector", "tensor")
+
+
+def _list(operands: tuple[Operand, ...]) -> tuple[str, str]:
+    """Format text of an operand list and of its types, optional ones in groups."""
+    names_text, types_text = "", ""
+    for i, o in enumerate(operands):
+        many = "..." if o.variadic else ""
+        sep = ", " if i else ""
+        name, typ = f"{sep}${o.name}{many}", f"{sep}type(${o.name}{many})"
+        if o.optional or (o.variadic and i):
+            name, typ = f" [{name}]", f" [{typ}]"
+        names_text += name
+        types_text += typ
+    return names_text, types_text
+
+
+def default_format(row: Row) -> str:
+    """`ins(..) outs(..)` for destination-style rows, `operands : types -> types` for the others."""
+    names_text, types_text = _list(row.operands)
+    if row.is_dps:
+        ins, ins_types = _list(row.ins)
+        outs, outs_types = _list(row.outs)
+        head = f"ins({ins} : {ins_types}) " if row.ins else ""
+        return f"{head}outs({outs} : {outs_types}) attr-dict"
+    result_types = ", ".join(f"type(${r.name})" if not r.optional else "" for r in row.results)
+    if row.results and not row.operands:
+        return f"attr-dict : {result_types}"
+    if row.results:
+        return f"{names_text} attr-dict : {types_text} -> {result_types}"
+    return f"{names_text} attr-dict : {types_text}" if row.operands else "attr-dict"
+
+
+_FIELDS = {f.name for f in fields(Row)}
+_JOINED = ("attrs", "rules", "notes", "combos")
+
+
+class Family:
+    """What the rows of one family share; calling it with a row's own facts makes the row."""
+
+    def __init__(self, family: str, set: str, **shared: Any) -> None:
+        self._shared: dict[str, Any] = {"family": family, "set": set, **shared}
+
+    def but(self, **changes: Any) -> Family:
+        """A variation: `changes` replace what the family shares."""
+        merged = {**self._shared, **changes}
+        return Family(merged.pop("family"), merged.pop("set"), **merged)
+
+    def __call__(self, name: str, **own: Any) -> Row:
+        facts = {**self._shared, **own, "name": name}
+        for key in _JOINED:
+            facts[key] = (*_tuple(self._shared.get(key, ())), *_tuple(own.get(key, ())))
+        facts["rules"] = tuple(Rule(r) if isinstance(r, str) else r for r in facts["rules"])
+        for key in ("operands", "results"):
+            if isinstance(facts.get(key), str):
+                facts[key] = operand_list(facts[key])
+        for key in ("isas", "regions", "aliases", "also", "dtype_of"):
+            if isinstance(facts.get(key), str):
+                facts[key] = tuple(facts[key].split())
+        dtypes = {isa: names(facts.pop(isa)) for isa in ISAS if isa in facts}
+        if dtypes:
+            facts["dtypes"] = dtypes
+            if not facts.get("dtype_of"):
+                facts["dtype_of"] = ("dst",)
+        unknown = set(facts) - _FIELDS
+        if unknown:
+            raise TypeError(f"{name}: unknown row field {', '.join(sorted(unknown))}")
+        return Row(**facts)
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)  # type: ignore[reportUnknownVariableType]
+
+
+RowMaker = Callable[..., Row]

@@ -1,0 +1,27 @@
+"""The instruction rows, one module per group. `pto.isa.load` reads `ROWS` of each module named here."""
+
+MODULES = (
+    "tile_elementwise",
+    "tile_scalar",
+    "tile_reduce",
+    "tile_memory",
+    "tile_matrix",
+    "tile_layout",
+    "tile_irregular",
+    "config",
+    "views",
+    "sync",
+    "system",
+    "comm",
+    "assembler",
+    "vector_memory",
+    "vector_compute",
+    "vector_special",
+    "predicate",
+    "micro",
+    "dma",
+    "cube",
+    "arith",
+    "control",
+    "memory_dialects",
+)

@@ -1,0 +1,439 @@
+"""Cube micro instructions: pointer-level matrix multiply, the copies that feed it, the FIXPIPE write-back.
+
+C0 = 32 bytes, M0 = 16, K0 = 32 / sizeof(T). L1 tiles are NZ (K1 M1 M0 K0 left, K1 N1 K0 N0 right), L0B is
+K1 N1 N0 K0, L0C is N1 M1 M0 N0 with N0 = 16, as an acc tile of fractal 1024. Clauses are bare words, in the
+order of the format.
+"""
+
+from __future__ import annotations
+
+from ..row import Attr, Combos, Family, Row
+from ..rules import R, Rule
+from .dma import LOOP_NEST, LOOP_RULES, flat, grouped, spaces
+
+cube = Family("mad", "cube", core="cube", in_place="none")
+
+
+def _word(name: str, *choices: str, doc: str = "") -> Attr:
+    """An attribute written as a bare word; a flag has its own name as its only value."""
+    return Attr(name, "str", choices=choices or (name,), keyword=True, doc=doc)
+
+
+def _ptrs(**where: str) -> dict[str, str]:
+    """Witness pointer types: `_ptrs(src="f32, l0c")`; empty ones are left out."""
+    return {name: f"!pto.ptr<{text}>" for name, text in where.items() if text}
+
+
+# ------------------------------------------------------------------------------------------ matrix multiply
+
+_CLAUSES = (
+    _word("unit_flag", "check_only", "check_and_set",
+          doc="check that the L0C slot is free; check_and_set also publishes the tile to FIXPIPE"),
+    _word("disable_gemv", doc="m = 1 only: lhs in the normal fractal order instead of the GEMV row order"),
+    _word("sat_mode", "sat", "nosat", doc="treatment of inf, nan and overflow; absent = mode set outside"),
+)  # fmt: skip
+_N_DIR = _word("n_dir", doc="produce results along N first; no effect on values")
+_TF32 = _word("tf32_mode", "round_even", "round_away", doc="round f32 inputs to TF32 before multiplying")
+
+_BASE = "i32,i8,i8 i32,u8,u8 f32,f16,f16 f32,bf16,bf16 f32,f32,f32"
+_FP8 = "f32,f8e4m3,f8e4m3 f32,f8e4m3,f8e5m2 f32,f8e5m2,f8e4m3 f32,f8e5m2,f8e5m2"
+_FP4 = "f32,f4e2m1,f4e2m1 f32,f4e2m1,f4e1m2 f32,f4e1m2,f4e2m1 f32,f4e1m2,f4e1m2"
+_HIF8 = "f32,hif8,hif8"
+
+_MAD_RULES = (
+    *spaces(lhs="L0A", rhs="L0B", dst="L0C"),
+    *(R(f"1 <= {n}.const <= 4095") for n in "mnk"),
+)
+_BIAS_RULES = (*spaces(bias="BT"), R("bias.dtype == dst.dtype"))
+_MAD_NOTES = (
+    "sat: inputs +-inf become the largest finite value, nan becomes 0, overflow saturates; "
+    "nosat: exceptional values propagate",
+    "run time: pointers aligned to their fractal; FIXPIPE reads dst only after an M to FIX flag or unit_flag",
+)
+
+
+def _mad_format(operands: str, tf32: bool) -> str:
+    names, types = flat(operands).split(" attr-dict : ")
+    mode = " [tf32_mode($tf32_mode)]" if tf32 else ""
+    return f"{names} [unit_flag($unit_flag)] [$disable_gemv] [$sat_mode]{mode} [$n_dir] attr-dict : {types}"
+
+
+def _mad_operands(bias: bool, acc: bool) -> str:
+    dst = f"dst=ptr:{'inout' if acc else 'out'}"
+    return f"lhs=ptr rhs=ptr {dst}{' bias=ptr' if bias else ''} m=i64 n=i64 k=i64"
+
+
+mad = cube.but(pipe="M", attrs=_CLAUSES, rules=_MAD_RULES, notes=_MAD_NOTES)
+
+
+def _mad(name: str, opcode: int, level: str, bias: bool = False, acc: bool = False, **own: str) -> Row:
+    names = "lhs rhs dst bias m n k" if bias else "lhs rhs dst m n k"
+    return mad(
+        name, opcode=opcode, operands=_mad_operands(bias, acc), attrs=(_TF32, _N_DIR),
+        format=_mad_format(names, tf32=True), **own,
+        combos=(Combos.of("dst lhs rhs", a2a3=_BASE, a5=f"{_BASE} {_FP8} {_HIF8}",
+                          cpu=f"{_BASE} {_FP8} {_HIF8} i32,s4,s4"),),
+        rules=(
+            *(_BIAS_RULES if bias else ()),
+            R("lhs.dtype == F32 and rhs.dtype == F32 and dst.dtype == F32", when="has(tf32_mode)",
+              msg="expects tf32_mode on f32 operands only"),
+            R("dst.dtype != I32", when="has(sat_mode)", msg="expects sat or nosat on floating-point forms"),
+            R("k.const % 2 == 0", when="lhs.bits == 4"),
+        ),
+        notes=("i8 products accumulate in i32, floating-point ones in f32",),
+        no_cpp=f"no builtin signature is documented; at tile level {level}",
+        types=_ptrs(lhs="f16, l0a", rhs="f16, l0b", dst="f32, l0c", bias="f32, bt" if bias else ""),
+    )  # fmt: skip
+
+
+def _mad_mx(name: str, opcode: int, level: str, bias: bool = False, acc: bool = False, **own: str) -> Row:
+    names = "lhs rhs dst bias m n k" if bias else "lhs rhs dst m n k"
+    legal = f"{_FP8} {_FP4}"
+    return mad(
+        name, opcode=opcode, operands=_mad_operands(bias, acc), attrs=(_N_DIR,),
+        format=_mad_format(names, tf32=False), isas="cpu a5", **own,
+        combos=(Combos.of("dst lhs rhs", cpu=legal, a5=legal),),
+        rules=(*(_BIAS_RULES if bias else ()), R("k.const % 64 == 0")),
+        notes=("the scales are state of the lhs and rhs tiles: load both, mte_l1_l0a_mx and mte_l1_l0b_mx",),
+        no_cpp=f"no builtin signature is documented; at tile level {level}",
+        types=_ptrs(lhs="f8E4M3FN, l0a", rhs="f8E4M3FN, l0b", dst="f32, l0c", bias="f32, bt" if bias else ""),
+    )  # fmt: skip
+
+
+_SUM = "sum_k lhs[m,k] * rhs[k,n]"
+_MX_SUM = "sum_k (lhs[m,k] * ls[m,k//32]) * (rhs[k,n] * rs[k//32,n]), ls and rs the loaded scales"
+
+# --------------------------------------------------------------------------------------------- data movement
+
+_ANY = {"cpu": "all s4", "a2a3": "any", "a5": "all"}
+_FEED = {"cpu": "f16 bf16 f32 i8 u8 fp8 hif8 fp4 s4", "a2a3": "f16 bf16 f32 i8 u8",
+         "a5": "f16 bf16 f32 i8 u8 fp8 hif8 fp4"}  # fmt: skip
+_SCALES = {"cpu": "f8e8m0 fp8 fp4", "a5": "f8e8m0 fp8 fp4"}
+_SAME: tuple[Rule, ...] = (R("dst.dtype == src.dtype"),)
+
+move = cube.but(family="data-movement", dtype_of="src dst")
+bursts = move.but(
+    operands="src=ptr dst=ptr:out len_burst=i64 count=i64 src_stride=i64 dst_stride=i64 loop=i64*",
+    format=grouped("src dst len_burst", "count", "src_stride dst_stride"),
+    meaning=f"n_burst = count: {LOOP_NEST.replace('n_burst', 'count')}",
+    notes=("lengths and strides count bytes; run time: on-chip addresses are 32 B aligned",),
+    **_ANY,
+)
+parameters = move.but(
+    operands="src=ptr dst=ptr:out len_burst=i64 count=i64 src_gap=i64 dst_gap=i64",
+    format=grouped("src dst len_burst", "count", "src_gap dst_gap", loop=False),
+)
+
+
+_TRANSPOSE = Attr("transpose", "bool", False, doc="transpose the logical source tile first")
+
+
+def _feed(name: str, opcode: int, space: str, extents: str, mx: bool = False, **own: str) -> Row:
+    """A copy from L1 into one operand buffer of the cube unit."""
+    a, b = extents.split()
+    return move(
+        name, opcode=opcode, pipe="MTE1", **own,
+        operands=f"src=ptr dst=ptr:out {a}=i64 {b}=i64 {a}_start=i64? {b}_start=i64?",
+        format=f"$src, $dst, ${a}, ${b} [, ${a}_start, ${b}_start] attr-dict : "
+        f"type($src), type($dst), type(${a}), type(${b}) [, type(${a}_start), type(${b}_start)]",
+        attrs=() if mx else (_TRANSPOSE,),
+        rules=(
+            *spaces(src="L1", dst=space), *_SAME, *(R(f"{n}.const > 0") for n in (a, b)),
+            *(R(f"{n}_start.const >= 0") for n in (a, b)),
+            R(f"has({a}_start) == has({b}_start)"),
+        ),
+        notes=(
+            f"{a}_start and {b}_start (default 0) pick a sub-tile of the source; generated code writes them",
+            "run time: 32 B fragments" if mx else "run time: 512 B fractals; transpose in whole fractals",
+        ),
+        no_cpp="no builtin signature is documented", isas="cpu a5" if mx else "cpu a2a3 a5",
+        types=_ptrs(src="{T}, l1", dst=f"{{T}}, {space.lower()}"),
+        **(_SCALES if mx else _FEED),
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------- FIXPIPE
+
+#: Quantisation modes by stem: source and destination element types. Stems but the plain conversions come
+#: with a suffix, `_scalar` (one scale) or `_vec` (a row of parameters per channel in FB).
+_PLAIN = {"f32_f16": ("F32", "F16"), "f32_bf16": ("F32", "BF16"), "f322f16": ("F32", "F16"),
+          "f322bf16": ("F32", "BF16")}  # fmt: skip
+_STEMS: dict[str, tuple[str, str]] = {
+    "qf322f32_pre": ("F32", "F32"), "qf322f16_pre": ("F32", "F16"), "qf322bf16_pre": ("F32", "BF16"),
+    "qf322b8_pre": ("F32", "I8, U8"), "qf322s4_pre": ("F32", "S4"), "qf162b8_pre": ("F32", "I8, U8"),
+    "qf162s4_pre": ("F32", "S4"), "qf322hif8_pre": ("F32", "HIF8"), "qf322hif8_pre_hybrid": ("F32", "HIF8"),
+    "qf322fp8_pre": ("F32", "F8E4M3, F8E5M2"), "qf162s16_pre": ("I32", "I16"),
+    "deqs32_int": ("I32", "I8, U8, I16, U16, I32, U32"), "deqs16": ("I32", "I16"), "req8": ("I32", "I8, U8"),
+    "req4": ("I32", "S4"), "deqf16": ("I32", "F16"), "qs322bf16_pre": ("I32", "BF16"),
+    "shifts322s16": ("I32", "I16"),
+}  # fmt: skip
+_MODES: dict[str, tuple[str, str]] = {
+    **_PLAIN, **{f"{stem}_{form}": pair for stem, pair in _STEMS.items() for form in ("scalar", "vec")},
+}  # fmt: skip
+_A5_MODES = tuple(m for m in _MODES if "hif8" in m or "fp8" in m)
+_VEC_MODES = tuple(m for m in _MODES if m.endswith("_vec"))
+_PAYLOAD_MODES = tuple(m for m in _MODES if m not in ("f322f16", "f322bf16"))
+
+
+def _mode_rules() -> tuple[Rule, ...]:
+    """Source and destination types each quantisation mode implies, one rule per distinct pair."""
+    out: list[Rule] = []
+    for source, targets in dict.fromkeys(_MODES.values()):
+        modes = tuple(m for m, pair in _MODES.items() if pair == (source, targets))
+        when = f"quant_mode in {modes!r}"
+        out += [R(f"src.dtype == {source}", when=when), R(f"dst.dtype in ({targets},)", when=when)]
+    return tuple(out)
+
+
+_FLOATS = "(F16, BF16, F32)"
+_SIGNED = "(S4, I8, I16)"
+_FIX_RULES = (
+    R("src.space == L0C"),
+    R("m.const > 0"),
+    R("n.const > 0"),
+    R("has(quant_payload)", when=f"quant_mode in {_PAYLOAD_MODES!r}",
+      msg="expects pre_quant to have a payload"),
+    R("quant_payload.dtype in " + _FLOATS),
+    R("quant_payload.space == FB", when="quant_payload.kind == 'ptr'"),
+    R("quant_payload.kind == 'ptr'", when=f"quant_mode in {_VEC_MODES!r}",
+      msg="expects a vector pre_quant mode to take an fb pointer"),
+    R("quant_payload.kind != 'ptr'", when=f"quant_mode not in {_VEC_MODES!r}",
+      msg="expects a scalar pre_quant mode to take a floating-point scalar"),
+    *_mode_rules(),
+    R("dst.dtype == src.dtype or (src.dtype == F32 and dst.dtype in (F16, BF16))", when="not has(quant_mode)",
+      msg="expects a pre_quant mode for this pair of element types"),
+    R(f"quant_mode not in {_A5_MODES!r}", on="a2a3"),
+    R("has(relu_payload)", when="relu_mode in ('scalar_relu', 'vector_relu')",
+      msg="expects scalar_relu and vector_relu to have a payload"),
+    R("not has(relu_payload)", when="relu_mode in ('no_relu', 'normal_relu')",
+      msg="expects no_relu and normal_relu to have no payload"),
+    R("relu_payload.dtype in " + _FLOATS),
+    R("relu_payload.space == FB", when="relu_payload.kind == 'ptr'"),
+    R("relu_payload.kind == 'ptr'", when="relu_mode == 'vector_relu'"),
+    R("relu_payload.kind != 'ptr'", when="relu_mode == 'scalar_relu'"),
+    R("not has(clip)", on="a2a3", msg="clip is not available on a2a3"),
+    R("has(relu_mode)", when="has(clip)", msg="expects clip inside pre_relu only"),
+    R(f"dst.dtype in (F16, U8, {_SIGNED[1:]}", when="has(clip)"),
+    R("clip.dtype == F16", when="dst.dtype == F16"),
+    R("clip.bits == 16", when="dst.dtype == U8"),
+    R(f"clip.dtype in {_SIGNED}", when=f"dst.dtype in {_SIGNED}"),
+    R("has(layout_arg)", when="layout == 'nz2dn'", msg="expects nz2dn to have a source stride"),
+    R("not has(layout_arg)", when="layout == 'nz2nd'", msg="expects nz2nd to have no operand"),
+    R("layout_arg.const == 1", when="has(unit_flag) and layout == 'nz2dn'",
+      msg="expects no unit_flag with an nz2dn source stride other than 1"),
+    R("dst.dtype == F32", when="layout == 'nz2nz'"),
+    R("not has(loop3_count)", when="layout == 'nz2nz'", msg="expects nz2nz without loop3"),
+    R("sat_mode == 'sat'", when="has(preserve_nan)"),
+)  # fmt: skip
+_FIX_ATTRS = (
+    _word("unit_flag", "check_only", "check_and_clear",
+          doc="check that the L0C tile is complete; check_and_clear also frees it"),
+    _word("quant_mode", *_MODES, doc="conversion applied first"),
+    _word("relu_mode", "no_relu", "normal_relu", "scalar_relu", "vector_relu",
+          doc="activation after quantising"),
+    _word("layout", "nz2nd", "nz2dn", "nz2nz", doc="destination layout; absent = plain write-back"),
+    _word("sat_mode", "sat", "nosat", doc="final conversion of overflow, inf and nan"),
+    _word("preserve_nan", doc="with sat: nan stays nan where the destination has one"),
+)  # fmt: skip
+_FIX_OPERANDS = (
+    "quant_payload=scalar|ptr? relu_payload=scalar|ptr? clip=scalar? layout_arg=i64? loop3_count=i64? "
+    "loop3_src_stride=i64? loop3_dst_stride=i64?"
+)
+_FIX_MEANING = (
+    "for r < loop3_count (default 1), source at src + r * loop3_src_stride * N0 elements, destination at "
+    "dst + r * loop3_dst_stride elements; for i < m, j < n: x = source element "
+    "((j // N0) * src_stride + i) * N0 + j % N0; x = quantise(x); x = relu(x); "
+    "if clip, x = min(x, clip); write convert(x). "
+    "nz2nd: to i * dst_stride + j. nz2dn: to j * dst_stride + i, layout_arg = stride of the swapped source "
+    "walk. nz2nz: NZ blocks kept, layout_arg = split point. "
+    "No layout: to (j // N0) * dst_stride + i * N0 + j % N0. "
+    "quantise: y = float(x) * scale; to 8 bits clamp(nearbyint(y + offset), [-128,127] if signed else "
+    "[0,255]); 4 and 16 bits likewise in their range; deqf16 clamps to +-65504; to f16 and bf16 round to "
+    "even, finite overflow clamps; f32_f16, f32_bf16, f322f16 and f322bf16 do not scale; shifts322s16: "
+    "(x >> (shift + 1)) truncated to i16. "
+    "relu: normal max(x, 0); scalar x if x >= 0 else alpha * x; vector the same with alpha per channel. "
+    "sat: overflow and inf clamp to the finite range, nan becomes 0 (preserve_nan keeps it); nosat: they "
+    "propagate; f32 destinations keep inf and nan."
+)
+_FIX_NOTES = (
+    "src_stride counts rows of N0 elements: the padded m of a packed tile. The manual calls the unit C0 = "
+    "32 B with N0 = 32 / sizeof(T); programs that pass the padded m mean the same in both readings",
+    "64-bit parameter word: scalar form, bits 0..31 an f32 scale; vector form, scale in bits 13..31 (1 sign, "
+    "8 exponent, 10 mantissa); offset in bits 37..45, shift in bits 32..35, sign flag in bit 46",
+    "f16 and bf16 payloads widen to f32; FB rows: 128 B for pre_quant, 64 B for pre_relu, in channel order",
+    "to f16/bf16 without a sat word: nan becomes 0 and inf clamps only when CTRL bit 48 is set",
+    "sat and nosat do not govern integer narrowing; the quantisation mode and clip do",
+    "reading a tile a mad still writes is an error: order by an M to FIX flag or by unit_flag",
+    "f322f16, f322bf16 (no payload) and shifts322s16_* come from the C++ QuantMode_t, the rest from the text",
+)
+fixpipe = cube.but(
+    family="fixpipe", pipe="FIX", attrs=_FIX_ATTRS, rules=_FIX_RULES, notes=_FIX_NOTES, dtype_of="src",
+    cpu="f32 i32", a2a3="f32 i32", a5="f32 i32",
+)  # fmt: skip
+
+
+def _fix_format(operands: str, mode: str = "", atomic: str = "") -> str:
+    names, types = flat(operands).split(" attr-dict : ")
+    clauses = (
+        "[, unit_flag($unit_flag)] [, pre_quant([$quant_payload,] mode = $quant_mode)] "
+        "[, pre_relu([$relu_payload,] mode = $relu_mode [, clip = $clip])] [, $layout [($layout_arg)]] "
+        "[, loop3($loop3_count, $loop3_src_stride, $loop3_dst_stride)] [, $sat_mode [($preserve_nan)]]"
+    )
+    tail = (
+        "[, type($quant_payload)] [, type($relu_payload)] [, type($clip)] [, type($layout_arg)] "
+        "[, type($loop3_count), type($loop3_src_stride), type($loop3_dst_stride)]"
+    )
+    sub = " [, type($sub_blockid)]" if mode else ""
+    return f"{names}{mode} {clauses}{atomic} attr-dict : {types}{sub} {tail}"
+
+
+_FIX_HEAD = "src=ptr dst=ptr:out m=i64 n=i64 src_stride=i64 dst_stride=i64"
+_FIX_NAMES = "src dst m n src_stride dst_stride"
+
+ROWS = (
+    _mad("mad", 0x3180, "TMATMUL", meaning=f"dst[m,n] = {_SUM}.",
+         doc="Matrix product of an L0A and an L0B tile, written to L0C."),
+    _mad("mad_acc", 0x3181, "TMATMUL_ACC", acc=True, meaning=f"dst[m,n] = dst[m,n] + {_SUM}.",
+         doc="Matrix product added to an initialised L0C tile."),
+    _mad("mad_bias", 0x3182, "TMATMUL_BIAS", bias=True, meaning=f"dst[m,n] = bias[n] + {_SUM}.",
+         doc="Matrix product plus a bias row of n values."),
+    _mad_mx("mad_mx", 0x3183, "TMATMUL_MX", meaning=f"dst[m,n] = {_MX_SUM}.",
+            doc="Matrix product of MX tiles with their block scales."),
+    _mad_mx("mad_mx_acc", 0x3184, "TMATMUL_MX with an accumulator", acc=True,
+            meaning=f"dst[m,n] = dst[m,n] + {_MX_SUM}.", doc="MX matrix product added to an L0C tile."),
+    _mad_mx("mad_mx_bias", 0x3185, "TMATMUL_MX with a bias", bias=True,
+            meaning=f"dst[m,n] = bias[n] + {_MX_SUM}.", doc="MX matrix product plus a bias row."),
+    bursts(
+        "mte_gm_l1", opcode=0x3186, pipe="MTE2", doc="Copy bursts of bytes from GM to L1 unchanged.",
+        rules=(*spaces(src="GM", dst="L1"), *_SAME, *LOOP_RULES),
+        no_cpp="builtin family copy_gm_to_cbuf; no signature is documented",
+        types=_ptrs(src="{T}, gm", dst="{T}, l1"),
+    ),
+    move(
+        "mte_gm_l1_frac", opcode=0x3187, pipe="MTE2",
+        doc="Load row- or column-major matrices from GM into NZ order in L1.",
+        operands="src=ptr dst=ptr:out n_value=i64 d_value=i64 src_inner_stride=i64 src_outer_stride=i64? "
+        "group_count=i64 dst_loop2_stride=i64 dst_loop3_stride=i64 dst_loop4_stride=i64 l2_cache_ctrl=i64 "
+        "smallc0_en=i1",
+        attrs=(Attr("mode", "str", required=True, choices=("nd2nz", "dn2nz"), keyword=True,
+                    doc="source order: rows of d, or rows of n"),),
+        format="$src, $dst, $mode, shape($n_value, $d_value), "
+        "src_layout($src_inner_stride [, $src_outer_stride]), "
+        "dst_group($group_count, $dst_loop2_stride, $dst_loop3_stride, $dst_loop4_stride), "
+        "ctrl($l2_cache_ctrl, $smallc0_en) attr-dict : type($src), type($dst), $mode, "
+        "shape type($n_value), type($d_value), "
+        "src_layout(type($src_inner_stride) [, type($src_outer_stride)]), dst_group type($group_count), "
+        "type($dst_loop2_stride), type($dst_loop3_stride), type($dst_loop4_stride), "
+        "ctrl type($l2_cache_ctrl), type($smallc0_en)",
+        cpu="b8 b16 b32 fp8 f8e8m0 hif8 fp4", a2a3="b8 b16 b32", a5="b8 b16 b32 fp8 f8e8m0 hif8 fp4",
+        rules=(
+            *spaces(src="GM", dst="L1"), *_SAME,
+            R("n_value.const > 0"), R("d_value.const > 0"), R("group_count.const >= 0"),
+            R("d_value.const <= 4", when="smallc0_en.const == 1",
+              msg="expects d_value <= 4 in small-C0 mode"),
+        ),
+        meaning="E = 32 / sizeof(T). For g < group_count, n < n_value, d < d_value: the element at src + "
+        "g * src_outer_stride (default 0) + n * src_inner_stride + d * sizeof(T) (nd2nz), or + "
+        "d * src_inner_stride + n * sizeof(T) (dn2nz), goes to dst + 32 * (g * dst_loop4_stride + "
+        "(d // E) * dst_loop3_stride + n * dst_loop2_stride) + (d % E) * sizeof(T). Lanes d_value .. "
+        "roundup(d_value, E) - 1 of the last block are written 0. Small C0: each burst pads to 4 channels, "
+        "missing rows and lanes are 0, the tail pads to 32 B.",
+        notes=(
+            "source strides count bytes, destination strides C0 units of 32 B: loop2 = 1 packs rows, loop3 "
+            "is the padded N",
+            "the roles of loop2 and loop3 are inferred from the NZ order; small C0 fixes both",
+            "overlapping destination groups have no stable result; l2_cache_ctrl is a hint",
+            "dn2nz depends on the target on a2a3",
+        ),
+        no_cpp="builtins copy_gm_to_cbuf_multi_nd2nz and _dn2nz; no signature is documented",
+        types={**_ptrs(src="{T}, gm", dst="{T}, l1"), "attr:mode": "nd2nz"},
+    ),
+    bursts(
+        "mte_l1_ub", opcode=0x3188, pipe="MTE1", isas="cpu a5", doc="Copy bursts of bytes from L1 to UB.",
+        rules=(*spaces(src="L1", dst="UB"), *_SAME, *LOOP_RULES),
+        notes=("issued by the cube core; the vector core reads only after a cross-core signal",),
+        no_cpp="no builtin is documented", types=_ptrs(src="{T}, l1", dst="{T}, ub"),
+    ),
+    _feed("mte_l1_l0a", 0x3189, "L0A", "m k", doc="Load a left tile from L1 into L0A.",
+          meaning="Copy the m x k tile from NZ in L1 to L0A: A5 NZ (K1 M1 M0 K0), A2A3 ZZ (M1 K1 M0 K0). "
+          "Padding up to 16 rows and K0 columns comes along. transpose: transpose the logical tile first."),
+    _feed("mte_l1_l0b", 0x318A, "L0B", "k n", doc="Load a right tile from L1 into L0B, K innermost.",
+          meaning="Copy the k x n tile from NZ in L1 (K1 N1 K0 N0) to ZN in L0B (K1 N1 N0 K0), transposing "
+          "every 512 B block so that K is innermost. transpose: transpose the logical tile first."),
+    _feed("mte_l1_l0a_mx", 0x318B, "L0A", "m k", mx=True, doc="Load the MX scales of a left tile.",
+          meaning="Load scales of logical shape [m, ceil(k/32)], 32 B fragments in the order of the data "
+          "tile; the next mad_mx* with that lhs uses them."),
+    _feed("mte_l1_l0b_mx", 0x318C, "L0B", "k n", mx=True, doc="Load the MX scales of a right tile.",
+          meaning="Load scales of logical shape [ceil(k/32), n], 32 B fragments in the order of the data "
+          "tile; the next mad_mx* with that rhs uses them."),
+    parameters(
+        "mte_l1_bt", opcode=0x318D, pipe="MTE1", doc="Load bias values from L1 into the bias table.",
+        combos=(Combos.of("src dst", **dict.fromkeys(("cpu", "a2a3", "a5"),
+                                                     "f32,f32 i32,i32 f16,f32 bf16,f32")),), dtype_of="",
+        rules=spaces(src="L1", dst="BT"),
+        meaning="for r < count: load len_burst values, f16 and bf16 widened to f32; source and destination "
+        "advance by len_burst + src_gap and len_burst + dst_gap values per burst.",
+        notes=("lengths and gaps count bias-load units, taken as elements of the pair",
+               "loads exactly the N values the consuming mad_bias needs"),
+        no_cpp="builtin copy_cbuf_to_bt; no signature is documented",
+        types=_ptrs(src="f32, l1", dst="f32, bt"),
+    ),
+    parameters(
+        "mte_l1_fb", opcode=0x318E, pipe="FIX", doc="Load FIXPIPE parameters from L1 into FB.",
+        **dict.fromkeys(("cpu", "a2a3", "a5"), "f32 f16 bf16 i64 u64"), rules=spaces(src="L1", dst="FB"),
+        meaning="for r < count: load len_burst parameters; source and destination advance by "
+        "len_burst + src_gap and len_burst + dst_gap units per burst.",
+        notes=("consumers read rows of 64 B (vector pre_relu) or 128 B (vector pre_quant), in channel order",
+               "lengths and gaps count parameter-load units; 64-bit quant words exist at tile level",
+               "on FIX, as in the headers; the assembler puts a mat to scaling tmov on MTE1"),
+        no_cpp="builtin copy_cbuf_to_fbuf; no signature is documented",
+        types=_ptrs(src="f32, l1", dst="f32, fb"),
+    ),
+    fixpipe(
+        "mte_l0c_l1", opcode=0x318F, operands=f"{_FIX_HEAD} {_FIX_OPERANDS}", format=_fix_format(_FIX_NAMES),
+        rules=spaces(dst="L1"), meaning=_FIX_MEANING,
+        doc="Write an L0C tile back to L1 through the fix pipe.",
+        no_cpp="no builtin signature is documented; at tile level TMOV, TEXTRACT and TINSERT from acc to mat",
+        types=_ptrs(src="f32, l0c", dst="f32, l1"),
+    ),
+    fixpipe(
+        "mte_l0c_gm", opcode=0x3190, operands=f"{_FIX_HEAD} sid=i64 l2_cache_ctrl=i64 {_FIX_OPERANDS}",
+        attrs=(
+            _word("atomic_type", "f32", "f16", "bf16", "s32", "s16", "s8", doc="element type of the update"),
+            _word("atomic_op", "add", "max", "min", doc="update of the GM element"),
+        ),
+        format=_fix_format(f"{_FIX_NAMES} sid l2_cache_ctrl",
+                           atomic=" [, atomic(type = $atomic_type, op = $atomic_op)]"),
+        rules=(*spaces(dst="GM"), R("0 <= sid.const <= 3"), R("0 <= l2_cache_ctrl.const <= 15"),
+               R("has(atomic_type) == has(atomic_op)")),
+        doc="Write an L0C tile back to GM through the fix pipe.",
+        meaning=f"{_FIX_MEANING} atomic: each GM element becomes op(old, new) in the atomic type, after "
+        "conversion.",
+        notes=("sid and l2_cache_ctrl are hints without effect on values",
+               "at tile level a2a3 offers the add only"),
+        no_cpp="builtin copy_matrix_cc_to_gm; no signature is documented",
+        types=_ptrs(src="f32, l0c", dst="f32, gm"),
+    ),
+    fixpipe(
+        "mte_l0c_ub", opcode=0x3191, operands=f"{_FIX_HEAD} sub_blockid=i64? {_FIX_OPERANDS}", isas="cpu a5",
+        attrs=(_word("dst_mode", "split_m", "split_n", doc="split over both vector cores"),),
+        format=_fix_format(_FIX_NAMES, mode=", dst_mode([$sub_blockid] [$dst_mode])"),
+        rules=(
+            *spaces(dst="UB"), R("0 <= sub_blockid.const <= 1"),
+            R("has(sub_blockid) != has(dst_mode)", msg="expects a vector core or a split, not both"),
+            R("m.const % 2 == 0", when="dst_mode == 'split_m'"),
+            R("n.const % 32 == 0", when="dst_mode == 'split_n'"),
+            R("not has(quant_mode) and not has(relu_mode) and not has(clip)", when="has(dst_mode)",
+              msg="expects split modes without pre_quant, pre_relu and clip"),
+            R("layout == 'nz2nd'", when="has(dst_mode) and has(layout)",
+              msg="expects split modes with the plain or nz2nd layout"),
+        ),
+        doc="Write an L0C tile back to the UB of one vector core, or split over two.",
+        meaning=f"{_FIX_MEANING} sub_blockid: the whole tile to that vector core, dst the offset in its UB. "
+        "split_m: rows [0, m/2) to core 0, [m/2, m) to core 1, each an (m/2) x n tile at dst. split_n: "
+        "columns [0, n/2) to core 0, the rest to core 1.",
+        notes=("a2a3 has no path from L0C to UB; it goes through GM",),
+        no_cpp="no builtin signature is documented; at tile level TMOV from acc to vec with AccToVecMode",
+        types={**_ptrs(src="f32, l0c", dst="f32, ub"), "sub_blockid": "i64"},
+    ),
+)  # fmt: skip

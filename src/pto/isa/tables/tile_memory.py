@@ -1,0 +1,384 @@
+"""Movement between global memory and tiles: loads, stores, prefetches, and indexed gather and scatter.
+
+Every instruction walks a tile's valid region by (row, column). The global side maps that pair to an offset
+by its layout alone (`isa.view.element_offset`), the tile side by its own layout (`isa.tile.offset`), so a
+layout conversion is a copy that keeps (row, column).
+"""
+
+from __future__ import annotations
+
+from ..dtypes import names
+from ..row import Attr, Combos, Family
+from ..rules import R, Rule
+from ._common import located
+
+NPU = "a2a3 a5"
+
+memory = Family("memory-and-data-movement", "tile", in_place="none")
+
+
+def _positive(view: str) -> tuple[Rule, ...]:
+    return (R(f"all(d is None or d != 0 for d in {view}.dims)", msg=f"expects {view} shape to be positive"),)
+
+
+def _not_empty(tile: str) -> tuple[Rule, ...]:
+    return R(f"{tile}.v_row != 0"), R(f"{tile}.v_col != 0")
+
+
+# --- loads ------------------------------------------------------------------------------------------------
+
+_MX_A = "('MX_A_ZZ', 'MX_A_ND', 'MX_A_DN')"
+_MX_B = "('MX_B_NN', 'MX_B_ND', 'MX_B_DN')"
+_VEC_PAIRS = "(src.layout, dst.layout) in ((ND, ND), (DN, DN), (NZ, NZ))"
+_MAT_PAIRS = "(src.layout, dst.layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), (DN, ZN)"
+_B64_PAIRS = "(src.layout, dst.layout) in ((ND, ND), (DN, DN))"
+#: A single row or column is the same bytes in ND and DN.
+_LINE = "1 in (dst.v_row, dst.v_col)"
+
+_load_rules = (
+    *_positive("src"), *_not_empty("dst"),
+    R("src.bytes == dst.bytes", code="SA-0098"),
+    R("dst.loc in (VEC, MAT)", on="a2a3", code="SA-0032"),
+    R(f"{_VEC_PAIRS} or {_LINE}", on="a2a3", code="SA-0235", when="dst.loc == VEC and dst.bytes < 8"),
+    R(f"{_VEC_PAIRS} or {_LINE}", on="a5", code="SA-0104", when="dst.loc == VEC and dst.bytes < 8"),
+    R(f"{_MAT_PAIRS}) or {_LINE}", on="a2a3", code="SA-0234", when="dst.loc == MAT and dst.bytes < 8"),
+    R(f"{_MAT_PAIRS}, (DN, NZ)) or {_LINE}", on="a5", code="SA-0082",
+      when=f"dst.loc == MAT and dst.bytes < 8 and src.layout not in {_MX_A} and src.layout not in {_MX_B}"),
+    R(f"{_B64_PAIRS} or {_LINE}", on="a2a3", code="SA-0233", when="dst.bytes == 8"),
+    R(f"{_B64_PAIRS} or {_LINE}", on="a5", code="SA-0041", when="dst.bytes == 8"),
+    R("dst.bits >= 8", on="a5", code="SA-0021", when="src.layout == DN and dst.layout == NZ"),
+    R("dst.layout == ZZ", on="a5", when=f"src.layout in {_MX_A}"),
+    R("dst.layout == NN", on="a5", when=f"src.layout in {_MX_B}"),
+    R("dst.fractal == 512", on="a2a3", code="SA-0220", when="dst.loc == MAT and dst.layout in (NZ, ZN)"),
+    R("dst.fractal == 512", on="a5", code="SA-0221", when="dst.loc == MAT and dst.layout == NZ"),
+    R("dst.rows <= 4095", on="a2a3", code="SA-0236", when="dst.loc == VEC"),
+    R("dst.rows < 16384", on="a2a3", code="SA-0202", when="dst.loc == MAT and dst.layout == NZ"),
+    R("dst.cols < 16384", on="a2a3", code="SA-0184", when="dst.loc == MAT and dst.layout == ZN"),
+    R("dst.rows < 16384", on="a5", code="SA-0224", when="dst.loc == MAT"),
+    R("dst.size <= 524288", on="a5", code="SA-0222", when="dst.loc == MAT"),
+    R("dst.pad in (0, 1)", on="a5", code="SA-0223", when="dst.bytes == 8"),
+)  # fmt: skip
+
+_tload = memory(
+    "tload", opcode=0x102F, pipe="MTE2", cpp="TLOAD($dst, $src)",
+    doc="Load a window of global memory into a tile, converting the layout.",
+    operands="src=view dst=tile|conv_tile:out pad_value=any? left_padding_num=index? right_padding_num=any?"
+    " init_condition=any?",
+    attrs=(
+        Attr("pad_mode", "padmode", doc="padding mode; accepted, without effect"),
+        Attr("init_out_buffer", "bool", False, doc="initialise the tile first; accepted, without effect"),
+    ),
+    format="ins($src : type($src)) outs($dst : type($dst)) attr-dict [pad_mode = $pad_mode]"
+    " [pad_value = $pad_value : type($pad_value)]"
+    " [left_padding_num = $left_padding_num : type($left_padding_num)]"
+    " [init_out_buffer = $init_out_buffer]"
+    " [right_padding_num = $right_padding_num : type($right_padding_num)]"
+    " [init_condition = $init_condition : type($init_condition)]",
+    meaning="fill all of dst (not only its valid region) with its pad value, then for (r, c) in the dst valid"
+    " region: dst[r, c] = src[element_offset(src.layout, r, c)]; pad value: null and zero 0, min -inf or the"
+    " least integer, max +inf or the greatest integer, custom 0 (tfillpad alone honours it); a conv tile is"
+    " walked by its 2-D view (isa-types 3.4) and not filled",
+    domain="dst valid region; it decides the size of the transfer",
+    cpu="all", a2a3="any", a5="all", dtype_code="SA-0010",
+    rules=_load_rules,
+    types={"dst": "!pto.tile_buf<vec, 16x64x{T}>"},
+    notes=(
+        "hardware specifies padding only for a pad other than null; do not rely on the zeros of a null pad",
+        "extents at run time: ND/DN into a row-major tile s0*s1*s2*s3 == valid rows and s4 == valid columns,"
+        " into a col-major tile s0*s1*s2*s4 == valid columns and s3 == valid rows; NZ s2*s3 == valid rows and"
+        " s0*s1*s4 == valid columns (CA-0002, SA-0108, SA-0109); ND->NZ and DN->ZN want s0 = s1 = s2 = 1"
+        " (SA-0055 to SA-0057)",
+        "an NZ view has s3 = 16, s4 = 32 / sizeof (SA-0350); MX_A_ZZ and MX_B_NN have s3 = 16, s4 = 2, the"
+        " other MX layouts s0 = s1 = 1, s4 = 2",
+        "the a5 assembler accepts any dst location; only vec and mat exist on hardware",
+        "pad_value, left_padding_num, right_padding_num and init_condition parse but mean nothing yet",
+    ),
+)  # fmt: skip
+
+_tprefetch = memory(
+    "tprefetch", opcode=0x1045, pipe="MTE2", cpp="TPREFETCH($dst, $src)", operands="src=view dst:out",
+    doc="Bring a window of global memory on chip early, as a hint.",
+    meaning="dst[r, c] = src as a dense row-major array with the row pitch of dst: element r * dst.cols + c,"
+    " for (r, c) in the dst valid region; strides and layout of src are ignored",
+    domain="dst valid region", cpu="all", a2a3="any", a5="all",
+    rules=(
+        *_positive("src"), *_not_empty("dst"), R("src.bytes == dst.bytes"), R("dst.loc in (VEC, MAT)"),
+    ),
+    notes=(
+        "no implied wait on earlier events; portable code loads again with tload, for the content of dst is"
+        " promised by the reference only",
+    ),
+)  # fmt: skip
+
+_tprefetch_async = memory(
+    "tprefetch_async", opcode=0x1180, also="comm", pipe="S", operands="src=view ctx=async_session",
+    results="event=async_event", cpp="TPREFETCH_ASYNC($src, $ctx)",
+    format="( $src , $ctx : type($src) , type($ctx) ) attr-dict -> type($event)",
+    doc="Warm the L2 cache with a flat region of global memory, asynchronously.",
+    meaning="no value changes; event completes at once (handle 0, SDMA)",
+    domain="all of src",
+    rules=R("src.contiguous"),
+    types={"src": "!pto.partition_tensor_view<1024xf32>"},
+    notes=(
+        "runs on the SDMA engine (cache-maintenance opcode 6), not on a pipe of the core; the scalar unit"
+        " issues it",
+        "waiting for the event also completes earlier SDMA work of a shared session",
+        "the host initialises the SDMA workspace before launch; C++ passes a PrefetchAsyncContext (256 bytes"
+        " of UB scratch and a session with channel group get_block_idx(), sync id 0, one queue)",
+        "no text form is documented; ours follows tput_async",
+    ),
+)  # fmt: skip
+
+# --- stores -----------------------------------------------------------------------------------------------
+
+_atomic = Attr("atomicType", "atomic_type", "atomic_none", doc="how a stored element meets the one in memory")
+_relu = Attr("reluPreMode", "relu_pre_mode", "no_relu", doc="ReLU after quantisation, before the store")
+
+_QUANT = (
+    "y = f32(x) * scale; to i8/u8: clamp(rint(y + offset), -128, 127) if sign else clamp(.., 0, 255),"
+    " whatever the dst dtype (a mismatch keeps the low 8 bits), inf saturates, NaN is 0; i32 to f16: clamp y"
+    " to +-65504; f32 to f16/bf16: clamp finite y to the largest finite value (inf and NaN pass, but with"
+    " ctrl bit 48 inf clamps and NaN is 0); i32 to i16: x >> (shift + 1), low 16 bits; ReLU last: y if y > 0"
+    " else 0"
+)
+_WORD = (
+    "quantisation word: scale is the f32 in bits 31..0 (scalar modes), or its upper 19 bits 31..13 (vector"
+    " modes); shift bits 35..32, offset bits 45..37 unsigned, sign bit 46"
+)
+
+
+def _to(src: str, dsts: str) -> str:
+    return " ".join(f"{src},{d}" for d in names(dsts))
+
+
+_A5_F32_Q, _A5_I32_Q = _to("f32", "i8 u8 f16 bf16 hif8 f8e4m3 f32"), _to("i32", "i8 u8 f16 bf16")
+_A2A3_Q = f"{_to('f32', 'i8 u8')} {_to('i32', 'i8 u8 f16')}"
+_QUANTISED = {"a2a3": _A2A3_Q, "a5": f"{_A5_F32_Q} {_A5_I32_Q}", "cpu": f"{_A5_F32_Q} {_A5_I32_Q} i32,i16"}
+_CAST = f"{_to('f32', 'f32 f16 bf16')} i32,i32"
+
+#: What every store from the accumulator obeys.
+_ACC_LAYOUTS = "(ND, NZ, 'NC1HWC0', 'NDC1HWC0')"
+_acc_rules = (
+    R("src.dtype in (I32, F32)", on=NPU, code="SA-0191", when="src.loc == ACC"),
+    R(f"dst.layout in {_ACC_LAYOUTS}", on="a2a3", code="SA-0192", when="src.loc == ACC"),
+    R("dst.layout in (ND, NZ, 'NHWC', 'NCHW', 'NCDHW')", on="a5", code="SA-0337", when="src.loc == ACC"),
+    R("1 <= src.cols <= 4095", on=NPU, code="SA-0201", when="src.loc == ACC"),
+    R("1 <= src.v_col <= 4095", on=NPU, code="PA-0033", when="src.loc == ACC"),
+    R("src.rows <= 8192", on=NPU, code="SA-0126", when="src.loc == ACC and dst.layout == ND"),
+    R("src.rows <= 65535", on=NPU, code="SA-0126", when="src.loc == ACC and dst.layout != ND"),
+    R("src.cols % 16 == 0", on=NPU, code="SA-0126", when="src.loc == ACC and dst.layout != ND"),
+)  # fmt: skip
+
+_STORE_LINE = "1 in (src.v_row, src.v_col)"
+
+_tstore = memory(
+    "tstore", opcode=0x1065, pipe=(("src.loc == ACC", "FIX"), ("", "MTE3")),
+    cpp="TSTORE($dst, $src) | TSTORE($dst, $src, $preQuantScalar)",
+    doc="Store a tile to global memory, optionally quantised, rectified or atomically added.",
+    operands="src=tile|conv_tile dst=view:out preQuantScalar=i64?",
+    attrs=(
+        Attr("stPhase", "st_phase", "unspecified", doc="unit-flag phase; no effect on the data"),
+        _atomic, _relu,
+    ),
+    format="ins($src : type($src) [, $preQuantScalar : type($preQuantScalar)])"
+    " outs($dst : type($dst)) attr-dict",
+    meaning="for (r, c) in the src valid region: dst[element_offset(dst.layout, r, c)] = v, or += v"
+    " (atomic_add), max= v, min= v; v = q(src[r, c]). Without preQuantScalar q is ReLU if asked (x if x > 0"
+    f" else 0) and then a plain conversion (nearest even, overflow to inf). With it: {_QUANT}",
+    domain="src valid region",
+    cpu="all", a2a3="any", a5="any fp8 hif8 fp4", dtype_of="src", dtype_code="SA-0011",
+    combos=(
+        Combos.of(
+            "src dst", code="SA-0196", when="src.loc == ACC and not has(preQuantScalar)",
+            a2a3=_CAST, a5=_CAST, cpu=f"{_CAST} f32,i32 {_to('i32', 'f32 f16 bf16')}",
+        ),
+        Combos.of(
+            "src dst", code="SA-0196", when="src.loc == ACC and has(preQuantScalar)", **_QUANTISED
+        ),
+    ),
+    rules=(
+        *_positive("dst"), *_not_empty("src"),
+        R("src.loc in (VEC, MAT, ACC)", on="cpu a2a3", code="SA-0101"),
+        R("src.loc in (VEC, ACC)", on="a5", code="SA-0100"),
+        R("src.bytes == dst.bytes", on=NPU, code="SA-0099", when="src.loc in (VEC, MAT)"),
+        R("dst.elems == src.v_row * src.v_col", on=NPU,
+          msg="expects dst static element count to match src valid_shape static element count"),
+        R("src.loc == ACC", when="has(preQuantScalar)",
+          msg="expects preQuantScalar only with an acc source"),
+        R("src.loc == ACC", when="reluPreMode == 'normal_relu'",
+          msg="expects reluPreMode only with an acc source"),
+        R(f"{_VEC_PAIRS} or {_STORE_LINE}", on=NPU, code="SA-0105",
+          when="src.loc in (VEC, MAT) and src.bytes < 8"),
+        R(f"{_B64_PAIRS} or {_STORE_LINE}", on=NPU, code="SA-0338",
+          when="src.loc in (VEC, MAT) and src.bytes == 8"),
+        R("atomicType in ('atomic_none', 'atomic_add')", on="a2a3"),
+        *_acc_rules,
+    ),
+    types={
+        "src": "!pto.tile_buf<vec, 16x64x{T}>",
+        "dst": "!pto.partition_tensor_view<16x64x{T}>",
+    },
+    notes=(
+        _WORD,
+        "dst is also read where atomicType is not atomic_none; max and min exist on a5 only",
+        "documented atomics are i32 and f32 from acc tiles; the reference adds for every tile",
+        "an NZ dst has s3 = 16 and s4 = 32 / sizeof (acc f32 also 8 or 16, i32 16); an a5 ND row is a"
+        " multiple of 32 bytes (SA-0124)",
+        "C++ template arguments: none when all attributes are default; STPhase alone; otherwise [STPhase,]"
+        " tile type, global type, AtomicType[, ReluPreMode]",
+    ),
+)  # fmt: skip
+
+_tstore_fp = memory(
+    "tstore_fp", opcode=0x1066, aliases="tstore.fp", pipe="FIX", core="cube",
+    cpp="TSTORE_FP($dst, $src, $fp)",
+    doc="Store an accumulator quantised with one word per output column.",
+    operands="src fp dst=view:out", attrs=(_atomic, _relu),
+    meaning="tstore with the vector quantisation word fp[0, c] for column c of the src valid region (for a"
+    f" plain DN src: fp[0, r] for row r): {_QUANT}",
+    domain="src valid region",
+    combos=Combos.of("src dst", code="SA-0196", **_QUANTISED),
+    rules=(
+        *_positive("dst"), *_not_empty("src"),
+        R("src.loc == ACC", on=NPU),
+        R("fp.loc == SCALING", on=NPU, code="SA-0052"),
+        R("fp.rows == 1", on=NPU),
+        R("fp.v_col >= src.v_col", on="cpu", when="src.layout != DN"),
+        *_acc_rules,
+    ),
+    types={
+        "src": "!pto.tile_buf<acc, 16x32x{T}, blayout=col_major, slayout=row_major, fractal=1024>",
+        "fp": "!pto.tile_buf<scaling, 1x32xui64>", "dst": "!pto.partition_tensor_view<16x32x{T}>",
+    },
+    notes=(
+        "fp stands for fix-pipe; its tile holds u64 words",
+        _WORD,
+        "fewer words than columns is undefined, though the field's assembler accepts it",
+        "the assembler inserts no synchronisation around it; it runs on FIX",
+    ),
+)  # fmt: skip
+
+# --- indexed ----------------------------------------------------------------------------------------------
+
+_coalesce = Attr(
+    "coalesce", "str", "auto", choices=("auto", "row", "elem"),
+    doc="what an index names: a table row or an element; auto: elem where idx has the valid shape of the"
+    " data tile and more than one column, else row",
+)  # fmt: skip
+
+_INDEXED_NOTES = (
+    "capacity is s0*s1*s2*s3*s4 for elem; for row it is s3 on cpu and a5, s0*s1*s2*s3 on a2a3",
+    "a negative i32 index is sign-extended to 64 bits and read as unsigned: clamp takes the last entry,"
+    " wrap (2^64 - |k|) % capacity; u32 is zero-extended",
+    "C++ without template arguments is row on hardware and elem in the vendor simulator; write coalesce",
+    "an empty valid region is a no-op",
+)
+_PAYLOAD = "ints32 floats"
+_PAYLOAD_A5 = f"{_PAYLOAD} hif8 fp8"
+
+
+def _indexed(data: str, size: str, index: str) -> tuple[Rule, ...]:
+    """What gather and scatter share; `data` is the payload tile."""
+    one_per_row = f"(idx.v_row, idx.v_col) in ((1, {data}.v_row), ({data}.v_row, 1))"
+    return (
+        *_positive("mem"),
+        R("idx.dtype in (I32, U32)", on=NPU),
+        R("idx.dtype in (I8, U8, I16, U16, I32, U32, I64, U64)", on="cpu", code=index),
+        R(f"mem.dtype == {data}.dtype", on=NPU, code=size),
+        R(f"mem.bytes == {data}.bytes", on="cpu", code=size),
+        R(f"{data}.row_bytes % 32 == 0", on=NPU),
+        R(f"valid_eq(idx, {data}) or {one_per_row}", when="idx.kind == 'tile' and coalesce == 'auto'"),
+        R(f"valid_eq(idx, {data})", when="idx.kind == 'tile' and coalesce == 'elem'"),
+        R(one_per_row, when="idx.kind == 'tile' and coalesce == 'row'"),
+        *located("VEC", "idx"),
+        R("idx.layout == ND", on="a2a3"), R("idx.layout in (ND, DN)", on="a5"),
+        R(f"{data}.layout in (ND, NZ)", on="a2a3", when=f"{data}.loc == VEC"),
+        R(f"{data}.layout == ND", on="a5", when=f"{data}.loc == VEC"),
+        R(f"mem.layout == {data}.layout", on="a2a3", when=f"{data}.loc == VEC"),
+        R("mem.layout == ND", on="a5"),
+        *(R(f"{data}.{fact}", on=NPU, when=f"{data}.layout == NZ") for fact in (
+            "fractal == 512", "rows % 16 == 0")),
+        R(f"{data}.cols * {data}.bytes % 32 == 0", on=NPU, when=f"{data}.layout == NZ"),
+    )  # fmt: skip
+
+
+_mgather = memory(
+    "mgather", opcode=0x1003, pipe="MTE2",
+    cpp="MGATHER($dst, $mem, $idx) | MGATHER($dst, $mem, $idx, $scratch)",
+    doc="Gather rows or elements of a table in global memory into a tile.",
+    operands="mem=view idx=tile|view scratch=view:tmp? dst:out",
+    attrs=(
+        Attr("gatherOob", "gather_oob", "undefined", doc="what an index beyond the table reads"),
+        _coalesce,
+        Attr("gather_exec", "str", "scalar", choices=("scalar", "simt"),
+             doc="a5: engine of the GM to L1 elem form"),
+    ),
+    meaning="row: k = oob(idx read linearly at r), dst[r, j] = mem[k * stride3 + j * stride4]; elem:"
+    " k = oob(idx[r, c]), dst[r, c] = mem.data[k], k a linear element index that ignores strides; oob(k)"
+    " with k unsigned: undefined k unchecked, clamp min(k, capacity - 1), wrap k % capacity, zero writes 0"
+    " (row: the whole row)",
+    domain="dst valid region", cpu=_PAYLOAD_A5, a2a3=_PAYLOAD, a5=_PAYLOAD_A5,
+    rules=(
+        *_indexed("dst", "SA-0069", "SA-0070"),
+        R("dst.loc in (VEC, MAT)"),
+        R("idx.kind == 'tile'", on=NPU, when="dst.loc == VEC"),
+        R("idx.kind != 'tile'", on=NPU, when="dst.loc == MAT"),
+        R("dst.layout == NZ", on=NPU, when="dst.loc == MAT"),
+        R("has(scratch)", on=NPU, when="dst.loc == MAT and coalesce == 'elem'"),
+        R("not has(scratch)", on=NPU, when="dst.loc == VEC"),
+        R("scratch.elems >= dst.rows * dst.cols", on=NPU),
+        R("scratch.dtype == dst.dtype"),
+        R("dst.loc == MAT and coalesce == 'elem'", on="a5", when="gather_exec == 'simt'"),
+        R("gather_exec == 'scalar'", on="a2a3"),
+    ),
+    types={
+        "mem": "!pto.partition_tensor_view<16x64x{T}>", "idx": "!pto.tile_buf<vec, 16x64xi32>",
+        "dst": "!pto.tile_buf<vec, 16x64x{T}>",
+    },
+    notes=(
+        *_INDEXED_NOTES,
+        "a mat dst takes its indices from global memory, and for elem a scratch of dst.rows * dst.cols"
+        " elements there; padding and zero lanes of the NZ tile are 0",
+        "the field's assembler has it on a5 only and loses gatherOob; the ISA defines it on a2a3 as well",
+        "a5 row: the table is packed, s4 == valid columns of dst",
+    ),
+)  # fmt: skip
+
+_mscatter = memory(
+    "mscatter", opcode=0x1004, pipe="MTE3", cpp="MSCATTER($mem, $src, $idx)",
+    doc="Scatter rows or elements of a tile into a table in global memory, optionally combining.",
+    operands="src idx mem=view:inout",
+    attrs=(
+        Attr("scatterAtomicOp", "scatter_atomic_op", "none", doc="how an element meets the one in the table"),
+        Attr("scatterOob", "scatter_oob", "undefined", doc="what an index beyond the table writes"),
+        _coalesce,
+        Attr("conflict", "str", "last", choices=("last", "default"),
+             doc="colliding plain stores: the last in row-major order wins, or as the scheduler has it"),
+    ),
+    meaning="for (r, c) in the src valid region, row-major: row: t = oob(idx read linearly at r) * stride3"
+    " + c * stride4; elem: t = oob(idx[r, c]), a linear element index; mem[t] = src[r, c], or mem[t] + it"
+    " (add), max, min of both; oob(k) with k unsigned: undefined k unchecked, skip drops the store, clamp"
+    " min(k, capacity - 1), wrap k % capacity",
+    domain="src valid region", cpu=_PAYLOAD_A5, a2a3=_PAYLOAD, a5=_PAYLOAD_A5, dtype_of="src",
+    rules=(
+        *_indexed("src", "SA-0072", "SA-0073"),
+        *located("VEC", "src"),
+        R("src.dtype in (I8, I16, I32, F16, BF16, F32)", on="a2a3", when="scatterAtomicOp == 'add'"),
+        R("src.dtype in (I32, U32, F32, F16, BF16)", on="a5", when="scatterAtomicOp == 'add'"),
+        R("src.dtype in (I32, U32, F32)", on="a5", when="scatterAtomicOp in ('max', 'min')"),
+        R("scatterAtomicOp in ('none', 'add')", on="a2a3"),
+        R("conflict == 'last'", on="a2a3"),
+    ),
+    types={
+        "src": "!pto.tile_buf<vec, 16x64x{T}>", "idx": "!pto.tile_buf<vec, 16x64xi32>",
+        "mem": "!pto.partition_tensor_view<16x64x{T}>",
+    },
+    notes=(
+        *_INDEXED_NOTES,
+        "conflict is ignored where scatterAtomicOp combines",
+        "row max and min combine per element; the vendor simulator compares with the wrong slot",
+        "the field's assembler has it on a5 only and loses its attributes; the ISA has it on a2a3 as well",
+    ),
+)  # fmt: skip
+
+ROWS = (_tload, _tstore, _tstore_fp, _tprefetch, _tprefetch_async, _mgather, _mscatter)

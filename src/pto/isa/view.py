@@ -1,0 +1,85 @@
+"""Global tensors: the layouts of GM data and how a 2-D tile index maps into a 5-D global tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+#: C++ `Layout` in its enum order.
+GM_LAYOUTS = (
+    "ND", "DN", "NZ", "SCALE", "MX_A_ND", "MX_A_DN", "MX_A_ZZ", "MX_B_ND", "MX_B_DN", "MX_B_NN",
+    "HIF4_A_ZZ", "HIF4_B_NN", "NC1HWC0", "GNC1HWC0", "NCHW", "GNCHW", "NHWC", "NDC1HWC0", "NCDHW",
+    "FRACTAL_Z", "FRACTAL_Z_S16S8", "FRACTAL_Z_3D",
+)  # fmt: skip
+
+Index5 = tuple[int, int, int, int, int]
+
+
+def _nd(r: int, c: int, s: Sequence[int], c0: int) -> Index5:
+    return r // (s[1] * s[2] * s[3]), r // (s[3] * s[2]) % s[1], r // s[3] % s[2], r % s[3], c
+
+
+def _dn(r: int, c: int, s: Sequence[int], c0: int) -> Index5:
+    return c // (s[1] * s[2] * s[4]), c // (s[4] * s[2]) % s[1], c // s[4] % s[2], r, c % s[4]
+
+
+def _nz(r: int, c: int, s: Sequence[int], c0: int) -> Index5:
+    b = c // s[4]
+    return b // s[1], b % s[1], r // s[3], r % s[3], c % s[4]
+
+
+def _nc1hwc0(r: int, c: int, s: Sequence[int], c0: int) -> Index5:
+    return r // (s[2] * s[3]), c // s[4], r // s[3] % s[2], r % s[3], c % s[4]
+
+
+def _ndc1hwc0(r: int, c: int, s: Sequence[int], c0: int) -> Index5:
+    return r // (s[3] * s[4]), c // (s[2] * c0), c // c0 % s[2], r // s[4] % s[3], r % s[4]
+
+
+def _fractal_z(r: int, c: int, s: Sequence[int], c0: int) -> Index5:
+    return r // (s[1] * s[2] * s[4]), r // (s[2] * s[4]) % s[1], r // s[4] % s[2], c, r % s[4]
+
+
+_MAPS: dict[str, Callable[[int, int, Sequence[int], int], Index5]] = {
+    "ND": _nd,
+    "DN": _dn,
+    "NZ": _nz,
+    "NC1HWC0": _nc1hwc0,
+    "NDC1HWC0": _ndc1hwc0,
+    "FRACTAL_Z": _fractal_z,
+    "MX_A_ZZ": lambda r, c, s, c0: (0, r // 16, c // 2, r % 16, c % 2),
+    "MX_B_NN": lambda r, c, s, c0: (0, c // 16, r // 2, c % 16, r % 2),
+    "MX_A_ND": lambda r, c, s, c0: (0, 0, r, c // 2, c % 2),
+    "MX_A_DN": lambda r, c, s, c0: (0, 0, c // 2, r, c % 2),
+    "MX_B_ND": lambda r, c, s, c0: (0, 0, r // 2, c, r % 2),
+    "MX_B_DN": lambda r, c, s, c0: (0, 0, c, r // 2, r % 2),
+}
+
+
+def index5(layout: str, r: int, c: int, shape: Sequence[int], c0: int = 1) -> Index5:
+    """5-D index of tile element (r, c). `c0` (elements in 32 bytes) matters for NDC1HWC0 only."""
+    return _MAPS[layout](r, c, shape, c0)
+
+
+def element_offset(
+    layout: str, r: int, c: int, shape: Sequence[int], strides: Sequence[int], c0: int = 1
+) -> int:
+    """GM element offset of tile element (r, c) of a strided 5-D tensor."""
+    at = sum(i * st for i, st in zip(index5(layout, r, c, shape, c0), strides, strict=True))
+    return at + (c % c0 if layout == "NDC1HWC0" else 0)
+
+
+def shape2d(layout: str, rows: int, cols: int, c0: int) -> tuple[list[int], list[int]]:
+    """5-D shape and strides of a dense `rows` x `cols` matrix (TileShape2D / BaseShape2D)."""
+    rc = rows * cols
+    table: dict[str, tuple[list[int], list[int]]] = {
+        "ND": ([1, 1, 1, rows, cols], [rc, rc, rc, cols, 1]),
+        "DN": ([1, 1, 1, rows, cols], [rc, rc, rc, 1, rows]),
+        "NZ": ([1, cols // c0, rows // 16, 16, c0], [rc, rows * c0, 16 * c0, c0, 1]),
+        "MX_A_ZZ": ([1, rows // 16, cols // 2, 16, 2], [rc, cols * 16, 32, 2, 1]),
+        "MX_A_ND": ([1, 1, rows, cols // 2, 2], [rc, rc, cols, 2, 1]),
+        "MX_A_DN": ([1, 1, cols // 2, rows, 2], [rc, rc, rows * 2, 2, 1]),
+        "MX_B_NN": ([1, cols // 16, rows // 2, 16, 2], [rc, rows * 16, 32, 2, 1]),
+        "MX_B_ND": ([1, 1, rows // 2, cols, 2], [rc, rc, cols * 2, 2, 1]),
+        "MX_B_DN": ([1, 1, cols, rows // 2, 2], [rc, rc, rows, 2, 1]),
+    }
+    return table[layout]

@@ -1,0 +1,67 @@
+"""Legality, per target profile. Driven by the table; one module per kind of rule.
+
+    verify(module, target="a3")  ->  list[Diagnostic]
+"""
+
+from __future__ import annotations
+
+from ..asm import effective_profile
+from ..diag import Diagnostic, has_errors
+from ..ir.core import Module
+from ..isa.profiles import Profile
+from .context import Context
+from .fifo import check_fifos
+from .flags import check_flags
+from .rows import RowChecker
+from .scopes import check_scopes
+from .structure import check_structure
+from .tiles import check_tiles
+
+LEVELS = ("level1", "level2", "level3")
+
+
+def module_profile(module: Module, target: str | Profile | None = None) -> Profile:
+    """The profile a module is held to: the given one, else its attribute, else the default."""
+    if target is None and "pto.target_arch" in module.attrs:
+        text = f'pto.target_arch = "{module.attrs["pto.target_arch"].value}"'
+        return effective_profile(text, None)
+    return effective_profile("", target)
+
+
+def verify(
+    module: Module,
+    target: str | Profile | None = None,
+    *,
+    level: str | None = None,
+    insert_sync: bool = False,
+    flags: str = "warning",
+) -> list[Diagnostic]:
+    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, or "off"."""
+    context = Context(module, module_profile(module, target), level, insert_sync)
+    _target_attribute(context)
+    check_structure(context)
+    checker = RowChecker(context)
+    for op in module.walk():
+        checker.check(op)
+    check_tiles(context)
+    check_scopes(context)
+    check_fifos(context)
+    if flags != "off" and not has_errors(context.diagnostics):
+        check_flags(context, flags)
+    return context.diagnostics
+
+
+def _target_attribute(context: Context) -> None:
+    from ..diag import did_you_mean
+    from ..isa.profiles import ALIASES
+
+    found = context.module.attrs.get("pto.target_arch")
+    if found is None or str(found.value).lower() in ALIASES:
+        return
+    context.report(
+        context.module.op, "PTO-E0603", f"unknown target '{found.value}', treated as a2a3", at="pto.target_arch",
+        expected=", ".join(ALIASES), got=str(found.value), help=did_you_mean(str(found.value), ALIASES), severity="warning",
+    )  # fmt: skip
+
+
+__all__ = ["LEVELS", "module_profile", "verify"]

@@ -1,0 +1,422 @@
+"""Per-instruction legality, driven by the table: availability, operand kinds, attributes, dtypes, rules, aliasing.
+
+The order is that of the ISA: target profile, type, shape, layout; the first class that fails is reported.
+Checks that depend on types only are remembered by signature: real programs repeat few of them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ..diag import did_you_mean
+from ..ir.attrs import Attribute, EnumAttr
+from ..ir.core import Operation, Value, constant_of
+from ..ir.types import ERROR, FunctionType, MemRefType, ScalarType, ShapedType, TileBufType, Type, ViewType
+from ..isa.dtypes import DTYPES
+from ..isa.enums import ENUMS
+from ..isa.profiles import PROFILES
+from ..isa.row import KINDS, Attr, Combos, Operand, Row
+from ..isa.rules import Rule, Unknown, Violation, check, evaluate, facts_in, holds, names_in
+from .context import Arg, Args, Context
+
+_SHAPE = frozenset({"rows", "cols", "shape", "v_row", "v_col", "valid", "size", "row_bytes", "elems", "dims", "rank", "count", "const", "lanes"})
+_LAYOUT = frozenset({"loc", "blayout", "slayout", "layout", "fractal", "boxed", "pad", "compact", "space"})
+_TYPE = frozenset({"dtype", "bits", "bytes", "type", "kind", "gran"})
+
+#: Default code of a rule by the class of facts it speaks of, and the order in which classes are reported.
+_CLASSES = (("PTO-E0301", _TYPE), ("PTO-E0401", _SHAPE), ("PTO-E0501", _LAYOUT))
+_ARCH_NAMES = {"a2a3": "A2/A3", "a5": "A5", "cpu": "CPU"}
+
+
+class RowChecker:
+    """Checks operations against their rows for one profile."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.isa = context.profile.isa
+        self._seen: dict[tuple[Any, ...], tuple[Type, ...] | None] = {}
+
+    def check(self, op: Operation) -> None:
+        row = op.row
+        if row is None:
+            self.context.report(
+                op, "PTO-E0108", f"unknown operation '{op.name}'", help="it is kept as written but has no meaning here"
+            )
+            return
+        if row.dialect == "pto" and self.isa not in row.isas:
+            self._unavailable(op, row)
+            return
+        types = tuple([v.type for v in op.operands] + [r.type for r in op.results])
+        if ERROR in types:
+            return
+        key = (row.name, op.segments, *map(id, types), *_attr_key(op))
+        clean = key in self._seen
+        if not clean:
+            before = len(self.context.diagnostics)
+            if self._kinds(op, row) and self._attributes(op, row) and self._type_rules(op, row):
+                self._seen[key] = types  # keeps the types alive, so that their ids stay theirs
+            if len(self.context.diagnostics) > before:
+                return
+        for rule in value_rules(row):
+            if not rule.on or self.isa in rule.on:
+                violation = check(rule, self._env(op, row))
+                if violation is not None:
+                    self._violated(op, row, violation)
+        if row.in_place and row.in_place != "any":
+            self._aliasing(op, row)
+
+    # ----------------------------------------------------------------------------------------- stages
+
+    def _unavailable(self, op: Operation, row: Row) -> None:
+        where = [_ARCH_NAMES[i] for i in row.isas if i != "cpu"] or ["CPU"]
+        targets = [p.name for p in PROFILES.values() if p.isa in row.isas]
+        self.context.report(
+            op, "PTO-E0601", f"{row.name} is only supported on {' and '.join(where)} targets",
+            expected=f"target {', '.join(targets)}", got=f"target {self.context.profile.name}",
+            help=f"set the module attribute pto.target_arch = \"{targets[-1]}\", or use another instruction",
+        )  # fmt: skip
+
+    def _kinds(self, op: Operation, row: Row) -> bool:
+        ok = True
+        for declared, value in op.named():
+            if not kind_matches(declared, value.type):
+                wanted = " or ".join(KINDS[k] for k in declared.kinds)
+                self.context.report(
+                    op, "PTO-E0303", f"operand '{declared.name}' must be {wanted}, but got {value.type}", at=value,
+                    expected=wanted, got=str(value.type),
+                )  # fmt: skip
+                ok = False
+        if row.dialect != "pto":
+            return ok
+        for declared, result in zip(row.results, op.results, strict=False):
+            if not kind_matches(declared, result.type):
+                wanted = " or ".join(KINDS[k] for k in declared.kinds)
+                self.context.report(
+                    op, "PTO-E0303", f"result '{declared.name}' must be {wanted}, but got {result.type}", at=result,
+                    expected=wanted, got=str(result.type),
+                )  # fmt: skip
+                ok = False
+        return ok
+
+    def _attributes(self, op: Operation, row: Row) -> bool:
+        ok = True
+        if row.dialect in ("builtin", "func"):
+            return ok  # their attributes are checked with the structure
+        for name, value in op.attrs.items():
+            declared = row.attr_index.get(name)
+            if declared is not None:
+                ok &= self._attribute(op, declared, value)
+            elif row.dialect == "pto" and "." not in name and not name.startswith("__"):
+                self.context.report(
+                    op, "PTO-E0113", f"has no attribute '{name}'", at=name,
+                    help=did_you_mean(name, row.attr_index) or _attr_list(row),
+                )  # fmt: skip
+                ok = False
+        for declared in row.attrs:
+            if declared.required and declared.name not in op.attrs:
+                choices = ", ".join(map(str, declared.domain))
+                self.context.report(
+                    op, "PTO-E0115", f"attribute '{declared.name}' is required",
+                    expected=f"one of {choices}" if choices else "", help=f"add {{{declared.name} = ...}}",
+                )  # fmt: skip
+                ok = False
+        return ok
+
+    def _attribute(self, op: Operation, declared: Attr, value: Attribute) -> bool:
+        problem = attribute_problem(declared, value)
+        if not problem:
+            return True
+        self.context.report(
+            op, "PTO-E0112", f"attribute '{declared.name}' {problem}", at=declared.name, got=str(value),
+            expected=", ".join(map(str, declared.domain)), help=did_you_mean(str(value.value), map(str, declared.domain)),
+        )  # fmt: skip
+        return False
+
+    def _type_rules(self, op: Operation, row: Row) -> bool:
+        env = self._env(op, row)
+        found: list[tuple[int, Violation]] = []
+        for rule in type_rules(row):
+            if rule.on and self.isa not in rule.on:
+                continue
+            violation = check(rule, env)
+            if violation is not None:
+                found.append((_class_of(rule), violation))
+        dtypes_ok = self._dtypes(op, row, env)
+        if dtypes_ok:
+            dtypes_ok = all([self._combos(op, row, combos, env) for combos in row.combos])
+        if not dtypes_ok and not any(c == 0 for c, _ in found):
+            return False  # a type error: shape and layout come after it
+        worst = min((c for c, _ in found), default=0)
+        for c, violation in found:
+            if c == worst:
+                self._violated(op, row, violation)
+        return dtypes_ok and not found
+
+    def _dtypes(self, op: Operation, row: Row, env: dict[str, Any]) -> bool:
+        legal = row.dtypes.get(self.isa)
+        if not legal:
+            return True
+        ok = True
+        for name in row.dtype_of:
+            arg = env.get(name)
+            args = arg if isinstance(arg, Args) else (arg,)
+            for one in args:
+                dtype = one.dtype if one is not None else None
+                if dtype is None or any(dtype == d for d in legal):
+                    continue
+                self._bad_dtype(op, row, name, str(dtype), legal)
+                ok = False
+            if not ok:
+                break
+        return ok
+
+    def _bad_dtype(self, op: Operation, row: Row, name: str, dtype: str, legal: tuple[str, ...]) -> None:
+        elsewhere = [i for i in row.isas if dtype in row.dtypes.get(i, ()) and i != "cpu"]
+        value = op.get(name) if name in row.operand_index else None
+        shown = "/".join(legal)
+        if elsewhere and self.isa != "cpu":
+            code = "PTO-E0602"
+            message = f"element type {dtype} needs the {_ARCH_NAMES[elsewhere[0]]} profile: "
+            help = f"on {_ARCH_NAMES[self.isa]} use {nearest_dtype(dtype, legal)}, or target {elsewhere[0]}"
+        else:
+            code = row.dtype_code or "PTO-E0302"
+            message = ""
+            help = f"use {nearest_dtype(dtype, legal)}, or convert with pto.tcvt first"
+        self.context.report(
+            op, code, f"{message}expects {self.context.arch} {row.name} {name} element type to be {shown}", at=value,
+            expected=shown, got=dtype, help=help,
+        )  # fmt: skip
+
+    def _combos(self, op: Operation, row: Row, combos: Combos, env: dict[str, Any]) -> bool:
+        legal = combos.legal.get(self.isa)
+        if legal is None or (combos.when and not holds(combos.when, env)):
+            return True
+        have: list[Any] = []
+        for name in combos.operands:
+            arg = env.get(name)
+            dtype = arg.dtype if arg is not None else None
+            if dtype is None:
+                return True
+            have.append(dtype)
+        if any(all(h == w for h, w in zip(have, combo, strict=True)) for combo in legal):
+            return True
+        shown = " or ".join(_combo_text(c) for c in legal[:8]) + (" ..." if len(legal) > 8 else "")
+        near = min(legal, key=lambda c: sum(h != w for h, w in zip(have, c, strict=True)))
+        self.context.report(
+            op, combos.code or row.dtype_code or "PTO-E0302",
+            f"element types ({', '.join(combos.operands)}) = {_combo_text(tuple(map(str, have)))} are not a legal combination on {self.context.arch}",
+            expected=shown, got=_combo_text(tuple(map(str, have))), help=f"nearest legal choice: {_combo_text(near)}",
+        )  # fmt: skip
+        return False
+
+    def _violated(self, op: Operation, row: Row, violation: Violation) -> None:
+        rule = violation.rule
+        names = [n for n in _ordered_names(rule.expr) if n in row.operand_index]
+        value = op.get(names[0]) if names else None
+        code = rule.code or (_CLASSES[_class_of(rule)][0])
+        self.context.report(
+            op, code, violation.message, at=value, expected=violation.expected, got=violation.got, help=rule_help(rule, violation)
+        )  # fmt: skip
+
+    def _aliasing(self, op: Operation, row: Row) -> None:
+        """Destination and source share storage only where the row allows it."""
+        allowed = set(row.in_place.split()) if row.in_place != "none" else set[str]()
+        outs = [(o, v) for o, v in op.named() if o.role == "out"]
+        for declared, value in op.named():
+            if declared.role not in ("in", "tmp") or declared.name in allowed:
+                continue
+            for out, target in outs:
+                if target is value and isinstance(value.type, TileBufType):
+                    self.context.report(
+                        op, "PTO-E0701", f"{out.name} may not share storage with {declared.name}", at=value,
+                        expected=f"{out.name} distinct from {declared.name}", got=f"both %{value.name}",
+                        help="write the result to another tile" + (f"; only {', '.join(sorted(allowed))} may be overwritten" if allowed else ""),
+                    )  # fmt: skip
+
+    def _env(self, op: Operation, row: Row) -> dict[str, Any]:
+        env: dict[str, Any] = {"isa": self.isa}
+        for attr in row.attrs:
+            env[attr.name] = op.attr(attr.name)
+        groups: dict[str, list[Value]] = {}
+        for declared, value in op.named():
+            groups.setdefault(declared.name, []).append(value)
+        for declared in row.operands:
+            values = groups.get(declared.name, [])
+            if declared.variadic:
+                env[declared.name] = Args(Arg(v.type, v) for v in values)
+            else:
+                env[declared.name] = Arg(values[0].type, values[0]) if values else None
+        for declared, result in zip(row.results, op.results, strict=False):
+            env.setdefault(declared.name, Arg(result.type, result))
+        for declared in row.results[len(op.results) :]:
+            env.setdefault(declared.name, None)
+        return env
+
+
+# ------------------------------------------------------------------------------------------- pure helpers
+
+
+def kind_matches(declared: Operand, type: Type) -> bool:
+    """Whether a type is of one of the declared kinds."""
+    return any(_is_kind(k, type) for k in declared.kinds)
+
+
+def _is_kind(kind: str, type: Type) -> bool:
+    if kind == "any" or type is ERROR:
+        return True
+    if isinstance(type, TileBufType):
+        return kind in ("tile", "conv_tile")
+    if isinstance(type, MemRefType):
+        return kind == "memref" or (kind in ("view", "tensor_view") and not type.local) or kind == "tile"
+    if isinstance(type, ViewType):
+        return kind == "view" or (kind == "tensor_view" and type.name == "tensor_view")
+    if isinstance(type, ScalarType):
+        if kind == "scalar":
+            return type.text != "index"
+        if kind == "int":
+            return not type.is_float
+        if kind == "float":
+            return type.is_float
+        return kind == type.text
+    if isinstance(type, ShapedType):
+        return kind == type.name or (kind in ("tile", "view") and type.name == "tensor")
+    if isinstance(type, FunctionType):
+        return False
+    return type.kind == kind
+
+
+def attribute_problem(declared: Attr, value: Attribute) -> str:
+    """What is wrong with an attribute value; empty if nothing."""
+    from ..ir.attrs import (
+        ArrayAttr, BoolAttr, DenseArrayAttr, FloatAttr, IntAttr, StrAttr, SymbolAttr, TypeAttr, UnitAttr,
+    )  # fmt: skip
+
+    kind = declared.kind
+    if kind in ENUMS:
+        if isinstance(value, EnumAttr):
+            from ..asm.cursor import same_enum
+
+            return "" if same_enum(value.enum, kind) else f"must be a {kind}"
+        if isinstance(value, StrAttr) and ENUMS[kind].canonical(value.value):
+            return ""
+        return f"must be a {kind}"
+    classes: dict[str, tuple[type, ...]] = {
+        "int": (IntAttr,), "bool": (BoolAttr, UnitAttr), "str": (StrAttr,), "float": (FloatAttr, IntAttr),
+        "ints": (ArrayAttr, DenseArrayAttr), "type": (TypeAttr,), "symbol": (SymbolAttr,), "unit": (UnitAttr,),
+    }  # fmt: skip
+    if kind == "bool" and isinstance(value, IntAttr) and value.value in (0, 1):
+        return ""
+    if kind in classes and not isinstance(value, classes[kind]):
+        return f"must be of kind {kind}"
+    if declared.choices and value.value not in declared.choices:
+        words = str(value.value).replace(" ", "").split(",")
+        if not (kind == "str" and all(w in declared.choices for w in words)):
+            return f"has no value '{value.value}'"
+    return ""
+
+
+def nearest_dtype(dtype: str, legal: tuple[str, ...]) -> str:
+    """The legal element type closest to the one used: same kind first, then closest width."""
+    have = DTYPES.get(dtype)
+    if have is None:
+        return legal[0]
+    return min(legal, key=lambda n: (DTYPES[n].is_float != have.is_float, abs(DTYPES[n].bits - have.bits), DTYPES[n].kind != have.kind))
+
+
+def rule_help(rule: Rule, violation: Violation) -> str:
+    """A way out that follows from the shape of the rule."""
+    facts = facts_in(rule.expr)
+    if "%" in rule.expr:
+        return "round the size up to the next multiple"
+    if "loc" in facts and "==" in rule.expr:
+        return "move the tile there first, e.g. with pto.tmov"
+    if facts & {"v_row", "v_col", "valid"}:
+        return "make the valid regions agree (valid=RxC in the type, or set_validshape)"
+    if "dtype" in facts:
+        return "convert one side with pto.tcvt"
+    return ""
+
+
+@cache
+def _class_of(rule: Rule) -> int:
+    facts = facts_in(rule.expr)
+    for i, (_, group) in enumerate(_CLASSES):
+        if facts & group:
+            return i
+    return 0
+
+
+@cache
+def _ordered_names(expr: str) -> tuple[str, ...]:
+    known = names_in(expr)
+    import re
+
+    return tuple(dict.fromkeys(w for w in re.findall(r"[A-Za-z_]\w*", expr) if w in known))
+
+
+def _depends_on_values(rule: Rule, row: Row) -> bool:
+    text = f"{rule.expr} {rule.when}"
+    facts = facts_in(rule.expr) | (facts_in(rule.when) if rule.when else set())
+    if "const" in facts or "contiguous" in facts:
+        return True
+    if "layout" not in facts:
+        return False
+    views = {o.name for o in row.operands if "view" in o.kind or "memref" in o.kind}
+    return any(name in text for name in views)
+
+
+_split: dict[str, tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {}
+
+
+def _rules(row: Row) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+    found = _split.get(row.name)
+    if found is None:
+        by_value = tuple(r for r in row.rules if _depends_on_values(r, row))
+        found = _split[row.name] = (tuple(r for r in row.rules if r not in by_value), by_value)
+    return found
+
+
+def type_rules(row: Row) -> tuple[Rule, ...]:
+    """Rules that the operand types and attributes decide."""
+    return _rules(row)[0]
+
+
+def value_rules(row: Row) -> tuple[Rule, ...]:
+    """Rules that ask for constants or the declared layout of a view."""
+    return _rules(row)[1]
+
+
+def _attr_key(op: Operation) -> tuple[Any, ...]:
+    return tuple((k, str(v)) for k, v in op.attrs.items()) if op.attrs else ()
+
+
+def _attr_list(row: Row) -> str:
+    return f"attributes: {', '.join(row.attr_index)}" if row.attrs else "it takes no attributes"
+
+
+def _combo_text(combo: tuple[str, ...]) -> str:
+    return "(" + ", ".join(combo) + ")"
+
+
+def pipe_of(op: Operation, isa: str) -> str:
+    """The pipe an operation runs on under a profile; empty if none."""
+    row = op.row
+    if row is None or not row.pipe:
+        return ""
+    if isinstance(row.pipe, str):
+        named = op.attr(row.pipe) if row.pipe in row.attr_index else row.pipe
+        return str(named or "").removeprefix("PIPE_")
+    env: dict[str, Any] = {"isa": isa, **{a.name: op.attr(a.name) for a in row.attrs}}
+    for declared, value in op.named():
+        env[declared.name] = Arg(value.type, value)
+    for condition, pipe in row.pipe:
+        try:
+            if not condition or evaluate(condition, env):
+                return pipe
+        except Unknown:
+            continue
+    return ""
+
+
+__all__ = ["RowChecker", "constant_of", "kind_matches", "pipe_of", "type_rules", "value_rules"]

@@ -1,0 +1,129 @@
+"""Where an operation may stand: vecscopes, core sections and kernel kinds, linear use of alignment state."""
+
+from __future__ import annotations
+
+from ..ir.core import Operation, Value, uses
+from ..ir.types import MaskType, TokenType, Type, VRegType
+from .context import Context
+
+_VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
+_SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
+_NO_VECSCOPE_KIND = "llvm.loop.aivector_scope"  # older carrier loop of a vecscope
+
+
+def check_scopes(context: Context) -> None:
+    for func in context.module.functions:
+        kind = func.attr("pto.kernel_kind")
+        for region in func.regions:
+            for block in region.blocks:
+                for op in block.ops:
+                    _walk(context, op, None, kind if kind in ("cube", "vector") else None, func)
+        _alignment(context, func)
+
+
+def _walk(context: Context, op: Operation, scope: Operation | None, core: str | None, func: Operation) -> None:
+    row = op.row
+    if row is not None and row.dialect == "pto":
+        if row.scope == "vec" and scope is None:
+            context.report(
+                op, "PTO-E1001", "must be inside a vecscope", expected="pto.vecscope { ... }", got="the function body",
+                help="wrap the vector code in pto.vecscope { ... }",
+            )  # fmt: skip
+        elif row.scope == "tile" and scope is not None and op.name not in _VECSCOPES:
+            d = context.report(
+                op, "PTO-E1002", "must not be inside a vecscope", help="move it before or after the vecscope; pto.tile_buf_addr gives the tile's address",
+            )  # fmt: skip
+            d.notes.append(("the vecscope begins here", context.span(scope)))
+        if row.core and core and row.core != core:
+            context.report(
+                op, "PTO-E1003", f"runs on a {row.core} core, not in {core} code", expected=f"{row.core} section or kernel", got=core,
+                help=f"put it into pto.section.{row.core} {{ ... }}",
+            )  # fmt: skip
+    inner_scope, inner_core = scope, core
+    if op.name in _VECSCOPES or _NO_VECSCOPE_KIND in op.attrs:
+        if scope is not None:
+            d = context.report(op, "PTO-E1004", "vecscopes do not nest", help="close the outer one first")
+            d.notes.append(("the outer vecscope", context.span(scope)))
+        inner_scope = op
+        if op.name == "pto.strict_vecscope":
+            _captures(context, op)
+    elif op.name in _SECTIONS:
+        section = _SECTIONS[op.name]
+        if core is not None and core != section:
+            context.report(op, "PTO-E1003", f"a {section} section cannot be inside {core} code", help="move it out")
+        inner_core = section
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.ops:
+                _walk(context, child, inner_scope, inner_core, func)
+    if inner_scope is op:
+        _escapes(context, op)
+
+
+def _vector_state(type: Type) -> bool:
+    return isinstance(type, VRegType | MaskType) or (isinstance(type, TokenType) and type.name == "align")
+
+
+def _escapes(context: Context, scope: Operation) -> None:
+    for result in scope.results:
+        if _vector_state(result.type):
+            context.report(
+                scope, "PTO-E1005", f"a value of type {result.type} may not leave its vecscope", at=result,
+                help="store it to the vector tile buffer",
+            )  # fmt: skip
+
+
+def _captures(context: Context, scope: Operation) -> None:
+    inside: set[Value] = set()
+    for op in scope.walk():
+        inside.update(op.results)
+        for region in op.regions:
+            for block in region.blocks:
+                inside.update(block.args)
+    for op in scope.walk():
+        if op is scope:
+            continue
+        for value in op.operands:
+            if value not in inside:
+                context.report(
+                    op, "PTO-E1006", f"strict_vecscope captures '%{value.name}' implicitly", at=value,
+                    help="pass it as an operand: pto.strict_vecscope(%x) { ^bb0(%y: T): ... }",
+                )  # fmt: skip
+
+
+def _alignment(context: Context, func: Operation) -> None:
+    """Alignment state is used exactly once, and load and store streams do not mix."""
+    if not any(_is_align(r) for op in func.walk() for r in op.results):
+        return
+    for region in func.regions:
+        for value, users in uses(region).items():
+            if not _is_align(value):
+                continue
+            real = [op for op, _ in users]
+            if len(real) > 1 and not _exclusive(real):
+                d = context.report(
+                    real[1], "PTO-E1007", f"alignment state '%{value.name}' is used twice", at=value,
+                    help="each operation gives a new state: use that one",
+                )  # fmt: skip
+                d.notes.append(("first used here", context.span(real[0])))
+            made = value.op
+            for op in real:
+                if made is None or op.row is None:
+                    continue
+                loads = op.name == "pto.vldus"
+                if loads and made.name == "pto.init_align":
+                    d = context.report(op, "PTO-E1008", "a load stream starts with vldas, not init_align", at=value)
+                    context.note_definition(d, value)
+                elif not loads and made.name in ("pto.vldas", "pto.vldus") and op.row.dialect == "pto":
+                    d = context.report(op, "PTO-E1008", "a store stream starts with init_align, not vldas", at=value)
+                    context.note_definition(d, value)
+
+
+def _exclusive(ops: list[Operation]) -> bool:
+    """Uses in different regions of one scf.if are on different paths."""
+    regions = [op.parent.parent if op.parent else None for op in ops]
+    return len(set(map(id, regions))) == len(ops)
+
+
+def _is_align(value: Value) -> bool:
+    return isinstance(value.type, TokenType) and value.type.name == "align"

@@ -1,0 +1,298 @@
+"""Structure of a program: symbols, calls, entry rules, terminators, yields and SSA dominance."""
+
+from __future__ import annotations
+
+from ..diag import did_you_mean
+from ..ir.core import Block, Operation, Region, Value
+from ..ir.types import ERROR, FunctionType, Type
+from ..isa.enums import ENUMS
+from .context import Context
+
+#: Regions that end without a terminator.
+_OPEN_REGIONS = ("builtin.module", "pto.section.cube", "pto.section.vector", "pto.vecscope", "pto.strict_vecscope")
+_TAIL_HINTS = ("barrier-all", "barrier_all", "default", "mte3-to-s-event0", "mte3_to_s_event0",
+               "setwait-mte3-to-s-event0", "setwait_mte3_to_s_event0")  # fmt: skip
+
+
+def check_structure(context: Context) -> None:
+    functions = _symbols(context)
+    _recursion(context, functions)
+    for op in context.module.walk():
+        if op.name == "func.func":
+            _function(context, op, functions)
+        elif op.name == "func.call":
+            _call(context, op, functions)
+        for region in op.regions:
+            _region(context, op, region)
+    for func in functions.values():
+        if func.regions and func.regions[0].blocks:
+            Dominance(context, func).check()
+
+
+def _symbols(context: Context) -> dict[str, Operation]:
+    found: dict[str, Operation] = {}
+    for op in context.module.functions:
+        name = op.attr("sym_name")
+        if name in found:
+            d = context.report(op, "PTO-E0205", f"function '@{name}' is defined twice", at=f"@{name}", help="rename one of them")
+            d.notes.append(("first defined here", context.span(found[name])))
+            continue
+        found[name] = op
+    return found
+
+
+def entries(functions: dict[str, Operation]) -> list[Operation]:
+    """Kernel entries: marked ones, or the only function that has a body."""
+    marked = [f for f in functions.values() if "pto.entry" in f.attrs or "hacc.entry" in f.attrs]
+    if marked:
+        return marked
+    defined = [f for f in functions.values() if f.regions[0].blocks]
+    return defined if len(defined) == 1 else []
+
+
+def _function(context: Context, op: Operation, functions: dict[str, Operation]) -> None:
+    signature: FunctionType = op.attrs["function_type"].value
+    has_body = bool(op.regions[0].blocks)
+    if "pto.entry" in op.attrs and not has_body:
+        context.report(op, "PTO-E0217", "`pto.entry` is only valid on function definitions", at="pto.entry")
+    if has_body and signature.results and op in entries(functions):
+        context.report(
+            op, "PTO-E0215", "PTO entry functions must return void", expected="no results",
+            got=", ".join(map(str, signature.results)), help="store the result to global memory instead",
+        )  # fmt: skip
+    kind = op.attrs.get("pto.kernel_kind")
+    if kind is not None and getattr(kind, "enum", "") != "kernel_kind":
+        context.report(
+            op, "PTO-E0112", "pto.kernel_kind must be #pto.kernel_kind<cube> or #pto.kernel_kind<vector>",
+            at="pto.kernel_kind", got=str(kind), expected=", ".join(ENUMS["kernel_kind"].values),
+        )  # fmt: skip
+    hint = op.attrs.get("pto.auto_sync_tail_hint")
+    if hint is not None and hint.value not in _TAIL_HINTS:
+        context.report(
+            op, "PTO-E0112",
+            f"invalid pto.auto_sync_tail_hint '{hint.value}'. Expected 'barrier-all' (or 'default') or 'mte3-to-s-event0'.",
+            at="pto.auto_sync_tail_hint", help=did_you_mean(str(hint.value), _TAIL_HINTS),
+        )  # fmt: skip
+
+
+def _call(context: Context, op: Operation, functions: dict[str, Operation]) -> None:
+    name = op.attr("callee")
+    callee = functions.get(name)
+    if callee is None:
+        context.report(op, "PTO-E0204", f"undefined function '@{name}'", at=f"@{name}", help=did_you_mean(str(name), functions))
+        return
+    signature: FunctionType = callee.attrs["function_type"].value
+    have = FunctionType(tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
+    if have != signature and ERROR not in (*have.inputs, *have.results):
+        d = context.report(
+            op, "PTO-E0218", f"call does not match '@{name}'", expected=str(signature), got=str(have),
+            help="pass what the function declares",
+        )  # fmt: skip
+        d.notes.append(("declared here", context.span(callee)))
+
+
+def _recursion(context: Context, functions: dict[str, Operation]) -> None:
+    calls: dict[str, list[tuple[str, Operation]]] = {}
+    for name, func in functions.items():
+        calls[name] = [(op.attr("callee"), op) for op in func.walk() if op.name == "func.call"]
+    state: dict[str, int] = {}
+    for root in functions:
+        stack: list[tuple[str, int]] = [(root, 0)]
+        while stack:
+            name, at = stack.pop()
+            if at == 0 and state.get(name):
+                continue
+            state[name] = 1
+            edges = calls.get(name, [])
+            if at < len(edges):
+                stack.append((name, at + 1))
+                callee, op = edges[at]
+                if state.get(callee) == 1:
+                    what = "recursive function calls are" if callee == name else "a cyclic function call graph is"
+                    context.report(
+                        op, "PTO-E0216", f"{what} not supported", at=f"@{callee}",
+                        help="an AI core has no call stack: use a loop",
+                    )  # fmt: skip
+                elif not state.get(callee):
+                    stack.append((callee, 0))
+            else:
+                state[name] = 2
+
+
+# --------------------------------------------------------------------------------------------- terminators
+
+
+def _region(context: Context, op: Operation, region: Region) -> None:
+    if op.name in _OPEN_REGIONS:
+        if len(region.blocks) > 1:
+            context.report(op, "PTO-E0214", "its body must be a single block", help="use structured control flow inside")
+        for child in (c for b in region.blocks for c in b.ops):
+            if child.row is not None and child.row.terminator:
+                context.report(child, "PTO-E0212", f"a {op.name} body has no terminator", help="remove it")
+        return
+    for block in region.blocks:
+        for child in block.ops[:-1]:
+            if child.row is not None and child.row.terminator:
+                context.report(child, "PTO-E0212", "a terminator must be the last operation of its block", help="remove what follows, or start a new block")
+        last = block.ops[-1] if block.ops else None
+        if op.row is None:
+            continue
+        if last is None or last.row is None or not last.row.terminator:
+            wanted = "func.return" if op.name == "func.func" else "scf.yield"
+            context.report(
+                last or op, "PTO-E0211", f"block does not end with a terminator (in {op.name})", expected=wanted,
+                got=last.name if last else "an empty block", help=f"add `{wanted.removeprefix('func.')}` at its end",
+            )  # fmt: skip
+            continue
+        if not last.successors:
+            _exit_types(context, op, region, last)
+
+
+def _exit_types(context: Context, op: Operation, region: Region, last: Operation) -> None:
+    """What leaves a region must be what its operation returns."""
+    wanted: tuple[Type, ...]
+    expected_name = "scf.yield"
+    values = list(last.operands)
+    if op.name == "func.func":
+        expected_name = "func.return"
+        wanted = op.attrs["function_type"].value.results
+    elif op.name == "scf.while":
+        if region is op.regions[0]:
+            expected_name = "scf.condition"
+            wanted = tuple(r.type for r in op.results)
+            values = values[1:]
+        else:
+            wanted = tuple(v.type for v in op.operands)
+    elif op.name.startswith("scf."):
+        wanted = tuple(r.type for r in op.results)
+    else:
+        return
+    if last.name != expected_name:
+        context.report(
+            last, "PTO-E0213", f"{op.name} ends with {expected_name}, not {last.name}", expected=expected_name, got=last.name
+        )
+        return
+    have = tuple(v.type for v in values)
+    if have != wanted and ERROR not in have:
+        context.report(
+            last, "PTO-E0213", f"returns {len(have)} value{'s' * (len(have) != 1)} of other types than {op.name} declares",
+            expected=", ".join(map(str, wanted)) or "no values", got=", ".join(map(str, have)) or "no values",
+        )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------- dominance
+
+
+class Dominance:
+    """Every use of a value is dominated by its definition."""
+
+    def __init__(self, context: Context, func: Operation) -> None:
+        self.context = context
+        self.func = func
+
+    def check(self) -> None:
+        region = self.func.regions[0]
+        self._region(region, set())
+
+    def _region(self, region: Region, visible: set[Value]) -> None:
+        if len(region.blocks) <= 1:
+            for block in region.blocks:
+                self._block(block, visible)
+            return
+        tree = dominator_tree(region)
+        defined: dict[Block, set[Value]] = {}
+        for block in region.blocks:
+            inherited = set(visible)
+            walk: Block | None = tree.get(block)
+            while walk is not None:
+                inherited |= defined.get(walk, _all_defs(walk))
+                walk = tree.get(walk) if tree.get(walk) is not walk else None
+            before = set(inherited)
+            self._block(block, inherited)
+            defined[block] = inherited - before
+
+    def _block(self, block: Block, visible: set[Value]) -> None:
+        added: list[Value] = list(block.args)
+        visible.update(added)
+        for op in block.ops:
+            for value in op.operands:
+                if value not in visible and value.type is not ERROR:
+                    self._late(op, value)
+            for successor in op.successors:
+                for value in successor.args:
+                    if value not in visible and value.type is not ERROR:
+                        self._late(op, value)
+                want = tuple(a.type for a in successor.block.args)
+                have = tuple(v.type for v in successor.args)
+                if want != have:
+                    self.context.report(
+                        op, "PTO-E0213", f"branch to {successor.block.label} passes other values than it takes",
+                        expected=", ".join(map(str, want)) or "no values", got=", ".join(map(str, have)) or "no values",
+                    )  # fmt: skip
+            for region in op.regions:
+                inner = set(visible)
+                self._region(region, inner)
+            visible.update(op.results)
+
+    def _late(self, op: Operation, value: Value) -> None:
+        d = self.context.report(
+            op, "PTO-E0203", f"'%{value.name}' is used before it is defined on every path", at=value,
+            help="move the definition up, or pass the value as a block argument",
+        )  # fmt: skip
+        self.context.note_definition(d, value)
+
+
+def _all_defs(block: Block) -> set[Value]:
+    return {*block.args, *(r for op in block.ops for r in op.results)}
+
+
+def dominator_tree(region: Region) -> dict[Block, Block]:
+    """Immediate dominators (Cooper, Harvey, Kennedy); the entry has none, unreachable blocks get the entry."""
+    order: list[Block] = []
+    seen: set[Block] = set()
+    stack: list[tuple[Block, int]] = [(region.blocks[0], 0)]
+    seen.add(region.blocks[0])
+    while stack:
+        block, at = stack.pop()
+        targets = [s.block for op in block.ops[-1:] for s in op.successors]
+        if at < len(targets):
+            stack.append((block, at + 1))
+            if targets[at] not in seen:
+                seen.add(targets[at])
+                stack.append((targets[at], 0))
+        else:
+            order.append(block)
+    order.reverse()
+    index = {b: i for i, b in enumerate(order)}
+    preds: dict[Block, list[Block]] = {}
+    for b in order:
+        for op in b.ops[-1:]:
+            for s in op.successors:
+                preds.setdefault(s.block, []).append(b)
+    entry = order[0]
+    idom: dict[Block, Block] = {entry: entry}
+    changed = True
+    while changed:
+        changed = False
+        for b in order[1:]:
+            new: Block | None = None
+            for p in preds.get(b, []):
+                if p in idom:
+                    new = p if new is None else _meet(p, new, idom, index)
+            if new is not None and idom.get(b) is not new:
+                idom[b] = new
+                changed = True
+    del idom[entry]
+    for b in region.blocks:
+        if b not in seen:
+            idom[b] = entry
+    return idom
+
+
+def _meet(a: Block, b: Block, idom: dict[Block, Block], index: dict[Block, int]) -> Block:
+    while a is not b:
+        while index[a] > index[b]:
+            a = idom[a]
+        while index[b] > index[a]:
+            b = idom[b]
+    return a
