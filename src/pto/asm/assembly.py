@@ -85,7 +85,13 @@ class _Reader:
                     p._record(problem)
                     p._skip(at)
                 continue
-            self.open_function("main", {}) if self.func is None else None
+            if p.t[p.i] in ("module", "builtin.module", "func.func"):
+                self.close_function()
+                p.block = self.body
+                p.guarded_statement()
+                continue
+            if self.func is None:
+                self.open_function("main", {})
             if p.t[p.i] == "}":
                 p.error("PTO-E0107", "'}' closes nothing")
                 p.i += 1

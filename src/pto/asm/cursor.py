@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from ..diag import Diagnostic, Source, Span, did_you_mean
@@ -40,8 +39,8 @@ _INT_LIMIT = 4300 - 100  # digits; CPython refuses longer conversions
 class Fail(Exception):
     """This form does not fit at token `at`."""
 
-    def __init__(self, at: int, message: str, help: str = "") -> None:
-        self.at, self.message, self.help = at, message, help
+    def __init__(self, at: int, message: str, help: str = "", code: str = "", expected: str = "") -> None:
+        self.at, self.message, self.help, self.code, self.expected = at, message, help, code, expected
 
 
 class Report(Exception):
@@ -346,12 +345,10 @@ class Cursor:
             if word not in attr.choices:
                 lowered = {str(c).lower(): c for c in attr.choices}
                 if word.lower() not in lowered or attr.keyword:
-                    if text[:1] == '"':
-                        self.report(
-                            "PTO-E0112", f"'{word}' is not a value of {attr.name}", help=did_you_mean(word, map(str, attr.choices)),
-                            expected=", ".join(map(str, attr.choices)), got=word,
-                        )  # fmt: skip
-                    raise Fail(self.i, f"expected one of {', '.join(map(str, attr.choices))}, got {self.shown()}")
+                    choices = [str(c) for c in attr.choices]
+                    message = f"{self.shown()} is not a value of {attr.name}"
+                    code = "PTO-E0112" if text[:1] == '"' else ""
+                    raise Fail(self.i, message, did_you_mean(word, choices), code, _few(choices))
                 word = str(lowered[word.lower()])
             self.i += 1
             return StrAttr(word)
@@ -380,10 +377,12 @@ class Cursor:
             word = text
         else:
             raise Fail(self.i, f"expected a value of {attr.kind}, got {self.shown()}")
+        values = ENUMS[attr.kind].values
         value = ENUMS[attr.kind].canonical(word)
-        if value is None and not stripped and text[:1] != '"':
-            raise Fail(self.i, f"expected a value of {attr.kind}, got {self.shown()}", did_you_mean(word, ENUMS[attr.kind].values))
-        found = self.enum_value(attr.kind, word, self.i)
+        if value is None:
+            message = f"'{word}' is not a value of {attr.kind}"
+            raise Fail(self.i, message, did_you_mean(word, values), "PTO-E0112", ", ".join(values))
+        found = EnumAttr(attr.kind, value)
         self.i += 1
         if stripped:
             self.eat(">")
@@ -549,7 +548,6 @@ def decode_bits(bits: int, type: ScalarType) -> float:
     return decode(type.info.name if type.info else "f32", bits)
 
 
-def expected_list(words: Iterable[str]) -> str:
-    unique: Sequence[str] = sorted(set(words))
-    return ", ".join(unique)
+def _few(words: list[str], most: int = 24) -> str:
+    return ", ".join(words[:most]) + (f", ... ({len(words)} in all)" if len(words) > most else "")
 

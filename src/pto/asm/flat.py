@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..ir.attrs import Attribute, FloatAttr, IntAttr, StrAttr
+from ..ir.attrs import Attribute, FloatAttr
 from ..ir.core import Operation, Value
 from ..ir.types import ERROR, I32, I64, INDEX, FunctionType, ScalarType, TileBufType, Type, ViewType
 from ..isa import row as find_row
@@ -324,5 +324,3 @@ def _fresh_destinations(p: Parser, row: Row, st: Statement, names: Names, types:
         st.values[declared.name] = [(value, at)]
     names.clear()
 
-
-__all__ = ["IntAttr", "StrAttr", "looks_flat", "parse"]

@@ -16,7 +16,6 @@ from ..ir.attrs import (
     IntAttr,
     OpaqueAttr,
     StrAttr,
-    UnitAttr,
     dict_text,
 )
 from ..ir.core import Operation
@@ -161,5 +160,3 @@ def _generic_attr(op: Operation, key: str, value: Attribute) -> Attribute:
         return OpaqueAttr(f"#arith.{_FLAGS[key]}<{value.value}>")
     return value
 
-
-__all__ = ["UnitAttr", "from_generic", "to_generic"]

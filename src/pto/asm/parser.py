@@ -207,8 +207,8 @@ class Parser(Cursor):
         if isinstance(problem, Report):
             self.diagnostics.append(problem.diagnostic)
             return
-        code = "PTO-E0106" if self.t[problem.at] == EOF else "PTO-E0107"
-        self.error(code, problem.message, problem.at, help=problem.help)
+        code = problem.code or ("PTO-E0106" if self.t[problem.at] == EOF else "PTO-E0107")
+        self.error(code, problem.message, problem.at, help=problem.help, expected=problem.expected)
 
     def _poison_results(self, at: int) -> None:
         """Results of a statement that failed are known names of unknown type: no follow-up errors."""
@@ -368,7 +368,7 @@ class Parser(Cursor):
                 if fail.at > best.at:
                     best = fail
         help = best.help or f"syntax: {found.full_name} {_format_text(found)}"
-        raise Fail(best.at, f"{found.name}: {best.message}", help)
+        raise Fail(best.at, f"{found.name}: {best.message}", help, best.code, best.expected)
 
     def run(self, steps: tuple[Step, ...], st: Statement, found: Row) -> None:
         t = self.t
@@ -531,10 +531,10 @@ class Parser(Cursor):
                 if types:
                     out.append(types[0][0])
                     continue
-            elif rule.startswith("subset("):
-                from .structured import subset_type
+            elif "(" in rule:
+                from .structured import INFERENCE
 
-                out.append(subset_type(self, st))
+                out.append(INFERENCE[rule.partition("(")[0]](st))
                 continue
             elif rule:
                 out.append(self.parse_type_text(rule, 0))

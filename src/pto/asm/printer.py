@@ -18,14 +18,18 @@ from ..ir.core import Block, Module, Operation, Region, Value
 from ..ir.types import FunctionType
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
 from ..isa.row import Attr, Row
+from .comments import Comments
 from .structured import PRINTERS
 
 FORMS = ("pto", "ssa", "asm", "generic")
 
 
 class Printer:
-    def __init__(self, form: str = "pto") -> None:
+    """`comments` (from `pto.asm.comments`) are printed where they stood relative to the operations."""
+
+    def __init__(self, form: str = "pto", comments: Comments | None = None) -> None:
         self.form = form
+        self.comments = comments
         self.depth = 0
         self._names: dict[Value, str] = {}
         self._taken: set[str] = set()
@@ -78,8 +82,9 @@ class Printer:
 
     def block_label(self, block: Block) -> str:
         label = self._labels.get(block)
-        if label is None:
-            used = set(self._labels.values())
+        if label is None:  # labels are local to their region
+            siblings = block.parent.blocks if block.parent else [block]
+            used = {self._labels[b] for b in siblings if b in self._labels}
             label = block.label or "^bb0"
             k = 0
             while label in used:
@@ -106,9 +111,22 @@ class Printer:
         return "  " * self.depth
 
     def module(self, module: Module) -> str:
-        if module.implicit and self.form != "generic":
-            return "\n".join(self.pad() + self.operation(op) for op in module.body.ops) + "\n"
-        return self.operation(module.op) + "\n"
+        lines: list[str] = []
+        ops = module.body.ops if module.implicit and self.form != "generic" else [module.op]
+        for op in ops:
+            self._append(lines, op)
+        if self.comments is not None:
+            lines.extend(self.comments.rest())
+        return "\n".join(lines) + "\n"
+
+    def _append(self, lines: list[str], op: Operation) -> None:
+        """One operation as lines, with the comments before it and behind it."""
+        if self.comments is None:
+            lines.append(self.pad() + self.operation(op))
+            return
+        lines.extend(self.comments.before(op.start, self.pad(), first=lines[-1:] == ["{"] or not lines))
+        text = self.pad() + self.operation(op)
+        lines.append(text + self.comments.behind(op.end))
 
     def region(self, region: Region, entry_args: bool = True, hide: str = "") -> str:
         """`{ ... }`; `hide` is an operand-less terminator that the text leaves out."""
@@ -129,7 +147,9 @@ class Printer:
                     bare = not op.operands and not op.attrs
                     if hide and op is block.ops[-1] and op.name == hide and bare and self.form != "generic":
                         continue
-                    lines.append(self.pad() + self.operation(op))
+                    self._append(lines, op)
+            if self.comments is not None and region.parent is not None:
+                lines.extend(self.comments.before(region.parent.end - 1, self.pad(), first=True))
         self.depth -= 1
         return "\n".join([*lines, self.pad() + "}"])
 
@@ -170,7 +190,9 @@ class Printer:
         for items in row.formats:
             if fits(items, op, row):
                 text = join(self._items(items, op, row, _named_attrs(items, row)))
-                return f"{op.name} {text}" if text else op.name
+                name = "return" if op.name == "func.return" else op.name
+                tight = isinstance(items[0], Lit) and items[0].text in ("(", "[", "{")
+                return f"{name}{'' if tight else ' '}{text}" if text else name
         from .generic import to_generic
 
         return to_generic(self, op)
@@ -371,8 +393,8 @@ def join(parts: list[str]) -> str:
     return out
 
 
-def to_text(module: Module, form: str = "pto") -> str:
-    """A module as text in one of FORMS."""
+def to_text(module: Module, form: str = "pto", comments: bool = False) -> str:
+    """A module as text in one of FORMS; `comments` keeps those of the source (not in assembly)."""
     aliases = {"dps": "pto", "mlir": "generic"}
     form = aliases.get(form, form)
     if form not in FORMS:
@@ -381,4 +403,4 @@ def to_text(module: Module, form: str = "pto") -> str:
         from .assembly import to_assembly
 
         return to_assembly(module)
-    return Printer(form).module(module)
+    return Printer(form, Comments(module.source.text) if comments else None).module(module)

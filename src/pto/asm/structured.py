@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..diag import did_you_mean
 from ..ir.attrs import (
     ArrayAttr,
     Attribute,
@@ -25,10 +24,9 @@ from ..ir.attrs import (
     symbol_text,
 )
 from ..ir.core import Operation, Region, Successor, Value, constant_of
-from ..ir.types import ERROR, I1, INDEX, FunctionType, ScalarType, TileBufType, Type
+from ..ir.types import ERROR, I1, INDEX, FunctionType, MemRefType, TileBufType, Type, ViewType
 from ..isa.row import Row
 from .cursor import Fail
-from .lexer import EOF, unquote
 
 if TYPE_CHECKING:
     from .parser import Names, Parser, Statement
@@ -545,13 +543,10 @@ def _affine_apply(p: Parser, row: Row, names: Names, at: int) -> Operation:
                 if not p.accept(","):
                     break
             p.eat(close)
-    dims = mapping.text.partition("(")[2].partition(")")[0].count("d")
     attrs: dict[str, Attribute] = {"map": mapping}
     if p.t[p.i] == "{":
         attrs.update(p.dictionary())
-    op = _make(row, operands, [INDEX], attrs, (len(operands),))
-    del dims
-    return op
+    return _make(row, operands, [INDEX], attrs, (len(operands),))
 
 
 def _print_affine_apply(p: Printer, op: Operation) -> str:
@@ -566,25 +561,64 @@ def _print_affine_apply(p: Printer, op: Operation) -> str:
 # ---------------------------------------------------------------------------------------- type inference
 
 
-def subset_type(p: Parser, st: Statement) -> Type:
-    """Result of `pto.subset`: the sizes as shape, the parent's location, layout and clipped valid region."""
+def _subset(st: Statement) -> Type:
+    """`pto.subset`: the sizes as shape, the parent's location, layout and clipped valid region."""
     source = st.values["source"][0][0].type
-    sizes = st.attrs.get("sizes")
-    if not isinstance(source, TileBufType) or not isinstance(sizes, ArrayAttr | DenseArrayAttr):
-        return ERROR
+    sizes = _sizes(st)
     offsets = [constant_of(v) for v, _ in st.values.get("offsets", ())]
-    if len(sizes.value) != 2 or len(offsets) != 2:
+    if not isinstance(source, TileBufType) or sizes is None or len(offsets) != 2:
         return ERROR
     valid: list[int | None] = []
-    for size, parent, offset in zip(sizes.value, (source.v_row, source.v_col), offsets, strict=True):
-        if parent is None or not isinstance(offset, int) or parent == 0:
-            valid.append(None if parent is None or offset is None else 0)
+    for size, parent, offset in zip(sizes, (source.v_row, source.v_col), offsets, strict=True):
+        if parent is None or not isinstance(offset, int):
+            valid.append(None)
         else:
-            valid.append(min(int(size), parent - offset % parent))
+            valid.append(min(size, parent - offset % parent) if parent else 0)
+    return _window_of(source, sizes, (valid[0], valid[1]))
+
+
+def _subview(st: Statement) -> Type:
+    """`pto.subview` without a written type: the whole window is valid unless `valid [..]` says otherwise."""
+    source = st.values["source"][0][0].type
+    sizes = _sizes(st)
+    if not isinstance(source, TileBufType) or sizes is None:
+        return ERROR
+    valid: list[int | None] = []
+    for name, size in zip(("valid_row", "valid_col"), sizes, strict=True):
+        given = st.values.get(name)
+        number = constant_of(given[0][0]) if given else size
+        valid.append(number if isinstance(number, int) else None)
+    return _window_of(source, sizes, (valid[0], valid[1]))
+
+
+def _sizes(st: Statement) -> tuple[int, int] | None:
+    sizes = st.attrs.get("sizes")
+    if not isinstance(sizes, ArrayAttr | DenseArrayAttr) or len(sizes.value) != 2:
+        return None
+    return int(sizes.value[0]), int(sizes.value[1])
+
+
+def _window_of(source: TileBufType, sizes: tuple[int, int], valid: tuple[int | None, int | None]) -> Type:
     return TileBufType(
-        source.elem, source.loc, int(sizes.value[0]), int(sizes.value[1]), valid[0], valid[1], source.blayout,
-        source.slayout, source.fractal, source.pad, source.compact,
-    )  # fmt: skip
+        source.elem, source.loc, *sizes, *valid, source.blayout, source.slayout, source.fractal, source.pad, source.compact
+    )
+
+
+def _partition_view(st: Statement) -> Type:
+    """`pto.partition_view` without a written type: constant sizes are static."""
+    source = st.values["source"][0][0].type
+    if not isinstance(source, ViewType | MemRefType):
+        return ERROR
+    numbers = [constant_of(v) for v, _ in st.values.get("sizes", ())]
+    return ViewType(source.elem, tuple(n if isinstance(n, int) else None for n in numbers))
+
+
+#: Result types that rows leave to inference, by the name in `Row.infer`.
+INFERENCE: dict[str, Callable[[Statement], Type]] = {
+    "subset": _subset,
+    "subview": _subview,
+    "partition_view": _partition_view,
+}
 
 
 PARSERS: dict[str, Parse] = {
@@ -623,4 +657,3 @@ PRINTERS: dict[str, Print] = {
     "affine.apply": _print_affine_apply,
 }
 
-__all__ = ["EOF", "PARSERS", "PRINTERS", "ScalarType", "did_you_mean", "subset_type", "unquote"]

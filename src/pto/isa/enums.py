@@ -124,6 +124,7 @@ ENUMS: dict[str, Enum] = {
              doc="atomic combination of a scatter"),
         Enum("scatter_oob", _seq("undefined skip clamp wrap"), spaced=True,
              doc="out-of-bounds policy of a scatter"),
+        Enum("precision_mode", _seq("DEFAULT HIGH_PRECISION"), spaced=True, doc="algorithm of a function"),
         Enum("quant_type", _seq("INT8_SYM INT8_ASYM MXFP8 MXFP4_E2M1"), spaced=True,
              doc="quantisation scheme"),
         Enum("notify_op", _seq("AtomicAdd Set"), aliases={"add": "AtomicAdd", "atomic_add": "AtomicAdd"},

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ..ir.core import Operation
+from dataclasses import dataclass
+
+from ..ir.core import Operation, Value, uses
 from .context import Context
+from .tiles import is_manual
 
 _INITS = {"pto.aic_initialize_pipe": "cube", "pto.aiv_initialize_pipe": "vector"}
 _USERS = {
@@ -11,6 +14,30 @@ _USERS = {
     "pto.tpush_to_aic": ("vector", 2), "pto.tpop_from_aiv": ("cube", 2), "pto.tfree_from_aiv": ("cube", 2),
 }  # fmt: skip
 _DIRECTION = {1: "C2V", 2: "V2C"}
+_RAW_INITS = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
+_RAW_USERS = ("pto.tpush", "pto.tpop", "pto.tfree")
+_LOCAL_ALLOCS = ("pto.alloc_tile", "memref.alloc")
+
+Key = tuple[str, str, int]  # function that owns the buffer, its name, direction bit
+
+
+@dataclass(slots=True)
+class End:
+    """One end of a pipe: its initialisation, the buffers it stands on and who uses it."""
+
+    func: Operation
+    init: Operation
+    keys: list[Key]
+    users: list[Operation]
+
+    @property
+    def splits(self) -> set[bool]:
+        return {bool(op.attr("split")) for op in self.users}
+
+    @property
+    def nosplit(self) -> bool | None:
+        found = self.init.attrs.get("nosplit")
+        return None if found is None else bool(found.value)
 
 
 def check_fifos(context: Context) -> None:
@@ -32,6 +59,93 @@ def check_fifos(context: Context) -> None:
                     context.report(op, "PTO-E0204", f"undefined function '@{peer}'", at=f"@{peer}")
                 elif (peer, name) not in reserved:
                     context.report(op, "PTO-E1103", f"'@{peer}' reserves no buffer '{name}'", help="add pto.reserve_buffer there, with this name")
+        if not is_manual(context.module, context.level):
+            _fixed_buffers(context, func)
+    _peers(context, [end for func in context.module.functions for end in _ends(func)])
+
+
+def _fixed_buffers(context: Context, func: Operation) -> None:
+    ops = list(func.walk())
+    planned = next((op for op in ops if op.name in _LOCAL_ALLOCS), None)
+    for op in ops:
+        if op.name == "pto.reserve_buffer" and op.attr("auto") is False and planned is not None:
+            d = context.report(
+                op, "PTO-E0905", "with auto = false cannot be used while local tiles still have to be placed", at="auto",
+                help="use auto = true, or give every tile an address",
+            )  # fmt: skip
+            d.notes.append(("this tile has no address", context.span(planned)))
+
+
+# ----------------------------------------------------------------------------------------------- peer ends
+
+
+def _ends(func: Operation) -> list[End]:
+    ops = list(func.walk())
+    name = str(func.attr("sym_name"))
+    handles = uses(func.regions[0]) if func.regions else {}
+    found: list[End] = []
+    for op in ops:
+        mask = op.attr("dir_mask")
+        if op.name in _INITS:
+            buffers = [("c2v_consumer_buf", 1), ("v2c_consumer_buf", 2)]
+            keys = [k for b, bit in buffers if isinstance(mask, int) and mask & bit and (k := _key(name, op.get(b), bit))]
+            found.append(End(func, op, keys, [u for u in ops if u.name in _USERS]))
+        elif op.name in _RAW_INITS:
+            places = [("local_addr", 2 if mask == 2 else 1), ("peer_local_addr", 2)]
+            keys = [k for b, bit in places if (k := _key(name, op.get(b), bit))]
+            users = [u for u, _ in handles.get(op.result, []) if u.name in _RAW_USERS]
+            found.append(End(func, op, keys, users))
+    return found
+
+
+def _key(func: str, buffer: Value | None, direction: int) -> Key | None:
+    made = buffer.op if buffer is not None else None
+    if made is None:
+        return None
+    if made.name == "pto.reserve_buffer":
+        return func, str(made.attr("name")), direction
+    if made.name == "pto.import_reserved_buffer":
+        return str(made.attr("peer_func")), str(made.attr("name")), direction
+    return None
+
+
+def _peers(context: Context, ends: list[End]) -> None:
+    groups: dict[Key, list[End]] = {}
+    for end in ends:
+        for key in end.keys:
+            groups.setdefault(key, []).append(end)
+        if end.init.name in _RAW_INITS and not end.keys and end.init.attr("flag_base") is None:
+            context.report(
+                end.init, "PTO-E1107",
+                "requires local_addr to come from pto.reserve_buffer or pto.import_reserved_buffer when 'flag_base' is not explicit",
+                at=end.init.get("local_addr"),
+            )  # fmt: skip
+        _own_split(context, end)
+    for key, group in groups.items():
+        if len(group) != 2 or group[0].func is group[1].func:
+            context.report(
+                group[0].init, "PTO-E1107",
+                "requires a complete peer init pair when local_addr comes from pto.reserve_buffer or pto.import_reserved_buffer",
+                expected=f"two functions that initialise a pipe on '{key[1]}'", got=str(len(group)),
+            )  # fmt: skip
+            continue
+        a, b = group
+        if a.nosplit is not None and b.nosplit is not None and a.nosplit != b.nosplit:
+            context.report(b.init, "PTO-E1106", "conflicting explicit 'nosplit' across peer pipe init ops", at="nosplit")
+        elif len(a.splits) == 1 and len(b.splits) == 1 and a.splits != b.splits:
+            d = context.report(b.init, "PTO-E1106", "conflicting pipe split usage across peer pipe init ops")
+            d.notes.append(("the other end", context.span(a.init)))
+
+
+def _own_split(context: Context, end: End) -> None:
+    if end.nosplit is True and True in end.splits:
+        context.report(
+            end.init, "PTO-E1106", "explicit 'nosplit = true' conflicts with downstream users that require split = 1 or split = 2", at="nosplit"
+        )  # fmt: skip
+    elif end.nosplit is False and False in end.splits:
+        context.report(
+            end.init, "PTO-E1106", "explicit 'nosplit = false' conflicts with downstream users that require split = 0", at="nosplit"
+        )  # fmt: skip
 
 
 def _function(context: Context, func: Operation) -> None:
@@ -64,5 +178,3 @@ def _function(context: Context, func: Operation) -> None:
     if len(kinds_of_split) > 1:
         context.report(users[-1], "PTO-E1106", "cannot mix 'split = 0' with 'split = 1' or 'split = 2' on the same logical pipe")
 
-
-__all__ = ["check_fifos"]

@@ -16,11 +16,11 @@ from ._common import form, row_major, same_dtype, same_shape, same_valid, vec
 
 #: C++ template parameter of the instructions that have two algorithms.
 PRECISION = Attr(
-    "precision_type", "str", "DEFAULT", choices=("DEFAULT", "HIGH_PRECISION"),
+    "precision_mode", "precision_mode", "DEFAULT",
     doc="algorithm; HIGH_PRECISION counts on a5 only, elsewhere it is ignored",
 )  # fmt: skip
 
-HIGH = "precision_type == 'HIGH_PRECISION'"
+HIGH = "precision_mode == 'HIGH_PRECISION'"
 I16_32 = "i32 u32 i16 u16"
 NEEDS_TMP = R("has(tmp)", on="a2a3", msg="expects a tmp operand on A2/A3")
 NON_EMPTY = R("dst.v_row > 0 and dst.v_col > 0", on="a2a3 a5")
@@ -33,7 +33,7 @@ _TILE = "!pto.tile_buf<vec, 16x64x{T}>"
 def spelled(name: str, args: str, algorithm: str = "") -> str:
     """C++ spelling; with `algorithm` also the overload that names it."""
     call = f"{name.upper()}({args})"
-    high = f" | {name.upper()}<{algorithm}Algorithm::$precision_type>({args})"
+    high = f" | {name.upper()}<{algorithm}Algorithm::$precision_mode>({args})"
     return call + high if algorithm else call
 
 

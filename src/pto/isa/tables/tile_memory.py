@@ -13,6 +13,7 @@ from ..rules import R, Rule
 from ._common import located
 
 NPU = "a2a3 a5"
+LAYOUT = Attr("layout", "layout", doc="layout of the global side, as layout inference records it")
 
 memory = Family("memory-and-data-movement", "tile", in_place="none")
 
@@ -66,6 +67,7 @@ _tload = memory(
     " init_condition=any?",
     attrs=(
         Attr("pad_mode", "padmode", doc="padding mode; accepted, without effect"),
+        LAYOUT,
         Attr("init_out_buffer", "bool", False, doc="initialise the tile first; accepted, without effect"),
     ),
     format="ins($src : type($src)) outs($dst : type($dst)) attr-dict [pad_mode = $pad_mode]"
@@ -156,6 +158,8 @@ _A2A3_Q = f"{_to('f32', 'i8 u8')} {_to('i32', 'i8 u8 f16')}"
 _QUANTISED = {"a2a3": _A2A3_Q, "a5": f"{_A5_F32_Q} {_A5_I32_Q}", "cpu": f"{_A5_F32_Q} {_A5_I32_Q} i32,i16"}
 _CAST = f"{_to('f32', 'f32 f16 bf16')} i32,i32"
 
+#: The field's assembler takes every pair of these without a quantisation word.
+_PLAIN = f"{_CAST} f32,i32 {_to('i32', 'f32 f16 bf16')}"
 #: What every store from the accumulator obeys.
 _ACC_LAYOUTS = "(ND, NZ, 'NC1HWC0', 'NDC1HWC0')"
 _acc_rules = (
@@ -178,7 +182,7 @@ _tstore = memory(
     operands="src=tile|conv_tile dst=view:out preQuantScalar=i64?",
     attrs=(
         Attr("stPhase", "st_phase", "unspecified", doc="unit-flag phase; no effect on the data"),
-        _atomic, _relu,
+        _atomic, _relu, LAYOUT,
     ),
     format="ins($src : type($src) [, $preQuantScalar : type($preQuantScalar)])"
     " outs($dst : type($dst)) attr-dict",
@@ -190,7 +194,7 @@ _tstore = memory(
     combos=(
         Combos.of(
             "src dst", code="SA-0196", when="src.loc == ACC and not has(preQuantScalar)",
-            a2a3=_CAST, a5=_CAST, cpu=f"{_CAST} f32,i32 {_to('i32', 'f32 f16 bf16')}",
+            a2a3=_PLAIN, a5=_PLAIN, cpu=_PLAIN,
         ),
         Combos.of(
             "src dst", code="SA-0196", when="src.loc == ACC and has(preQuantScalar)", **_QUANTISED

@@ -40,7 +40,7 @@ def _valued(index: str, src: str) -> str:
 
 
 _precision = Attr(
-    "precision_type", "str", "DEFAULT", choices=("DEFAULT", "HIGH_PRECISION"),
+    "precision_mode", "precision_mode", "DEFAULT",
     doc="division algorithm of the hardware; no effect on the reference result",
 )  # fmt: skip
 

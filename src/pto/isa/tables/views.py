@@ -53,7 +53,10 @@ ROWS = (
         "make_tensor_view", opcode=0x0004, operands="ptr=ptr|memref shape=index* strides=index*",
         results="result=tensor_view",
         attrs=Attr("layout", "layout", doc="layout of the data; absent = inferred"),
-        format="$ptr, shape = '[' $shape... ']', strides = '[' $strides... ']' attr-dict : type($result)",
+        format=(
+            "$ptr, shape = '[' $shape... ']', strides = '[' $strides... ']' attr-dict : type($result)",
+            "$ptr, shape = '[' $shape... ']' strides = '[' $strides... ']' attr-dict : type($result)",
+        ),
         rules=(
             R("ptr.dtype == result.dtype"),
             R("shape.count == strides.count and shape.count == result.rank",

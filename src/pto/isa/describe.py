@@ -1,0 +1,474 @@
+"""A row as a page: syntax in every text form, tables and facts, as plain data for the terminal and the docs.
+
+    page(row)                    everything, as `Page`
+    page(row, examples)          with concrete statements, `{"pto": "...", "ssa": "...", ...}`
+    as_json(row)                 the same facts for programs
+
+Nothing here knows how wide a terminal is or what Markdown looks like. In syntax lines `[...]?` is an optional
+part, `[...]*` a repeated one, and `type(%x)` the type of operand x.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from .dtypes import DTYPES
+from .enums import ENUMS
+from .format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
+from .profiles import ISAS, PROFILES
+from .row import EFFECTS, KINDS, SCOPES, Attr, Combos, Operand, Row
+from .rules import CONSTANTS, FACTS, Rule
+
+#: Text forms in the order they are shown, with what they are.
+FORMS: dict[str, str] = {
+    "pto": "destination style, canonical",
+    "ssa": "results instead of outs",
+    "asm": "PTO-AS assembly",
+    "generic": "MLIR generic form",
+}
+
+ROLE_WORDS = {"in": "read", "out": "written", "inout": "read and written", "tmp": "scratch"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A titled part of a page: paragraphs, then preformatted lines, then a table, each possibly empty."""
+
+    title: str
+    text: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    table: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    name: str  # with its dialect
+    doc: str
+    facts: tuple[tuple[str, str], ...]
+    syntax: Mapping[str, tuple[str, ...]]  # by form; several lines are alternatives
+    examples: Mapping[str, str]  # by form; may be empty
+    sections: tuple[Section, ...]
+
+
+def page(row: Row, examples: Mapping[str, str] | None = None) -> Page:
+    """Everything the table knows about one instruction."""
+    sections = [
+        Section("Operands", table=operand_table(row.operands)),
+        Section("Results", table=result_table(row.results)),
+        Section("Attributes", table=attribute_table(row)),
+        Section("Meaning", text=(row.meaning,)),
+        *dtype_sections(row),
+        Section("Rules", table=rule_table(row)),
+        Section("Notes", text=row.notes),
+    ]
+    shown = tuple(s for s in sections if s.text or s.code or s.table)
+    return Page(row.full_name, row.doc, facts(row), syntax(row), dict(examples or {}), shown)
+
+
+# ---------------------------------------------------------------------------------------------------- syntax
+
+
+def syntax(row: Row) -> dict[str, tuple[str, ...]]:
+    """Syntax lines by form, in the order of `FORMS`."""
+    pto = _structured(row) if row.format == "custom" else tuple(_format_line(row, f) for f in row.formats)
+    return {"pto": pto, "ssa": _ssa(row) or pto, "asm": _asm(row) or pto, "generic": (_generic(row),)}
+
+
+def _structured(row: Row) -> tuple[str, ...]:
+    """Syntax of a row with a parser of its own, which its first note states as ``Text: `...` ``."""
+    for note in row.notes:
+        if note.startswith("Text: `"):
+            results = _results(row) if not row.results or not row.results[0].variadic else "[%r, .. = ]?"
+            return (results + note.split("`")[1].replace("attr-dict", "{..}"),)
+    return (row.full_name,)
+
+
+def _format_line(row: Row, items: tuple[Item, ...]) -> str:
+    named = {name for name in variables(items) if name in row.attr_index}
+    text = _join(_format_parts(row, items, named))
+    return f"{_results(row)}{row.full_name} {text}".rstrip()
+
+
+def _results(row: Row) -> str:
+    names = [f"%{r.name}{', ..' if r.variadic else ''}" for r in row.results if not r.optional]
+    optional = "".join(f"[, %{r.name}]?" for r in row.results if r.optional)
+    return f"{', '.join(names)}{optional} = " if row.results else ""
+
+
+def _format_parts(row: Row, items: tuple[Item, ...], named: set[str]) -> list[str]:
+    out: list[str] = []
+    for item in items:
+        if isinstance(item, Lit):
+            out.append(item.text)
+        elif isinstance(item, TypeOf):
+            out.append(f"type(%{item.name}){', ..' if item.many else ''}")
+        elif isinstance(item, AttrDict):
+            out.append(_attr_dict([a for a in row.attrs if a.name not in named]))
+        elif isinstance(item, Group):
+            inside = _join(_format_parts(row, item.items, named))
+            out.append(f"[{inside}]{'*' if item.repeat else '?'}")
+        else:
+            out.append(_variable(row, item))
+    return [o for o in out if o]
+
+
+def _variable(row: Row, item: Var) -> str:
+    if item.name in row.operand_index:
+        return f"%{item.name}{', ..' if item.many else ''}"
+    attr = row.attr_index.get(item.name)
+    if attr is None:
+        return "{ .. }"
+    return f"<{attr.name}>" if attr.kind in ENUMS else attr.name.upper()
+
+
+def _attr_dict(attrs: Sequence[Attr]) -> str:
+    """`{mode = ..}`, in `[ ]?` where every attribute may be left out."""
+    if not attrs:
+        return ""
+    text = "{" + ", ".join(a.name if a.kind == "unit" else f"{a.name} = .." for a in attrs) + "}"
+    return text if any(a.required for a in attrs) else f"[{text}]?"
+
+
+_TIGHT_AFTER = ("(", "[", "<")
+_TIGHT_BEFORE = (")", "]", ">", ",")
+
+
+def _join(parts: Sequence[str]) -> str:
+    out = ""
+    for part in parts:
+        tight = not out or out.endswith(_TIGHT_AFTER) or part.startswith((*_TIGHT_BEFORE, "[,"))
+        call = part == "(" and out.endswith(("ins", "outs", "tmp"))
+        out += part if tight or call else f" {part}"
+    return out
+
+
+def _flat(operands: Sequence[Operand], typed: bool = False) -> str:
+    """A flat operand list, or that of their types."""
+    out = ""
+    for o in operands:
+        name = f"type(%{o.name})" if typed else f"%{o.name}"
+        word = f"{name}, .." if o.variadic else name
+        comma = ", " if out else ""
+        out += f"[{comma}{word}]?" if o.optional else f"{comma}{word}"
+    return out
+
+
+def _is_flat(row: Row) -> bool:
+    """Whether the row has a flat form: written with ins and outs, every operand told by its place."""
+    first = row.format if isinstance(row.format, str) else row.format[0]
+    starts = not first or first.startswith(("ins(", "outs("))
+    fixed = not any(o.variadic for o in row.operands) and not any(o.optional for o in row.outs)
+    return row.is_dps and starts and fixed and row.dialect == "pto"
+
+
+def _ssa(row: Row) -> tuple[str, ...]:
+    if not _is_flat(row):
+        return ()
+    attrs = _attr_dict(row.attrs)
+    middle = f" {attrs}" if attrs else ""
+    if any("tile" in o.kinds for o in row.outs):
+        results = ", ".join(f"%{o.name}" for o in row.outs)
+        types = ", ".join(f"type(%{o.name})" for o in row.outs)
+        arrow = types if len(row.outs) == 1 else f"({types})"
+        names = f" {_flat(row.ins)}" if row.ins else ""
+        return (f"{results} = {row.full_name}{names}{middle} : ({_flat(row.ins, True)}) -> {arrow}",)
+    both = (*row.ins, *row.outs)
+    return (f"{row.full_name} {_flat(both)}{middle} : ({_flat(both, True)}) -> ()",)
+
+
+def _asm(row: Row) -> tuple[str, ...]:
+    if not _is_flat(row):
+        return ()
+    both = (*row.outs, *row.ins)
+    attrs = _attr_dict(row.attrs)
+    return (f"{row.name} {_flat(both)}{' ' + attrs if attrs else ''} : {_flat(both, True)}",)
+
+
+def _generic(row: Row) -> str:
+    attrs = [a.name if a.kind == "unit" else f"{a.name} = .." for a in row.attrs if "." not in a.name]
+    if sum(o.optional or o.variadic for o in row.operands) > 1:
+        attrs.append("operandSegmentSizes = array<i32: ..>")
+    text = f'{_results(row)}"{row.full_name}"({_flat(row.operands)})'
+    if attrs:
+        text += f" <{{{', '.join(attrs)}}}>"
+    if row.regions:
+        text += f" ({', '.join('{ .. }' for _ in row.regions)})"
+    return f"{text} : ({_flat(row.operands, True)}) -> ({_flat(row.results, True)})"
+
+
+# ---------------------------------------------------------------------------------------------------- tables
+
+
+def operand_table(operands: Sequence[Operand]) -> Table | None:
+    """Name, role and kind of each operand."""
+    lines = tuple((o.name, ROLE_WORDS[o.role] + _count(o), _kinds(o)) for o in operands)
+    return Table(("operand", "role", "kind"), lines) if lines else None
+
+
+def result_table(results: Sequence[Operand]) -> Table | None:
+    lines = tuple((o.name, _kinds(o) + _count(o)) for o in results)
+    return Table(("result", "kind"), lines) if lines else None
+
+
+def _count(o: Operand) -> str:
+    return (", optional" if o.optional else "") + (", any number" if o.variadic else "")
+
+
+def _kinds(o: Operand) -> str:
+    return " or ".join(KINDS[k] for k in o.kinds)
+
+
+def attribute_table(row: Row) -> Table | None:
+    """Name, values, default and meaning of each attribute."""
+    lines = tuple((a.name, attribute_values(a), _default(a), a.doc) for a in row.attrs)
+    return Table(("attribute", "values", "default", "meaning"), lines) if lines else None
+
+
+def attribute_values(attr: Attr) -> str:
+    """The legal values as text: the list where it is finite, else the kind of value."""
+    if attr.kind == "bool":
+        return "true, false"
+    return ", ".join(map(str, attr.domain)) or attr.kind
+
+
+def _default(attr: Attr) -> str:
+    if attr.required:
+        return "required"
+    if attr.default is None:
+        return "none"
+    return str(attr.default).lower() if isinstance(attr.default, bool) else str(attr.default)
+
+
+def dtype_sections(row: Row) -> list[Section]:
+    """Element types per legality column, and the legal combinations."""
+    out: list[Section] = []
+    if row.dtypes:
+        who = ", ".join(row.dtype_of)
+        code = f" ({row.dtype_code} otherwise)" if row.dtype_code else ""
+        out.append(Section("Element types", text=(f"Of {who}{code}.",), table=dtype_table(row)))
+    for combos in row.combos:
+        where = f"Where {readable(combos.when)}:" if combos.when else "Of the operands together:"
+        text = where if not combos.code else f"{where[:-1]} ({combos.code} otherwise):"
+        out.append(Section("Element type combinations", text=(text,), table=combo_table(row, combos)))
+    return out
+
+
+def dtype_table(row: Row) -> Table | None:
+    """One line per element type, one column per legality column the row exists in."""
+    used = [d for d in DTYPES if any(d in row.dtypes.get(isa, ()) for isa in ISAS)]
+    lines = tuple((d, *(_cell(isa in row.isas and d in row.dtypes.get(isa, ())) for isa in ISAS)) for d in used)
+    return Table(("element type", *ISAS), lines) if lines else None
+
+
+def combo_table(row: Row, combos: Combos) -> Table:
+    all_combos = dict.fromkeys(c for legal in combos.legal.values() for c in legal)
+    lines = tuple(
+        (*combo, *(_cell(isa in row.isas and combo in combos.legal.get(isa, ())) for isa in ISAS)) for combo in all_combos
+    )
+    return Table((*combos.operands, *ISAS), lines)
+
+
+def _cell(value: bool) -> str:
+    return "yes" if value else "-"
+
+
+# ----------------------------------------------------------------------------------------------------- rules
+
+
+def rule_table(row: Row) -> Table | None:
+    """Each rule in words with, per legality column, its documented id or `yes`."""
+    merged: dict[tuple[str, str, str], dict[str, str]] = {}
+    subjects: dict[tuple[str, str, str], list[str]] = {}
+    for rule in row.rules:
+        for who, what in _statements(rule):
+            when = f" where {readable(rule.when)}" if rule.when else ""
+            key = (what, when, f"{rule.code} {','.join(rule.on)}" if who else "")
+            named = subjects.setdefault(key, [])
+            if who and who not in named:
+                named.append(who)
+            for isa in rule.on or ISAS:
+                if isa in row.isas:
+                    merged.setdefault(key, {})[isa] = rule.code or "yes"
+    lines: dict[str, dict[str, str]] = {}
+    for key, cells in merged.items():
+        who = f"{', '.join(subjects[key])}: " if subjects[key] else ""
+        lines.setdefault(f"{who}{key[0]}{key[1]}", {}).update(cells)
+    rows = tuple((text, *(cells.get(isa, "-") for isa in ISAS)) for text, cells in lines.items())
+    return Table(("rule", *ISAS), rows) if rows else None
+
+
+def _statements(rule: Rule) -> list[tuple[str, str]]:
+    """(operand, what holds for it) of a rule; conjunctions are taken apart, an own message is kept whole."""
+    if rule.msg:
+        return [("", rule.msg.removeprefix("expects "))]
+    node = ast.parse(rule.expr, mode="eval").body
+    parts = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
+    return [_statement(part) for part in parts]
+
+
+def _statement(node: ast.expr) -> tuple[str, str]:
+    """One condition, with its subject taken out where other operands may share the rest."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
+        words = {"valid_eq": "same valid region as", "valid_le": "valid region within that of"}.get(node.func.id)
+        if words:
+            return readable(ast.unparse(node.args[0])), f"{words} {readable(ast.unparse(node.args[1]))}"
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Attribute):
+        said = _comparison(node.left, node.ops[0], node.comparators[0])
+        if said:
+            return said
+    return "", readable(ast.unparse(node))
+
+
+def _comparison(left: ast.Attribute, op: ast.cmpop, right: ast.expr) -> tuple[str, str] | None:
+    who, noun = ast.unparse(left.value), FACTS[left.attr]
+    if isinstance(right, ast.Attribute) and right.attr == left.attr and isinstance(op, ast.Eq):
+        return who, f"same {noun} as {ast.unparse(right.value)}"
+    choices = _constants(right)
+    if not choices:
+        return None
+    if isinstance(op, ast.Eq | ast.In):
+        return who, f"{noun} {' or '.join(choices)}"
+    if isinstance(op, ast.NotEq | ast.NotIn):
+        return who, f"{noun} not {' nor '.join(choices)}"
+    return None
+
+
+def _constants(node: ast.expr) -> list[str]:
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    out: list[str] = []
+    for part in parts:
+        if isinstance(part, ast.Constant):
+            out.append(str(part.value))
+        elif isinstance(part, ast.Name) and part.id in CONSTANTS:
+            out.append(str(CONSTANTS[part.id]))
+        else:
+            return []
+    return out
+
+
+class _Spell(ast.NodeTransformer):
+    """Constants by their value, `has(x)` as a word."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+        return ast.Name(str(CONSTANTS[node.id]), node.ctx) if node.id in CONSTANTS else node
+
+
+def readable(expr: str) -> str:
+    """An expression as the documentation writes it: constants as in the text, plain words where short."""
+    node = _Spell().visit(ast.parse(expr, mode="eval"))
+    text = ast.unparse(node)
+    for name in sorted(_has_arguments(node), key=len, reverse=True):
+        text = text.replace(f"not has({name})", f"{name} is absent").replace(f"has({name})", f"{name} is given")
+    return text
+
+
+def _has_arguments(node: ast.AST) -> set[str]:
+    return {
+        ast.unparse(n.args[0]) for n in ast.walk(node)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "has"
+    }  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------------- facts
+
+
+def facts(row: Row) -> tuple[tuple[str, str], ...]:
+    """Label and value of everything that is one line."""
+    variant = f", variant {row.variant}" if row.variant is not None else ""
+    pairs = (
+        ("set", ", ".join((row.set, *row.also))),
+        ("family", row.family),
+        ("profiles", ", ".join(profiles(row))),
+        ("pipe", pipe_text(row)),
+        ("effect", f"{row.effect}: {EFFECTS[row.effect]}"),
+        ("in place", in_place_text(row)),
+        ("defines", row.domain),
+        ("core", row.core or "any"),
+        ("scope", SCOPES[row.scope]),
+        ("C++", cpp_text(row)),
+        ("bytecode", f"0x{row.opcode:04X}{variant}"),
+        ("aliases", ", ".join(row.aliases)),
+        ("terminator", "ends a block" if row.terminator else ""),
+        ("since", row.since),
+    )
+    return tuple((label, value) for label, value in pairs if value)
+
+
+def profiles(row: Row) -> tuple[str, ...]:
+    """Target profiles that have the instruction."""
+    return tuple(p.name for p in PROFILES.values() if exists_on(row, p.name))
+
+
+def exists_on(row: Row, profile: str) -> bool:
+    """Whether a profile has the instruction; other dialects than `pto` belong to every target."""
+    return row.dialect != "pto" or PROFILES[profile].isa in row.isas
+
+
+def pipe_text(row: Row) -> str:
+    """The pipe, in words where it depends on operands, target or an attribute."""
+    if isinstance(row.pipe, str):
+        return _pipe_name(row, row.pipe)
+    cases = [
+        f"{_pipe_name(row, pipe)} where {readable(condition)}" if condition else f"else {_pipe_name(row, pipe)}"
+        for condition, pipe in row.pipe
+    ]
+    return "; ".join(cases)
+
+
+def _pipe_name(row: Row, pipe: str) -> str:
+    return f"the one that {pipe} names" if pipe in row.attr_index or pipe in row.operand_index else pipe
+
+
+def in_place_text(row: Row) -> str:
+    if not row.in_place:
+        return ""
+    if row.in_place == "any":
+        return "the destination may be any source"
+    if row.in_place == "none":
+        return "the destination may not share storage with a source"
+    return f"the destination may be {' or '.join(row.in_place.split())}"
+
+
+def cpp_text(row: Row) -> str:
+    """C++ spelling, alternatives separated by ` | `, or why there is none."""
+    return row.cpp.replace("$", "") if row.cpp else f"none: {row.no_cpp}"
+
+
+# ------------------------------------------------------------------------------------------------- for programs
+
+
+def as_json(row: Row) -> dict[str, Any]:
+    """A row with all its fields, the derived ones included."""
+    out: dict[str, Any] = {"full_name": row.full_name, "dialect": row.dialect, "profiles": profiles(row)}
+    for f in fields(row):
+        value = getattr(row, f.name)
+        if f.name in ("operands", "results", "attrs", "rules", "combos"):
+            value = [asdict(v) for v in value]
+        out[f.name] = value
+    for attr, shown in zip(row.attrs, out["attrs"], strict=True):
+        shown["values"] = list(attr.domain)
+    out["syntax"] = syntax(row)
+    return out
+
+
+def counts(rows: Iterable[Row]) -> dict[str, Any]:
+    """How many rows there are, by set and family, and every name they answer to."""
+    listed = tuple(rows)
+    names = [name for r in listed for name in (r.name, *r.aliases)]
+    return {
+        "rows": len(listed),
+        "names": len(names),
+        "by_set": dict(Counter(r.set for r in listed)),
+        "by_family": dict(Counter(r.family for r in listed)),
+        "inventory": sorted(names),
+    }
