@@ -167,6 +167,14 @@ class TileBufType(_Elements):
         """Both valid dimensions, where both are static."""
         return None if self.v_row is None or self.v_col is None else (self.v_row, self.v_col)
 
+    @property
+    def dyn_row(self) -> bool:
+        return self.v_row is None
+
+    @property
+    def dyn_col(self) -> bool:
+        return self.v_col is None
+
     @cached_property
     def layout(self) -> str:
         return tile.LAYOUTS[self.blayout, self.slayout]

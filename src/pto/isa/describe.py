@@ -60,22 +60,22 @@ class Page:
     sections: tuple[Section, ...]
 
 
-def page(row: Row, examples: Mapping[str, str] | None = None) -> Page:
-    """Everything the table knows about one instruction."""
+def page(row: Row, examples: Mapping[str, str] | None = None, isas: Sequence[str] = ISAS) -> Page:
+    """Everything the table knows about one instruction; `isas` are the legality columns to show."""
     sections = [
         Section("Operands", table=operand_table(row.operands)),
         Section("Results", table=result_table(row.results)),
         Section("Attributes", table=attribute_table(row)),
         Section("Meaning", text=(row.meaning,)),
-        *dtype_sections(row),
-        Section("Rules", table=rule_table(row)),
+        *dtype_sections(row, isas),
+        Section("Rules", table=rule_table(row, isas)),
         Section("Notes", text=row.notes),
     ]
     shown = tuple(s for s in sections if s.text or s.code or s.table)
     return Page(row.full_name, row.doc, facts(row), syntax(row), dict(examples or {}), shown)
 
 
-# ---------------------------------------------------------------------------------------------------- syntax
+# ----------------------------------------------------------------------------------------------------- syntax
 
 
 def syntax(row: Row) -> dict[str, tuple[str, ...]]:
@@ -206,7 +206,7 @@ def _generic(row: Row) -> str:
     return f"{text} : ({_flat(row.operands, True)}) -> ({_flat(row.results, True)})"
 
 
-# ---------------------------------------------------------------------------------------------------- tables
+# ----------------------------------------------------------------------------------------------------- tables
 
 
 def operand_table(operands: Sequence[Operand]) -> Table | None:
@@ -249,43 +249,43 @@ def _default(attr: Attr) -> str:
     return str(attr.default).lower() if isinstance(attr.default, bool) else str(attr.default)
 
 
-def dtype_sections(row: Row) -> list[Section]:
+def dtype_sections(row: Row, isas: Sequence[str] = ISAS) -> list[Section]:
     """Element types per legality column, and the legal combinations."""
     out: list[Section] = []
     if row.dtypes:
         who = ", ".join(row.dtype_of)
         code = f" ({row.dtype_code} otherwise)" if row.dtype_code else ""
-        out.append(Section("Element types", text=(f"Of {who}{code}.",), table=dtype_table(row)))
+        out.append(Section("Element types", text=(f"Of {who}{code}.",), table=dtype_table(row, isas)))
     for combos in row.combos:
         where = f"Where {readable(combos.when)}:" if combos.when else "Of the operands together:"
         text = where if not combos.code else f"{where[:-1]} ({combos.code} otherwise):"
-        out.append(Section("Element type combinations", text=(text,), table=combo_table(row, combos)))
+        out.append(Section("Element type combinations", text=(text,), table=combo_table(row, combos, isas)))
     return out
 
 
-def dtype_table(row: Row) -> Table | None:
+def dtype_table(row: Row, isas: Sequence[str] = ISAS) -> Table | None:
     """One line per element type, one column per legality column the row exists in."""
-    used = [d for d in DTYPES if any(d in row.dtypes.get(isa, ()) for isa in ISAS)]
-    lines = tuple((d, *(_cell(isa in row.isas and d in row.dtypes.get(isa, ())) for isa in ISAS)) for d in used)
-    return Table(("element type", *ISAS), lines) if lines else None
+    lines = tuple((d, *_cells(row, row.dtypes, d, isas)) for d in DTYPES)
+    used = tuple(line for line in lines if "yes" in line)
+    return Table(("element type", *isas), used) if used else None
 
 
-def combo_table(row: Row, combos: Combos) -> Table:
+def combo_table(row: Row, combos: Combos, isas: Sequence[str] = ISAS) -> Table | None:
+    """One line per legal combination of element types."""
     all_combos = dict.fromkeys(c for legal in combos.legal.values() for c in legal)
-    lines = tuple(
-        (*combo, *(_cell(isa in row.isas and combo in combos.legal.get(isa, ())) for isa in ISAS)) for combo in all_combos
-    )
-    return Table((*combos.operands, *ISAS), lines)
+    lines = tuple((*combo, *_cells(row, combos.legal, combo, isas)) for combo in all_combos)
+    used = tuple(line for line in lines if "yes" in line)
+    return Table((*combos.operands, *isas), used) if used else None
 
 
-def _cell(value: bool) -> str:
-    return "yes" if value else "-"
+def _cells(row: Row, legal: Mapping[str, tuple[Any, ...]], item: Any, isas: Sequence[str]) -> list[str]:
+    return ["yes" if isa in row.isas and item in legal.get(isa, ()) else "-" for isa in isas]
 
 
-# ----------------------------------------------------------------------------------------------------- rules
+# ------------------------------------------------------------------------------------------------------ rules
 
 
-def rule_table(row: Row) -> Table | None:
+def rule_table(row: Row, isas: Sequence[str] = ISAS) -> Table | None:
     """Each rule in words with, per legality column, its documented id or `yes`."""
     merged: dict[tuple[str, str, str], dict[str, str]] = {}
     subjects: dict[tuple[str, str, str], list[str]] = {}
@@ -297,14 +297,14 @@ def rule_table(row: Row) -> Table | None:
             if who and who not in named:
                 named.append(who)
             for isa in rule.on or ISAS:
-                if isa in row.isas:
+                if isa in row.isas and isa in isas:
                     merged.setdefault(key, {})[isa] = rule.code or "yes"
     lines: dict[str, dict[str, str]] = {}
     for key, cells in merged.items():
         who = f"{', '.join(subjects[key])}: " if subjects[key] else ""
         lines.setdefault(f"{who}{key[0]}{key[1]}", {}).update(cells)
-    rows = tuple((text, *(cells.get(isa, "-") for isa in ISAS)) for text, cells in lines.items())
-    return Table(("rule", *ISAS), rows) if rows else None
+    rows = tuple((text, *(cells.get(isa, "-") for isa in isas)) for text, cells in lines.items())
+    return Table(("rule", *isas), rows) if rows else None
 
 
 def _statements(rule: Rule) -> list[tuple[str, str]]:
@@ -316,10 +316,13 @@ def _statements(rule: Rule) -> list[tuple[str, str]]:
     return [_statement(part) for part in parts]
 
 
+_REGION_WORDS = {"valid_eq": "same valid region as", "valid_le": "valid region within that of"}
+
+
 def _statement(node: ast.expr) -> tuple[str, str]:
     """One condition, with its subject taken out where other operands may share the rest."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
-        words = {"valid_eq": "same valid region as", "valid_le": "valid region within that of"}.get(node.func.id)
+        words = _REGION_WORDS.get(node.func.id)
         if words:
             return readable(ast.unparse(node.args[0])), f"{words} {readable(ast.unparse(node.args[1]))}"
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Attribute):
@@ -357,9 +360,9 @@ def _constants(node: ast.expr) -> list[str]:
 
 
 class _Spell(ast.NodeTransformer):
-    """Constants by their value, `has(x)` as a word."""
+    """Constants by their value."""
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Name(str(CONSTANTS[node.id]), node.ctx) if node.id in CONSTANTS else node
 
 
@@ -368,7 +371,8 @@ def readable(expr: str) -> str:
     node = _Spell().visit(ast.parse(expr, mode="eval"))
     text = ast.unparse(node)
     for name in sorted(_has_arguments(node), key=len, reverse=True):
-        text = text.replace(f"not has({name})", f"{name} is absent").replace(f"has({name})", f"{name} is given")
+        text = text.replace(f"not has({name})", f"{name} is absent")
+        text = text.replace(f"has({name})", f"{name} is given")
     return text
 
 
@@ -379,7 +383,7 @@ def _has_arguments(node: ast.AST) -> set[str]:
     }  # fmt: skip
 
 
-# ----------------------------------------------------------------------------------------------------- facts
+# ------------------------------------------------------------------------------------------------------ facts
 
 
 def facts(row: Row) -> tuple[tuple[str, str], ...]:
@@ -418,10 +422,10 @@ def pipe_text(row: Row) -> str:
     """The pipe, in words where it depends on operands, target or an attribute."""
     if isinstance(row.pipe, str):
         return _pipe_name(row, row.pipe)
-    cases = [
-        f"{_pipe_name(row, pipe)} where {readable(condition)}" if condition else f"else {_pipe_name(row, pipe)}"
-        for condition, pipe in row.pipe
-    ]
+    cases: list[str] = []
+    for condition, pipe in row.pipe:
+        name = _pipe_name(row, pipe)
+        cases.append(f"{name} where {readable(condition)}" if condition else f"else {name}")
     return "; ".join(cases)
 
 
@@ -444,7 +448,7 @@ def cpp_text(row: Row) -> str:
     return row.cpp.replace("$", "") if row.cpp else f"none: {row.no_cpp}"
 
 
-# ------------------------------------------------------------------------------------------------- for programs
+# ----------------------------------------------------------------------------------------------- for programs
 
 
 def as_json(row: Row) -> dict[str, Any]:

@@ -170,6 +170,7 @@ class Row:
     pipe: Pipe = ""
     effect: str = "memory"
     in_place: str = ""  # "any", "none", or the sources the destination may share storage with
+    in_place_on: tuple[str, ...] = ()  # columns in which in_place restricts; empty = all
     domain: str = ""  # elements the instruction defines
     cpp: str = ""  # C++ spelling
     no_cpp: str = ""  # why there is none
@@ -283,7 +284,7 @@ class Family:
         for key in ("operands", "results"):
             if isinstance(facts.get(key), str):
                 facts[key] = operand_list(facts[key])
-        for key in ("isas", "regions", "aliases", "also", "dtype_of"):
+        for key in ("isas", "regions", "aliases", "also", "dtype_of", "in_place_on"):
             if isinstance(facts.get(key), str):
                 facts[key] = tuple(facts[key].split())
         dtypes = {isa: names(facts.pop(isa)) for isa in ISAS if isa in facts}

@@ -73,6 +73,8 @@ FACTS: dict[str, str] = {
     "v_row": "valid rows",
     "v_col": "valid columns",
     "valid": "valid_shape",
+    "dyn_row": "dynamic valid rows",
+    "dyn_col": "dynamic valid columns",
     "blayout": "blayout",
     "slayout": "slayout",
     "layout": "layout",
@@ -103,6 +105,12 @@ def _get(obj: Any, fact: str) -> Any:
     if value is None:
         raise Unknown
     return value
+
+
+def _item(obj: Any, index: int) -> Any:
+    if obj is None or obj[index] is None:
+        raise Unknown  # an absent operand, or a dynamic dimension
+    return obj[index]
 
 
 def _has(obj: Any) -> bool:
@@ -168,6 +176,11 @@ class _Lower(ast.NodeTransformer):
         )
 
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802
+        self.generic_visit(node)
+        return ast.Call(ast.Name("_item", ast.Load()), [node.value, node.slice], [])
+
+
 _cache: dict[str, CodeType] = {}
 
 
@@ -180,7 +193,7 @@ def compile_expr(text: str) -> CodeType:
     return code
 
 
-_GLOBALS: dict[str, Any] = {"__builtins__": {}, "_get": _get, **FUNCTIONS, **CONSTANTS}
+_GLOBALS: dict[str, Any] = {"__builtins__": {}, "_get": _get, "_item": _item, **FUNCTIONS, **CONSTANTS}
 
 
 def evaluate(text: str, env: Mapping[str, Any]) -> Any:

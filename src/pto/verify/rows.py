@@ -20,7 +20,7 @@ from ..isa.row import KINDS, Attr, Combos, Operand, Row
 from ..isa.rules import Rule, Unknown, Violation, check, evaluate, facts_in, holds, names_in
 from .context import Arg, Args, Context
 
-_SHAPE = frozenset({"rows", "cols", "shape", "v_row", "v_col", "valid", "size", "row_bytes", "elems", "dims", "rank", "count", "const", "lanes"})
+_SHAPE = frozenset({"rows", "cols", "shape", "v_row", "v_col", "dyn_row", "dyn_col", "valid", "size", "row_bytes", "elems", "dims", "rank", "count", "const", "lanes"})
 _LAYOUT = frozenset({"loc", "blayout", "slayout", "layout", "fractal", "boxed", "pad", "compact", "space"})
 _TYPE = frozenset({"dtype", "bits", "bytes", "type", "kind", "gran"})
 
@@ -63,7 +63,7 @@ class RowChecker:
                 violation = check(rule, self._env(op, row))
                 if violation is not None:
                     self._violated(op, row, violation)
-        if row.in_place and row.in_place != "any":
+        if row.in_place not in ("", "any") and (not row.in_place_on or self.isa in row.in_place_on):
             self._aliasing(op, row)
 
     # ----------------------------------------------------------------------------------------- stages

@@ -380,7 +380,7 @@ ROWS = (
     ),
     parameters(
         "mte_l1_fb", opcode=0x318E, pipe="FIX", doc="Load FIXPIPE parameters from L1 into FB.",
-        **dict.fromkeys(("cpu", "a2a3", "a5"), "f32 f16 bf16 i64 u64"), rules=spaces(src="L1", dst="FB"),
+        **dict.fromkeys(("cpu", "a2a3", "a5"), "any"), rules=spaces(src="L1", dst="FB"),
         meaning="for r < count: load len_burst parameters; source and destination advance by "
         "len_burst + src_gap and len_burst + dst_gap units per burst.",
         notes=("consumers read rows of 64 B (vector pre_relu) or 128 B (vector pre_quant), in channel order",

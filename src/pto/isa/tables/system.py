@@ -125,7 +125,7 @@ def _pop(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
         rules=(
             R("has(valid_row) == has(valid_col)", msg="expects valid_row and valid_col to be provided "
             "together"),
-            R("tile.valid[0] is None and tile.valid[1] is None", when="has(valid_row)",
+            R("tile.dyn_row and tile.dyn_col", when="has(valid_row)",
               msg="expects tile result to have dynamic validShape (?, ?) when valid_row/valid_col operands "
               "are provided"),
         ),

@@ -43,7 +43,7 @@ binary = Family(
     _FAMILY, "tile", **_COMMON, operands="src0 src1 dst:out",
     rules=(*same_dtype("dst src0 src1"), *vec("src0 src1 dst"), *same_valid("dst src0 src1")),
 )  # fmt: skip
-scratch = binary.but(operands="src0 src1 tmp:tmp? dst:out", in_place="none")
+scratch = binary.but(operands="src0 src1 tmp:tmp? dst:out", in_place="none", in_place_on="a2a3")
 
 
 def _row_major(a5: str = "", a2a3: str = "") -> tuple[Rule, ...]:
@@ -239,7 +239,7 @@ _UNARY = (
     ),
     _unary(
         "trecip", "SA-0297", "SA-0300", algorithm="Recip", opcode=0x1048, meaning="1 / x",
-        doc="Element-wise reciprocal.", in_place="none", **_FLOAT,
+        doc="Element-wise reciprocal.", in_place="none", in_place_on="a2a3", **_FLOAT,
         notes=(
             "A zero (PA-0010) gives an infinity.",
             "Only a2a3 needs src and dst apart; a5 and cpu may work in place.",

@@ -312,7 +312,7 @@ _VCVT = (
     "f32,f16 f32,bf16 f32,i64 f32,i32 f32,i16 f16,f32 bf16,f32 bf16,f16 f16,bf16 "
     "f16,i32 f16,i16 f16,i8 f16,u8 bf16,i32 u8,f16 i8,f16 i16,f16 i16,f32 i32,f32 u32,f32 "
     "u8,u16 u8,u32 i8,i16 i8,i32 u16,u8 u16,u32 i16,u8 i16,u32 i16,i32 "
-    "u32,u8 u32,u16 u32,i16 i32,u8 i32,u16 i32,i16 i32,i64"
+    "u32,u8 u32,u16 u32,i16 i32,u8 i32,u16 i32,i16 i32,i64 i64,f32 i64,i32"
 )
 _TWO = "(input.bits == 2 * r.bits or r.bits == 2 * input.bits)"
 _FOUR = "(input.bits == 4 * r.bits or r.bits == 4 * input.bits)"

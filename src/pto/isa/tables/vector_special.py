@@ -268,10 +268,11 @@ _BUFFERS = (
         notes=("No index stream; scores with indices are vbitsort.",),
     ),
     _buffer(
-        "vbitsort", opcode=0x30E2, operands="dest=ptr:out src=ptr indices=ptr repeat_times=index",
+        "vbitsort", opcode=0x30E2, dtype_of="src",
+        operands="dest=ptr:out src=ptr indices=ptr repeat_times=index",
         format=(f"{_BITSORT}{_BITSORT_TYPES}", f"{_BITSORT}({_BITSORT_TYPES}) -> ()"),
         rules=(
-            R("dest.space == UB"), R("src.space == UB"), R("indices.space == UB"), *same_dtype("dest src"),
+            R("dest.space == UB"), R("src.space == UB"), R("indices.space == UB"), R("dest.dtype == src.dtype or dest.dtype in (I32, U32)"),
             R("indices.dtype in (I32, U32)"), R("repeat_times.const >= 1"),
         ),
         doc="Sort of every 32 scores with their indices into records, highest first.",

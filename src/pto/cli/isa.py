@@ -1,0 +1,198 @@
+"""`pto isa`: what the instruction table knows, as an overview, a list, or one instruction's page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from .. import isa
+from ..diag import did_you_mean
+from ..isa import describe
+from ..isa.profiles import ISAS, PROFILES
+from ..isa.row import Row
+from .common import FAILED, OK, Parser, profile_name
+from .terminal import Screen
+
+_EXAMPLES = """\
+  pto isa                        sets, families and targets, with counts
+  pto isa tadd                   one instruction: syntax, operands, legality, rules
+  pto isa tadd --profile a5      only what holds on a5
+  pto isa --family reduce-and-expand
+  pto isa --set vector --search gather
+  pto isa --json > isa.json      every row, for programs
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto isa", "What the instruction table knows.", _EXAMPLES)
+    p.add_argument("name", nargs="?", metavar="NAME", help="an instruction: tadd, pto.tadd, TADD, arith.addi")
+    p.add_argument("--family", metavar="F", help="list the instructions of one family")
+    p.add_argument("--set", dest="set_", metavar="S", help="list the instructions of one set")
+    p.add_argument("--profile", metavar="P", type=profile_name, help="only what this target profile has")
+    p.add_argument("--search", metavar="WORD", help="list instructions whose name or description has these words")
+    p.add_argument("--json", action="store_true", help="complete rows as JSON")
+    options = p.parse_args(arguments)
+    if options.name is not None:
+        if options.family or options.set_ or options.search:
+            p.error("NAME and --family, --set or --search exclude each other")
+        return _one(options.name, options.profile, options.json)
+    table = isa.rows()
+    for value, noun, known in (
+        (options.family, "family", {r.family for r in table}),
+        (options.set_, "set", {s for r in table for s in (r.set, *r.also)}),
+    ):
+        if value and value not in known:
+            hint = did_you_mean(value, known) or f"one of {', '.join(sorted(known))}"
+            return _complain(f"unknown {noun} '{value}'; {hint}")
+    found = [
+        r for r in table
+        if (not options.family or r.family == options.family)
+        and (not options.set_ or options.set_ in (r.set, *r.also))
+        and (not options.profile or describe.exists_on(r, options.profile))
+        and (not options.search or _matches(r, options.search))
+    ]  # fmt: skip
+    if options.json:
+        _print_json({"counts": describe.counts(found), "rows": [describe.as_json(r) for r in found]})
+        return OK
+    if not found:
+        return _complain(f"nothing found for '{options.search}'; pto isa lists sets and families")
+    wanted = options.family or options.set_ or options.search
+    screen = Screen()
+    print("\n".join(listing(found, screen) if wanted else overview(found, screen)))
+    return OK
+
+
+def _one(name: str, profile: str | None, as_json: bool) -> int:
+    row = isa.row(name) or isa.row(name.lower())
+    if row is None:
+        known = [n for r in isa.rows() for n in (r.name, *r.aliases)]
+        hint = did_you_mean(name.lower().removeprefix("pto."), known) or "`pto isa --search WORD` looks for words"
+        return _complain(f"unknown instruction '{name}'; {hint}")
+    if profile and not describe.exists_on(row, profile):
+        return _complain(f"{row.name} does not exist on {profile}; it does on {', '.join(describe.profiles(row))}")
+    if as_json:
+        _print_json(describe.as_json(row))
+        return OK
+    columns = (PROFILES[profile].isa,) if profile else ISAS
+    print("\n".join(page_text(describe.page(row, examples(row), columns), Screen())))
+    return OK
+
+
+def _complain(message: str) -> int:
+    print(f"pto isa: {message}", file=sys.stderr)
+    return FAILED
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _matches(row: Row, words: str) -> bool:
+    text = " ".join((row.name, *row.aliases, row.doc, row.family, row.cpp)).lower()
+    return all(word in text for word in words.lower().split())
+
+
+def examples(row: Row) -> Mapping[str, str]:
+    """A concrete statement in each form."""
+    from ..verify.witness import example_text
+
+    return {form: example_text(row, form) for form in describe.FORMS}
+
+
+# ------------------------------------------------------------------------------------------------- rendering
+
+
+def overview(rows: Sequence[Row], screen: Screen) -> list[str]:
+    """Sets and families with counts, then the target profiles."""
+    names = sum(1 + len(r.aliases) for r in rows)
+    out = [screen.paint(f"{len(rows)} instructions, {names} names with aliases", "title"), ""]
+    by_set = Counter(r.set for r in rows)
+    families: dict[str, Counter[str]] = {}
+    for r in rows:
+        families.setdefault(r.set, Counter())[r.family] += 1
+    for name, count in by_set.items():
+        listed = ", ".join(f"{family} {n}" for family, n in families[name].items())
+        head = f"{name:<10}{count:>4}  "
+        lines = screen.paragraph(listed, indent=len(head))
+        out.append(screen.paint(name, "name") + head[len(name) :] + lines[0].lstrip())
+        out += lines[1:]
+    out += ["", screen.paint("Target profiles", "title")]
+    head = ("name", "also", "machine", "rules", *_CAPACITIES)
+    table = [
+        (p.name, " ".join(p.aliases), p.title, p.isa, *(f"{p.capacity[loc] // 1024}" for loc in _CAPACITIES.values()))
+        for p in PROFILES.values()
+    ]
+    out += screen.table(head, table)
+    out += screen.paragraph("Buffers in KiB; 'rules' is the legality column of the instruction pages.")
+    out += ["", "pto isa NAME shows an instruction; --family, --set, --profile and --search list them."]
+    return out
+
+
+#: Buffers shown in the overview, by the tile location they back.
+_CAPACITIES = {"UB": "vec", "L1": "mat", "L0A": "left", "L0B": "right", "L0C": "acc"}
+
+
+def listing(rows: Sequence[Row], screen: Screen) -> list[str]:
+    """One line per instruction, by set and family."""
+    out: list[str] = []
+    column = min(28, max(len(r.name) for r in rows)) + 2
+    last = ""
+    for r in rows:
+        group = f"{r.set}: {r.family}"
+        if group != last:
+            out += [*([""] if out else []), screen.paint(group, "title")]
+            last = group
+        lines = screen.paragraph(r.doc, indent=2 + column)
+        name = r.name.ljust(column)
+        out.append("  " + screen.paint(name, "name") + lines[0].lstrip())
+        out += lines[1:]
+    out += ["", f"{len(rows)} instruction{'s' * (len(rows) != 1)}"]
+    return out
+
+
+def page_text(page: describe.Page, screen: Screen) -> list[str]:
+    """One instruction, as lines."""
+    out = [f"{screen.paint(page.name, 'name')}  {page.doc}", "", screen.paint("Syntax", "title")]
+    for form, lines in page.syntax.items():
+        if form in ("ssa", "asm") and lines == page.syntax["pto"]:
+            out += screen.pairs([(f"{form:<7}", "as pto")])
+            continue
+        for k, line in enumerate(lines):
+            out += screen.pairs([(f"{form if not k else '':<7}", line)])
+    if page.examples:
+        out += ["", screen.paint("Example", "title")]
+        for form, text in page.examples.items():
+            if form == "pto" or text != page.examples.get("pto"):
+                out += screen.pairs([(f"{form:<7}", text)])
+    for section in page.sections:
+        out += ["", screen.paint(section.title, "title")]
+        for paragraph in section.text:
+            out += screen.paragraph(paragraph, hang=2 if len(section.text) > 1 else 0)
+        out += [f"  {line}" for line in section.code]
+        if section.table and section.title == "Element types":
+            out += _matrix(section.table, screen)
+        elif section.table:
+            out += screen.table(section.table.head, section.table.rows)
+    return [*out, "", screen.paint("Facts", "title"), *screen.pairs(page.facts)]
+
+
+def _matrix(table: describe.Table, screen: Screen) -> list[str]:
+    """Element types across, legality columns down: shorter than the table, in bands that fit the width."""
+    isas = table.head[1:]
+    label = max(map(len, isas)) + 2
+    bands: list[list[tuple[str, ...]]] = [[]]
+    used = 0
+    for row in table.rows:
+        if used + len(row[0]) + 1 > screen.width - 2 - label:
+            bands.append([])
+            used = 0
+        bands[-1].append(row)
+        used += len(row[0]) + 1
+    out: list[str] = []
+    for band in bands:
+        for k, name in enumerate(isas, 1):
+            cells = (r[0] if r[k] == "yes" else ".".rjust(len(r[0])) for r in band)
+            out.append("  " + screen.paint(name, "dim") + " " * (label - len(name)) + " ".join(cells))
+    return out

@@ -1,0 +1,404 @@
+"""A smallest legal program for every row of the table: what the docs show and the matrix test checks.
+
+`plan` decides operand types, attributes and constants of one instance of an instruction (from the row's
+`types`, else from defaults); `build` makes the program around it: a function whose arguments are the operands,
+with the scope, core and neighbours the instruction needs. `mutate` derives illegal neighbours from a plan.
+
+Keys of a row's `types`: an operand or result name, `*` for tiles not named, `attr:NAME`; each may end in
+`@ISA`. `{T}` stands for the element type, a comma separates the values of a variadic operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from ..asm import parse, to_text
+from ..asm.type_text import parse_type
+from ..ir.attrs import (
+    ArrayAttr, Attribute, BoolAttr, EnumAttr, FloatAttr, IntAttr, OpaqueAttr, StrAttr, SymbolAttr, TypeAttr, UnitAttr,
+)  # fmt: skip
+from ..ir.builder import Builder
+from ..ir.core import Block, Module, Operation, Region, Value
+from ..ir.types import INDEX, PtrType, ScalarType, Type, ViewType, VRegType
+from ..isa import row as find_row
+from ..isa.dtypes import DTYPES
+from ..isa.enums import ENUMS
+from ..isa.profiles import profile
+from ..isa.row import Attr, Operand, Row
+from ..isa.rules import check, holds, names_in
+from .context import Context
+from .control_witness import PROGRAMS
+from .rows import RowChecker
+
+#: Default type of an operand by its kind; `{T}` is its element type, `{N}` the lanes of a register of them.
+DEFAULTS: dict[str, str] = {
+    "tile": "!pto.tile_buf<vec, 16x64x{T}>",
+    "conv_tile": "!pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>",
+    "view": "!pto.partition_tensor_view<16x64x{T}>",
+    "tensor_view": "!pto.tensor_view<16x64x{T}>",
+    "ptr": "!pto.ptr<{T}>",
+    "memref": "memref<16x64x{T}, #pto.address_space<gm>>",
+    "scalar": "{T}",
+    "float": "f32",
+    "int": "i32",
+    "any": "i32",
+    "vreg": "!pto.vreg<{N}x{T}>",
+    "mask": "!pto.mask<b{W}>",
+    "eventid_array": "!pto.eventid_array<2>",
+    "group": "!pto.group<2>",
+    "vector": "vector<16x{T}>",
+}
+
+#: Instructions that must have run before, in the same function.
+_BEFORE: dict[str, str] = {
+    "tpush_to_aiv": "aic_initialize_pipe",
+    "tpop_from_aiv": "aic_initialize_pipe",
+    "tfree_from_aiv": "aic_initialize_pipe",
+    "tpush_to_aic": "aiv_initialize_pipe",
+    "tpop_from_aic": "aiv_initialize_pipe",
+    "tfree_from_aic": "aiv_initialize_pipe",
+    "wait_flag": "set_flag",
+    "wait_event": "record_event",
+    "rls_buf": "get_buf",
+}
+#: Instructions that must follow, in the same function.
+_AFTER: dict[str, str] = {"set_flag": "wait_flag", "record_event": "wait_event", "get_buf": "rls_buf"}
+
+#: Instructions another function of the module must hold.
+_PEER: dict[str, tuple[str, str]] = {"import_reserved_buffer": ("peer", "reserve_buffer")}
+
+#: Values tried for an operand of which a rule asks the constant, in this order.
+_CONSTANTS = (0, 1, 2, 16, 64, 3 << 8)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One instance of an instruction: everything `build` needs. Absent operands have no entry."""
+
+    row: Row
+    isa: str
+    operands: dict[str, tuple[Type, ...]]
+    results: dict[str, tuple[Type, ...]]
+    attrs: dict[str, Attribute]
+    constants: dict[tuple[str, int], int] = field(default_factory=lambda: {})
+    layouts: dict[str, str] = field(default_factory=lambda: {})  # declared layout of views
+
+    def but(self, **changes: Any) -> Plan:
+        return replace(self, **changes)
+
+
+# -------------------------------------------------------------------------------------------------- plans
+
+
+def dtype_choices(row: Row, isa: str) -> Iterator[dict[str, str]]:
+    """Every legal choice of element types: operand -> dtype, with "" for the operands not named."""
+    for combos in row.combos:
+        for combo in combos.legal.get(isa, ()):
+            yield {**dict(zip(combos.operands, combo, strict=True)), "": combo[0]}
+    for dtype in row.dtypes.get(isa, ()):
+        yield {"": dtype, **{name: dtype for name in row.dtype_of}}
+    if not row.combos and not row.dtypes:
+        yield {"": "f32"}
+
+
+def plans(row: Row, isa: str) -> Iterator[Plan]:
+    """A plan for every legal choice of element types that applies to the form `types` shows."""
+    for choice in dtype_choices(row, isa):
+        made = plan(row, isa, choice)
+        env = environment(made)
+        applicable = [c for c in row.combos if isa in c.legal and (not c.when or holds(c.when, env))]
+        if all(_chosen(c.operands, choice) in c.legal[isa] for c in applicable) and _listed(row, isa, choice):
+            yield made
+
+
+def _chosen(names: tuple[str, ...], choice: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(choice.get(n, choice[""]) for n in names)
+
+
+def _listed(row: Row, isa: str, choice: Mapping[str, str]) -> bool:
+    legal = row.dtypes.get(isa)
+    return not legal or all(choice.get(n, choice[""]) in legal for n in row.dtype_of)
+
+
+def first_plan(row: Row, isa: str) -> Plan:
+    """The plan of the first legal element type."""
+    return next(plans(row, isa))
+
+
+def plan(row: Row, isa: str, choice: Mapping[str, str]) -> Plan:
+    """Types, attributes and constants of one instance with the given element types."""
+    operands: dict[str, tuple[Type, ...]] = {}
+    for declared in row.operands:
+        text = _text(row, isa, declared)
+        if text is None and (declared.optional or declared.variadic):
+            continue
+        operands[declared.name] = _types(row, isa, declared, text, choice)
+    results: dict[str, tuple[Type, ...]] = {}
+    for declared in row.results:
+        text = _text(row, isa, declared)
+        rule = row.infer.get(declared.name, "")
+        if text is None and rule.startswith("$"):
+            source, _, fact = rule[1:].partition(".")
+            given = operands[source][0]
+            results[declared.name] = (getattr(given, "elem") if fact == "dtype" else given,)
+        elif text is not None or not (declared.optional or declared.variadic):
+            results[declared.name] = _types(row, isa, declared, text or rule or None, choice)
+    attrs = {a.name: value for a in row.attrs if (value := _attribute(row, isa, a)) is not None}
+    return _with_constants(Plan(row, isa, operands, results, attrs))
+
+
+def _text(row: Row, isa: str, declared: Operand) -> str | None:
+    """What the row's `types` say of an operand."""
+    names = (declared.name, "*") if declared.kinds[0] == "tile" and not declared.optional else (declared.name,)
+    for name in names:
+        for key in (f"{name}@{isa}", name):
+            if key in row.types:
+                return row.types[key]
+    return None
+
+
+def _types(
+    row: Row, isa: str, declared: Operand, text: str | None, choice: Mapping[str, str]
+) -> tuple[Type, ...]:
+    dtype = choice.get(declared.name, choice[""])
+    if text is None:
+        kind = declared.kinds[0]
+        text = DEFAULTS.get(kind, kind if kind in ("index", "i1", "i8", "i16", "i32", "i64") else f"!pto.{kind}")
+        if kind == "ptr" and row.scope == "vec":
+            text = "!pto.ptr<{T}, ub>"
+    info = DTYPES[dtype]
+    shown = text.replace("{T}", info.mlir).replace("{N}", str(2048 // info.bits))
+    shown = shown.replace("{W}", str(min(info.bits, 32)))
+    types = tuple(read_type(t, isa) for t in _split(shown)) if declared.variadic else (read_type(shown, isa),)
+    if declared.name in choice:  # the choice of element types goes before an element type written out
+        types = tuple(with_element(t, dtype) for t in types)
+    return types
+
+
+@cache
+def read_type(text: str, isa: str) -> Type:
+    return parse_type(text, profile(isa))
+
+
+def with_element(type: Type, dtype: str) -> Type:
+    """The same type with elements of another dtype."""
+    elem = ScalarType(DTYPES[dtype].mlir)
+    if isinstance(type, ScalarType):
+        return type if type == INDEX else elem
+    if isinstance(type, VRegType):
+        return VRegType(elem, 2048 // DTYPES[dtype].bits)
+    return replace(type, elem=elem) if hasattr(type, "elem") else type
+
+
+def _split(text: str) -> list[str]:
+    """Types separated by top-level commas."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c in "<[(") - (c in ">])")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [p.strip() for p in parts]
+
+
+def _attribute(row: Row, isa: str, attr: Attr) -> Attribute | None:
+    """The value `types` gives, else one that a required attribute without default may have."""
+    for key in (f"attr:{attr.name}@{isa}", f"attr:{attr.name}"):
+        if key in row.types:
+            return make_attribute(attr, row.types[key])
+    if attr.required:
+        return make_attribute(attr, attr.default if attr.default is not None else attr.domain[0])
+    return None
+
+
+def make_attribute(attr: Attr, value: Any) -> Attribute:
+    """A value of a declared attribute from its text or Python value."""
+    text = str(value)
+    if attr.kind in ENUMS:
+        return EnumAttr(attr.kind, text)
+    if attr.kind == "int":
+        return IntAttr(int(text))
+    if attr.kind == "bool":
+        return BoolAttr(text.lower() == "true")
+    if attr.kind == "float":
+        return FloatAttr(float(text), ScalarType("f32"))
+    if attr.kind == "ints":
+        return ArrayAttr(tuple(IntAttr(int(n)) for n in text.strip("[]").split(",")))
+    if attr.kind == "symbol":
+        return SymbolAttr(text.removeprefix("@"))
+    if attr.kind == "type":
+        return TypeAttr(parse_type(text, profile("cpu")))
+    if attr.kind == "unit":
+        return UnitAttr()
+    return OpaqueAttr(text) if attr.kind == "any" else StrAttr(text)
+
+
+def _with_constants(made: Plan) -> Plan:
+    """Fix the scalar operands of whose value a rule speaks, so that the rule is tested and not skipped."""
+    rules = [r for r in made.row.rules if ".const" in r.expr + r.when and (not r.on or made.isa in r.on)]
+    if made.row.name in PROGRAMS:
+        return made
+    for name in dict.fromkeys(n for r in rules for n in sorted(names_in(r.expr) | names_in(r.when or "0"))):
+        mine = [r for r in rules if name in names_in(r.expr)]
+        asked = any(f"{name}." in r.expr or f"{name}[" in r.expr or f" in {name}" in r.expr for r in mine)
+        for at, type in enumerate(made.operands.get(name, ())):
+            if not isinstance(type, ScalarType) or type.is_float or not asked:
+                continue
+            dims = [d for ts in made.results.values() for t in ts for d in getattr(t, "dims", ())]
+            for value in (*_CONSTANTS, *(d for d in dims if d)):
+                trial = made.but(constants={**made.constants, (name, at): value})
+                if not any(check(r, environment(trial)) for r in mine):
+                    made = trial
+                    break
+    return made
+
+
+# ------------------------------------------------------------------------------------------------ building
+
+
+def build(made: Plan) -> Module:
+    """The program around one planned instruction."""
+    if made.row.name in PROGRAMS:
+        return parse(PROGRAMS[made.row.name], target=made.isa)
+    return _program(made)[0]
+
+
+def instance(made: Plan) -> Operation:
+    """The planned operation inside its program."""
+    if made.row.name in PROGRAMS:
+        return next(op for op in build(made).walk() if op.row is made.row)
+    return _program(made)[1]
+
+
+def _program(made: Plan) -> tuple[Module, Operation]:
+    row = made.row
+    b = Builder.module({"pto.target_arch": StrAttr(made.isa)})
+    if row.name in _PEER:
+        name, inside = _PEER[row.name]
+        _function(b, name, [first_plan(_row(inside), made.isa)])
+    before, after = _BEFORE.get(row.name), _AFTER.get(row.name)
+    sequence = [first_plan(_row(before), made.isa)] if before else []
+    sequence.append(made)
+    if after:
+        sequence.append(first_plan(_row(after), made.isa))
+    ops = _function(b, "example", sequence)
+    return b.built, ops[1 if before else 0]
+
+
+def _row(name: str) -> Row:
+    found = find_row(name)
+    assert found is not None
+    return found
+
+
+def _function(b: Builder, name: str, sequence: list[Plan]) -> list[Operation]:
+    cores = {p.row.core for p in sequence} - {""}
+    core = cores.pop() if len(cores) == 1 else ""
+    kind: dict[str, Attribute] = {"pto.kernel_kind": EnumAttr("kernel_kind", core)} if core else {}
+    if any(p.row.name.startswith("section.") for p in sequence):
+        kind = {}
+    entry = b.func(name, [], kind)
+    body = entry
+    if any(p.row.scope == "vec" for p in sequence):
+        body = _region(b.op("pto.vecscope"))
+    ops: list[Operation] = []
+    for made in sequence:
+        b.block = entry
+        operands = {n: [_value(b, entry, made, n, i) for i in range(len(ts))] for n, ts in made.operands.items()}
+        if body is not entry:  # what the scope uses comes before it
+            entry.ops.sort(key=lambda op: op.name == "pto.vecscope")
+        b.block = body
+        results = [t for types in made.results.values() for t in types]
+        op = b.op(made.row.full_name, results, dict(made.attrs), **operands)  # type: ignore[arg-type]
+        op.regions = [_empty_region(op, name) for name in made.row.regions]
+        for declared, result in zip(made.row.results, op.results, strict=False):
+            result.name = declared.name
+        ops.append(op)
+    b.block = entry
+    b.op("func.return")
+    func = entry.parent.parent if entry.parent else None
+    assert func is not None
+    func.attrs["function_type"] = TypeAttr(replace(func.attrs["function_type"].value, inputs=tuple(a.type for a in entry.args)))
+    return ops
+
+
+def _value(b: Builder, entry: Block, made: Plan, name: str, at: int) -> Value:
+    """An operand: a constant, a view of declared layout, or an argument of the function."""
+    type = made.operands[name][at]
+    shown = name if len(made.operands[name]) == 1 else f"{name}{at}"
+    if (name, at) in made.constants and isinstance(type, ScalarType):
+        value = b.constant(made.constants[name, at], type)
+        value.name = f"c_{shown}"
+        return value
+    if name in made.layouts and isinstance(type, ViewType):
+        return _view(b, entry, type, made.layouts[name], shown)
+    taken = {a.name for a in entry.args}
+    return entry.add_arg(type, shown if shown not in taken else f"{shown}_{len(taken)}")
+
+
+def _view(b: Builder, entry: Block, type: ViewType, layout: str, name: str) -> Value:
+    """A view made from a pointer, because only its maker can declare a layout."""
+    pointer = entry.add_arg(PtrType(type.elem), f"{name}_ptr")
+    dims = [d or 16 for d in type.dims]
+    strides = [1]
+    for d in reversed(dims[1:]):
+        strides.insert(0, strides[0] * d)
+    shape, steps = ([b.constant(d) for d in values] for values in (dims, strides))
+    whole = b.op(
+        "pto.make_tensor_view", [replace(type, name="tensor_view")], {"layout": EnumAttr("layout", layout)},
+        ptr=pointer, shape=shape, strides=steps,
+    ).result  # fmt: skip
+    if type.name == "tensor_view":
+        return whole
+    zero = [b.constant(0) for _ in dims]
+    return b.op("pto.partition_view", [type], None, source=whole, offsets=zero, sizes=shape).result
+
+
+def _region(op: Operation) -> Block:
+    region = Region(op)
+    op.regions = [region]
+    return region.add_block()
+
+
+def _empty_region(op: Operation, name: str) -> Region:
+    """A body that does nothing: loops have their counter and a yield, scopes are empty."""
+    block = _region(op)
+    if op.name == "scf.for":
+        block.add_arg(op.operands[0].type, "i")
+        block.append(Operation("scf.yield", find_row("scf.yield"), [], segments=(0,)))
+    for value in op.operands if op.name == "pto.strict_vecscope" else ():
+        block.add_arg(value.type, f"{value.name}_in")
+    assert block.parent is not None
+    return block.parent
+
+
+# ---------------------------------------------------------------------------------------------- public face
+
+
+def witness(row: Row, isa: str, dtype: str | None = None) -> Module:
+    """A smallest legal program with one instance of the instruction."""
+    if dtype is None:
+        return build(first_plan(row, isa))
+    return build(next(p for p in plans(row, isa) if any(_has(t, dtype) for ts in p.operands.values() for t in ts)))
+
+
+def _has(type: Type, dtype: str) -> bool:
+    found = getattr(type, "dtype", None)
+    return found is not None and str(found) == dtype
+
+
+def example_text(row: Row, isa: str, form: str = "pto") -> str:
+    """The witness as text, for the documentation."""
+    return to_text(witness(row, isa), form)
+
+
+def environment(made: Plan) -> dict[str, Any]:
+    """What the rules see of a planned instruction."""
+    op = instance(made)
+    assert op.row is not None
+    module = Module(op, Builder.module().built.source)
+    return RowChecker(Context(module, profile(made.isa)))._env(op, op.row)  # type: ignore[reportPrivateUsage]
