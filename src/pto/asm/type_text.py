@@ -46,7 +46,7 @@ _DIM = re.compile(r"\s*(\d+|\?)\s*x")
 #: Token types without facts of their own.
 _TOKENS = {
     "align": "", "pipe": "*", "tpipe": "*", "event": "*", "record_event": "*", "async_session": "",
-    "async_event": "", "group": "*", "prefetch_async_context": "",
+    "async_event": "", "group": "*", "prefetch_async_context": "", "conv_tile": "*",
 }  # fmt: skip
 
 _KNOWN = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -31,7 +32,9 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("--family", metavar="F", help="list the instructions of one family")
     p.add_argument("--set", dest="set_", metavar="S", help="list the instructions of one set")
     p.add_argument("--profile", metavar="P", type=profile_name, help="only what this target profile has")
-    p.add_argument("--search", metavar="WORD", help="list instructions whose name or description has these words")
+    p.add_argument(
+        "--search", metavar="WORD", help="list instructions whose name or description has these words"
+    )
     p.add_argument("--json", action="store_true", help="complete rows as JSON")
     options = p.parse_args(arguments)
     if options.name is not None:
@@ -44,8 +47,9 @@ def main(arguments: Sequence[str]) -> int:
         (options.set_, "set", {s for r in table for s in (r.set, *r.also)}),
     ):
         if value and value not in known:
-            hint = did_you_mean(value, known) or f"one of {', '.join(sorted(known))}"
-            return _complain(f"unknown {noun} '{value}'; {hint}")
+            near = sorted(k for k in known if value.lower() in k)
+            hint = f"one of {', '.join(near or sorted(known))}"
+            return _complain(f"unknown {noun} '{value}'; {did_you_mean(value, known) or hint}")
     found = [
         r for r in table
         if (not options.family or r.family == options.family)
@@ -68,15 +72,21 @@ def _one(name: str, profile: str | None, as_json: bool) -> int:
     row = isa.row(name) or isa.row(name.lower())
     if row is None:
         known = [n for r in isa.rows() for n in (r.name, *r.aliases)]
-        hint = did_you_mean(name.lower().removeprefix("pto."), known) or "`pto isa --search WORD` looks for words"
+        hint = (
+            did_you_mean(name.lower().removeprefix("pto."), known)
+            or "`pto isa --search WORD` looks for words"
+        )
         return _complain(f"unknown instruction '{name}'; {hint}")
     if profile and not describe.exists_on(row, profile):
-        return _complain(f"{row.name} does not exist on {profile}; it does on {', '.join(describe.profiles(row))}")
+        return _complain(
+            f"{row.name} does not exist on {profile}; it does on {', '.join(describe.profiles(row))}"
+        )
     if as_json:
         _print_json(describe.as_json(row))
         return OK
     columns = (PROFILES[profile].isa,) if profile else ISAS
-    print("\n".join(page_text(describe.page(row, examples(row), columns), Screen())))
+    shown = examples(row, columns[0] if profile else row.isas[-1])
+    print("\n".join(page_text(describe.page(row, shown, columns), Screen())))
     return OK
 
 
@@ -94,11 +104,33 @@ def _matches(row: Row, words: str) -> bool:
     return all(word in text for word in words.lower().split())
 
 
-def examples(row: Row) -> Mapping[str, str]:
-    """A concrete statement in each form."""
+def examples(row: Row, isa_: str) -> Mapping[str, str]:
+    """A concrete statement in each form, with what it needs; forms that are written alike appear once."""
     from ..verify.witness import example_text
 
-    return {form: example_text(row, form) for form in describe.FORMS}
+    out: dict[str, str] = {}
+    for form in describe.FORMS:
+        text = example_text(row, isa_, form).rstrip()
+        if row.dialect not in ("builtin", "func"):
+            text = _body(text)
+        if text not in out.values():
+            out[form] = text
+    return out
+
+
+def _body(text: str) -> str:
+    """The statements of the example's only function, without its final return."""
+    lines = text.splitlines()
+    head = next(k for k, line in enumerate(lines) if "func" in line and "example" in line)
+    margin = lines[head][: len(lines[head]) - len(lines[head].lstrip())]
+    closing = ".end" if lines[head].startswith(".func") else margin + "}"
+    end = next(k for k in range(head + 1, len(lines)) if lines[k].startswith(closing))
+    body = lines[head + 1 : end]
+    while body and body[0].lstrip().startswith((".arg ", "^bb0(")):
+        body.pop(0)
+    if body and body[-1].strip() in ("return", '"func.return"() : () -> ()'):
+        body.pop()
+    return textwrap.dedent("\n".join(body))
 
 
 # ------------------------------------------------------------------------------------------------- rendering
@@ -121,7 +153,13 @@ def overview(rows: Sequence[Row], screen: Screen) -> list[str]:
     out += ["", screen.paint("Target profiles", "title")]
     head = ("name", "also", "machine", "rules", *_CAPACITIES)
     table = [
-        (p.name, " ".join(p.aliases), p.title, p.isa, *(f"{p.capacity[loc] // 1024}" for loc in _CAPACITIES.values()))
+        (
+            p.name,
+            " ".join(p.aliases),
+            p.title,
+            p.isa,
+            *(f"{p.capacity[loc] // 1024}" for loc in _CAPACITIES.values()),
+        )
         for p in PROFILES.values()
     ]
     out += screen.table(head, table)
@@ -157,15 +195,15 @@ def page_text(page: describe.Page, screen: Screen) -> list[str]:
     out = [f"{screen.paint(page.name, 'name')}  {page.doc}", "", screen.paint("Syntax", "title")]
     for form, lines in page.syntax.items():
         if form in ("ssa", "asm") and lines == page.syntax["pto"]:
-            out += screen.pairs([(f"{form:<7}", "as pto")])
+            out += screen.code(f"{form:<9}", "as pto")
             continue
         for k, line in enumerate(lines):
-            out += screen.pairs([(f"{form if not k else '':<7}", line)])
+            out += screen.code(f"{form if not k else '':<9}", line)
     if page.examples:
         out += ["", screen.paint("Example", "title")]
         for form, text in page.examples.items():
-            if form == "pto" or text != page.examples.get("pto"):
-                out += screen.pairs([(f"{form:<7}", text)])
+            for k, line in enumerate(text.splitlines()):
+                out += screen.code(f"{form if not k else '':<9}", line)
     for section in page.sections:
         out += ["", screen.paint(section.title, "title")]
         for paragraph in section.text:

@@ -1,4 +1,4 @@
-"""Text for a terminal: width, colour, wrapped paragraphs and aligned tables. Shared by the verbs that inform."""
+"""Text for a terminal: width, colour, wrapped paragraphs and aligned tables, for the verbs that inform."""
 
 from __future__ import annotations
 
@@ -45,6 +45,16 @@ class Screen:
             out += [" " * (indent + column) + line for line in lines[1:]]
         return out
 
+    def code(self, label: str, line: str, indent: int = 2) -> list[str]:
+        """A label and a line of code, which keeps its indentation and is wrapped at spaces."""
+        margin = " " * (indent + len(label) + len(line) - len(line.lstrip()))
+        lines = textwrap.wrap(
+            line.strip(), self.width, initial_indent=margin, subsequent_indent=margin + "    ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        head = " " * indent + self.paint(label, "dim")
+        return [head + lines[0][indent + len(label) :], *lines[1:]]
+
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> list[str]:
         """Aligned columns; the widest columns give way until the line fits."""
         widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
@@ -54,7 +64,9 @@ class Screen:
             if widths[widest] <= 12:
                 break
             others = sorted(widths)[-2] if len(widths) > 1 else 0
-            widths[widest] = max(12, min(widths[widest] - 1, max(others, room - sum(widths) + widths[widest])))
+            widths[widest] = max(
+                12, min(widths[widest] - 1, max(others, room - sum(widths) + widths[widest]))
+            )
         out = [self.paint(line, "dim") for line in _cells(head, widths, indent)]
         for row in rows:
             out += _cells(row, widths, indent)

@@ -124,9 +124,10 @@ class Operation:
         while stack:
             op = stack.pop()
             yield op
-            for region in reversed(op.regions):
-                for block in reversed(region.blocks):
-                    stack.extend(reversed(block.ops))
+            if op.regions:
+                for region in reversed(op.regions):
+                    for block in reversed(region.blocks):
+                        stack.extend(reversed(block.ops))
 
     def __repr__(self) -> str:
         return f"<Operation {self.name}>"

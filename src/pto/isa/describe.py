@@ -69,7 +69,7 @@ def page(row: Row, examples: Mapping[str, str] | None = None, isas: Sequence[str
         Section("Meaning", text=(row.meaning,)),
         *dtype_sections(row, isas),
         Section("Rules", table=rule_table(row, isas)),
-        Section("Notes", text=row.notes),
+        Section("Notes", text=notes(row)),
     ]
     shown = tuple(s for s in sections if s.text or s.code or s.table)
     return Page(row.full_name, row.doc, facts(row), syntax(row), dict(examples or {}), shown)
@@ -84,6 +84,16 @@ def syntax(row: Row) -> dict[str, tuple[str, ...]]:
     return {"pto": pto, "ssa": _ssa(row) or pto, "asm": _asm(row) or pto, "generic": (_generic(row),)}
 
 
+def notes(row: Row) -> tuple[str, ...]:
+    """The notes, without the syntax that `syntax` shows already."""
+    out: list[str] = []
+    for note in row.notes:
+        text = note.split("`", 2)[2].lstrip(";. ") if note.startswith("Text: `") else note
+        if text:
+            out.append(text)
+    return tuple(out)
+
+
 def _structured(row: Row) -> tuple[str, ...]:
     """Syntax of a row with a parser of its own, which its first note states as ``Text: `...` ``."""
     for note in row.notes:
@@ -96,7 +106,8 @@ def _structured(row: Row) -> tuple[str, ...]:
 def _format_line(row: Row, items: tuple[Item, ...]) -> str:
     named = {name for name in variables(items) if name in row.attr_index}
     text = _join(_format_parts(row, items, named))
-    return f"{_results(row)}{row.full_name} {text}".rstrip()
+    space = "" if items[:1] == (Lit("["),) else " "
+    return f"{_results(row)}{row.full_name}{space}{text}".rstrip()
 
 
 def _results(row: Row) -> str:

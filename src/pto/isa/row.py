@@ -185,12 +185,12 @@ class Row:
     notes: tuple[str, ...] = ()
     since: str = "0.1"
 
-    @property
+    @cached_property
     def dialect(self) -> str:
         head = self.name.split(".", 1)[0]
         return head if head in DIALECTS else "pto"
 
-    @property
+    @cached_property
     def full_name(self) -> str:
         """Name in the text forms, dialect included."""
         return self.name if self.dialect != "pto" else f"pto.{self.name}"

@@ -181,16 +181,20 @@ class _Lower(ast.NodeTransformer):
         return ast.Call(ast.Name("_item", ast.Load()), [node.value, node.slice], [])
 
 
-_cache: dict[str, CodeType] = {}
+_cache: dict[str, tuple[CodeType, bool]] = {}
 
 
-def compile_expr(text: str) -> CodeType:
-    """Compile a rule expression; `SyntaxError` says what is wrong with it."""
-    code = _cache.get(text)
-    if code is None:
+def compile_expr(text: str) -> tuple[CodeType, bool]:
+    """Compile a rule expression; `SyntaxError` says what is wrong with it.
+
+    The second value says that it holds a generator, which sees global names only.
+    """
+    found = _cache.get(text)
+    if found is None:
         tree = ast.fix_missing_locations(_Lower().visit(ast.parse(text, mode="eval")))
-        code = _cache[text] = compile(tree, "<rule>", "eval")
-    return code
+        loops = any(isinstance(n, ast.GeneratorExp) for n in ast.walk(tree))
+        found = _cache[text] = compile(tree, "<rule>", "eval"), loops
+    return found
 
 
 _GLOBALS: dict[str, Any] = {"__builtins__": {}, "_get": _get, "_item": _item, **FUNCTIONS, **CONSTANTS}
@@ -199,8 +203,10 @@ _GLOBALS: dict[str, Any] = {"__builtins__": {}, "_get": _get, "_item": _item, **
 def evaluate(text: str, env: Mapping[str, Any]) -> Any:
     """Value of an expression under `env`; raises `Unknown` where a fact is missing."""
     try:
-        # Generator expressions see globals only, so the operands go there too.
-        return eval(compile_expr(text), {**_GLOBALS, **env})  # noqa: S307
+        code, loops = compile_expr(text)
+        if loops:
+            return eval(code, {**_GLOBALS, **env})
+        return eval(code, _GLOBALS, env)
     except (TypeError, ZeroDivisionError, IndexError) as error:
         raise Unknown from error
 

@@ -50,7 +50,9 @@ class RowChecker:
         types = tuple([v.type for v in op.operands] + [r.type for r in op.results])
         if ERROR in types:
             return
-        key = (row.name, op.segments, *map(id, types), *_attr_key(op))
+        key: tuple[Any, ...] = (row.name, op.segments, *map(id, types))
+        if op.attrs:
+            key += tuple((k, str(v)) for k, v in op.attrs.items())
         clean = key in self._seen
         if not clean:
             before = len(self.context.diagnostics)
@@ -58,11 +60,14 @@ class RowChecker:
                 self._seen[key] = types  # keeps the types alive, so that their ids stay theirs
             if len(self.context.diagnostics) > before:
                 return
-        for rule in value_rules(row):
-            if not rule.on or self.isa in rule.on:
-                violation = check(rule, self._env(op, row))
-                if violation is not None:
-                    self._violated(op, row, violation)
+        late = value_rules(row)
+        if late:
+            env = self._env(op, row)
+            for rule in late:
+                if not rule.on or self.isa in rule.on:
+                    violation = check(rule, env)
+                    if violation is not None:
+                        self._violated(op, row, violation)
         if row.in_place not in ("", "any") and (not row.in_place_on or self.isa in row.in_place_on):
             self._aliasing(op, row)
 
@@ -238,15 +243,14 @@ class RowChecker:
         env: dict[str, Any] = {"isa": self.isa}
         for attr in row.attrs:
             env[attr.name] = op.attr(attr.name)
-        groups: dict[str, list[Value]] = {}
-        for declared, value in op.named():
-            groups.setdefault(declared.name, []).append(value)
-        for declared in row.operands:
-            values = groups.get(declared.name, [])
+        at = 0
+        for i, declared in enumerate(row.operands):
+            count = 1 if op.segments is None else op.segments[i]
             if declared.variadic:
-                env[declared.name] = Args(Arg(v.type, v) for v in values)
+                env[declared.name] = Args([Arg(v.type, v) for v in op.operands[at : at + count]])
             else:
-                env[declared.name] = Arg(values[0].type, values[0]) if values else None
+                env[declared.name] = Arg(op.operands[at].type, op.operands[at]) if count else None
+            at += count
         for declared, result in zip(row.results, op.results, strict=False):
             env.setdefault(declared.name, Arg(result.type, result))
         for declared in row.results[len(op.results) :]:
@@ -385,10 +389,6 @@ def type_rules(row: Row) -> tuple[Rule, ...]:
 def value_rules(row: Row) -> tuple[Rule, ...]:
     """Rules that ask for constants or the declared layout of a view."""
     return _rules(row)[1]
-
-
-def _attr_key(op: Operation) -> tuple[Any, ...]:
-    return tuple((k, str(v)) for k, v in op.attrs.items()) if op.attrs else ()
 
 
 def _attr_list(row: Row) -> str:

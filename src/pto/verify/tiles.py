@@ -27,9 +27,10 @@ def construction_problems(t: TileBufType, profile: Profile) -> Iterator[Problem]
     if t.bits is None or t.bits == 1 or t.elem.text in ("f64", "index"):
         yield ("PTO-E0302", f"a tile cannot hold elements of type {t.elem}", "an element type of the ISA", str(t.elem), "")
         return
-    if t.boxed and t.fractal not in FRACTALS:
+    if t.fractal not in FRACTALS:
         near = min(FRACTALS, key=lambda f: abs(f - t.fractal))
-        yield ("SA-0095", "unknown fractal size", "512, 1024 or 32", str(t.fractal), f"nearest legal choice: {near}")
+        message = f"unsupported s_fractal_size: {t.fractal}, must be one of {{32, 512, 1024}}"
+        yield ("SA-0095", message, "512, 1024 or 32", str(t.fractal), f"nearest legal choice: {near}")
         return
     if t.boxed:
         ir, ic = t.box

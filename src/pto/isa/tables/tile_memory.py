@@ -40,6 +40,7 @@ _load_rules = (
     *_positive("src"), *_not_empty("dst"),
     R("src.bytes == dst.bytes", code="SA-0098"),
     R("dst.loc in (VEC, MAT)", on="a2a3", code="SA-0032"),
+    R("dst.layout in (ND, DN, NZ)", on=NPU, code="SA-0104", when="dst.loc == VEC"),
     R(f"{_VEC_PAIRS} or {_LINE}", on="a2a3", code="SA-0235", when="dst.loc == VEC and dst.bytes < 8"),
     R(f"{_VEC_PAIRS} or {_LINE}", on="a5", code="SA-0104", when="dst.loc == VEC and dst.bytes < 8"),
     R(f"{_MAT_PAIRS}) or {_LINE}", on="a2a3", code="SA-0234", when="dst.loc == MAT and dst.bytes < 8"),

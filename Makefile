@@ -1,0 +1,80 @@
+# Every target sets up what it needs: a virtual environment in .venv with the package (its native part built
+# from source) and the development tools. Needs Python 3.10+ and a C++20 compiler; cmake and ninja come from
+# the package index. The set-up is repeated only when its inputs change.
+
+PYTHON ?= python3
+CXX ?= c++
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.setup
+DOCS := $(VENV)/.docs
+NATIVE := $(shell find native -type f -name '*.[ch]pp')
+SANITIZED := build/sanitize/test_kernels
+SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -Inative/include
+
+.PHONY: help setup demo test lint format bench docs sanitize clean
+help:
+	@echo 'make setup     environment in $(VENV), package installed for development'
+	@echo 'make demo      run the examples'
+	@echo 'make test      run the tests (ARGS=... goes to pytest)'
+	@echo 'make lint      format check, linter, type checker'
+	@echo 'make format    rewrite files in the house format'
+	@echo 'make bench     benchmarks, as ratios against peers measured in the same run'
+	@echo 'make docs      documentation in site/'
+	@echo 'make sanitize  native tests under the address and undefined-behaviour sanitizers'
+	@echo 'make clean     remove everything that was made'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "error: Python 3.10 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+
+$(SETUP): pyproject.toml CMakeLists.txt $(NATIVE) | $(BIN)/python
+	$(BIN)/python -m pip install -e '.[dev]'
+	@touch $@
+
+$(DOCS): $(SETUP)
+	$(BIN)/python -m pip install -e '.[dev,docs]'
+	@touch $@
+
+setup: $(SETUP)
+
+demo: $(SETUP)
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+test: $(SETUP)
+	$(BIN)/python -m pytest -n $(JOBS) -q $(ARGS)
+
+lint: $(SETUP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python --level error
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
+
+format: $(SETUP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(NATIVE)
+
+bench: $(SETUP)
+	@for b in bench/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+docs: $(DOCS)
+	$(BIN)/mkdocs build --strict
+
+$(SANITIZED): $(NATIVE)
+	@mkdir -p $(@D)
+	$(CXX) $(SANITIZERS) -c native/kernels/convert.cpp -o $(@D)/baseline.o
+ifeq ($(shell uname -m),x86_64)
+	$(CXX) $(SANITIZERS) -DPTO_ISA=avx2 -mavx2 -c native/kernels/convert.cpp -o $(@D)/avx2.o
+	$(CXX) $(SANITIZERS) -DPTO_HAVE_AVX2 native/tests/test_kernels.cpp $(@D)/baseline.o $(@D)/avx2.o -o $@
+else
+	$(CXX) $(SANITIZERS) native/tests/test_kernels.cpp $(@D)/baseline.o -o $@
+endif
+
+sanitize: $(SANITIZED)
+	./$(SANITIZED)
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,69 @@
+"""Element conversion and tile packing: native loops against NumPy and ml_dtypes, in the same run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from pto.engine import elements, layout
+
+COUNT = 1 << 20
+
+
+def best(f: Callable[[], object], repeat: int = 7) -> float:
+    """Seconds of the fastest of several runs."""
+    times: list[float] = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        f()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def line(what: str, ours: Callable[[], object], peer: Callable[[], object], name: str) -> None:
+    a, b = best(ours), best(peer)
+    print(f"{what:28} {COUNT / a / 1e6:8.0f} M/s   {b / a:6.1f} x {name}")
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(COUNT).astype(np.float32)
+    for name in ("f16", "bf16", "f8e4m3", "f8e5m2"):
+        peer = elements.ARRAY_DTYPES[name]
+        codes = elements.encode(name, values)
+        line(
+            f"encode {name}",
+            lambda n=name: elements.encode(n, values),
+            lambda p=peer: values.astype(p),
+            "cast",
+        )
+        line(
+            f"decode {name}",
+            lambda n=name, c=codes: elements.decode(n, c),
+            lambda p=peer, c=codes: c.view(p).astype(np.float32),
+            "cast",
+        )
+    for name in ("hif8", "f4e2m1", "i8"):
+        line(
+            f"encode {name} saturating",
+            lambda n=name: elements.encode(n, values, "RINT", True),
+            lambda n=name: elements.encode(n, values, "RINT", True, native=False),
+            "NumPy twin",
+        )
+    matrix = values.reshape(1024, 1024)
+    for form in (
+        layout.TileForm("NZ", 1024, 1024, 32, (16, 8)),
+        layout.TileForm("ZN", 1024, 1024, 32, (8, 16)),
+    ):
+        line(
+            f"pack {form.layout} f32",
+            lambda f=form: layout.pack(f, matrix),
+            lambda f=form: layout.pack(f, matrix, native=False),
+            "NumPy twin",
+        )
+
+
+if __name__ == "__main__":
+    main()

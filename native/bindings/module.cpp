@@ -1,0 +1,239 @@
+// pto._native: compiled element conversion and tile packing behind pto.engine.elements and pto.engine.layout.
+//
+// Every argument is checked here and a bad one raises ValueError; the loops run without the GIL.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pto/detail/kernels.hpp"
+#include "pto/detail/layout.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace pto::detail;
+
+using Input = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstBytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+[[noreturn]] void fail(const std::string& what) { throw nb::value_error(what.c_str()); }
+
+DType parse_dtype(std::string_view name) {
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (kDTypes[i].name == name) return static_cast<DType>(i);
+  fail("unknown element type '" + std::string(name) + "'");
+}
+
+Mode parse_mode(std::string_view round, bool saturate, std::string_view nan) {
+  Mode mode;
+  mode.saturate = saturate;
+  if (nan != "max" && nan != "zero")
+    fail("unknown NaN rule '" + std::string(nan) + "': expected max or zero");
+  mode.nan_is_max = nan == "max";
+  for (std::size_t i = 0; i < std::size(kRounds); ++i) {
+    if (kRounds[i] == round) {
+      mode.round = static_cast<Round>(i);
+      return mode;
+    }
+  }
+  fail("unknown rounding mode '" + std::string(round) + "': expected RINT, ROUND, FLOOR, CEIL, TRUNC or ODD");
+}
+
+void check_codes(const Input& codes, DType t) {
+  if (codes.dtype().code != static_cast<std::uint8_t>(nb::dlpack::dtype_code::UInt) ||
+      codes.itemsize() != code_bytes(t)) {
+    fail(std::string(info(t).name) + " codes must be unsigned integers of " + std::to_string(code_bytes(t)) +
+         " bytes");
+  }
+}
+
+// A new array that owns its memory.
+template <class T>
+nb::object new_array(std::unique_ptr<char[]> data, std::initializer_list<std::size_t> shape) {
+  char* p = data.release();
+  nb::capsule owner(p, [](void* q) noexcept { delete[] static_cast<char*>(q); });
+  return nb::cast(nb::ndarray<nb::numpy, T>(reinterpret_cast<T*>(p), shape.size(), shape.begin(), owner));
+}
+
+nb::object new_codes(std::unique_ptr<char[]> data, std::size_t bytes,
+                     std::initializer_list<std::size_t> shape) {
+  switch (bytes) {
+    case 1: return new_array<std::uint8_t>(std::move(data), shape);
+    case 2: return new_array<std::uint16_t>(std::move(data), shape);
+    case 4: return new_array<std::uint32_t>(std::move(data), shape);
+    default: return new_array<std::uint64_t>(std::move(data), shape);
+  }
+}
+
+std::unique_ptr<char[]> buffer(std::size_t bytes) { return std::unique_ptr<char[]>(new char[bytes + 1]); }
+
+// ---------------------------------------------------------------------------------------------------------
+// Elements
+
+nb::object decode(std::string_view dtype, const Input& codes, bool wide) {
+  const DType t = parse_dtype(dtype);
+  check_codes(codes, t);
+  const int exact = info(t).bits - (is_int(t) ? 0 : 8);  // integers up to 24 (53) bits fit a float (double)
+  if (is_int(t) ? exact > (wide ? 53 : 24) : t == DType::f64 && !wide)
+    fail(std::string(dtype) + " values are not exact in a " + (wide ? "double" : "float"));
+  const std::size_t n = codes.size();
+  auto out = buffer(n * (wide ? 8 : 4));
+  {
+    nb::gil_scoped_release unlocked;
+    if (wide) {
+      element_kernels().decode_f64(t, codes.data(), reinterpret_cast<double*>(out.get()), n);
+    } else {
+      element_kernels().decode_f32(t, codes.data(), reinterpret_cast<float*>(out.get()), n);
+    }
+  }
+  return wide ? new_array<double>(std::move(out), {n}) : new_array<float>(std::move(out), {n});
+}
+
+nb::object encode(std::string_view dtype, const Input& values, std::string_view round, bool saturate,
+                  std::string_view nan) {
+  const DType t = parse_dtype(dtype);
+  const Mode mode = parse_mode(round, saturate, nan);
+  const bool wide = values.dtype() == nb::dtype<double>();
+  if (!wide && values.dtype() != nb::dtype<float>()) fail("values must be float32 or float64");
+  const std::size_t n = values.size();
+  auto out = buffer(n * code_bytes(t));
+  {
+    nb::gil_scoped_release unlocked;
+    if (wide) {
+      element_kernels().encode_f64(t, static_cast<const double*>(values.data()), out.get(), n, mode);
+    } else {
+      element_kernels().encode_f32(t, static_cast<const float*>(values.data()), out.get(), n, mode);
+    }
+  }
+  return new_codes(std::move(out), code_bytes(t), {n});
+}
+
+nb::object convert(std::string_view src, std::string_view dst, const Input& codes, std::string_view round,
+                   bool saturate, std::string_view nan) {
+  const DType s = parse_dtype(src), d = parse_dtype(dst);
+  const Mode mode = parse_mode(round, saturate, nan);
+  check_codes(codes, s);
+  const std::size_t n = codes.size();
+  auto out = buffer(n * code_bytes(d));
+  {
+    nb::gil_scoped_release unlocked;
+    element_kernels().convert(s, d, codes.data(), out.get(), n, mode);
+  }
+  return new_codes(std::move(out), code_bytes(d), {n});
+}
+
+nb::object pack4(const ConstBytes& codes) {
+  const std::size_t n = codes.size(), bytes = (n + 1) / 2;
+  auto out = buffer(bytes);
+  {
+    nb::gil_scoped_release unlocked;
+    const std::uint8_t* in = codes.data();
+    for (std::size_t i = 0; i < n / 2; ++i)
+      out[i] = static_cast<char>((in[2 * i] & 0xF) | (in[2 * i + 1] & 0xF) << 4);
+    if (n % 2) out[n / 2] = static_cast<char>(in[n - 1] & 0xF);
+  }
+  return new_codes(std::move(out), 1, {bytes});
+}
+
+nb::object unpack4(const ConstBytes& data, std::size_t count) {
+  if (count > 2 * data.size()) {
+    fail(std::to_string(data.size()) + " bytes hold " + std::to_string(2 * data.size()) +
+         " nibbles, asked for " + std::to_string(count));
+  }
+  auto out = buffer(count);
+  {
+    nb::gil_scoped_release unlocked;
+    const std::uint8_t* in = data.data();
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<char>(in[i / 2] >> (i % 2 ? 4 : 0) & 0xF);
+  }
+  return new_codes(std::move(out), 1, {count});
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Layout
+
+TileForm parse_form(std::string_view layout, std::int64_t rows, std::int64_t cols, std::int64_t box_rows,
+                    std::int64_t box_cols, std::int64_t pitch, int bits) {
+  constexpr std::int64_t limit = std::int64_t{1} << 30;
+  if (!known_layout(layout)) fail("unknown layout '" + std::string(layout) + "'");
+  if (bits != 4 && bits != 8 && bits != 16 && bits != 32 && bits != 64)
+    fail("elements of " + std::to_string(bits) + " bits cannot be stored: expected 4, 8, 16, 32 or 64");
+  for (const std::int64_t x : {rows, cols, box_rows, box_cols, pitch}) {
+    if (x < 1 || x > limit)
+      fail("rows, cols, box and column pitch must be in [1, 2**30], got " + std::to_string(x));
+  }
+  return {layout, rows, cols, box_rows, box_cols, pitch, bits};
+}
+
+TileOffsets checked_offsets(const TileForm& form, std::int64_t rows, std::int64_t cols, std::size_t bytes) {
+  if (rows < 0 || cols < 0 || rows > form.rows || cols > form.cols) {
+    fail("valid part " + std::to_string(rows) + " x " + std::to_string(cols) + " does not fit a " +
+         std::to_string(form.rows) + " x " + std::to_string(form.cols) + " tile");
+  }
+  TileOffsets at = tile_offsets(form, rows, cols);
+  const std::size_t need =
+      (static_cast<std::size_t>(at.extent()) * static_cast<std::size_t>(form.bits) + 7) / 8;
+  if (bytes < need) {
+    fail("storage has " + std::to_string(bytes) + " bytes, the tile needs " + std::to_string(need));
+  }
+  return at;
+}
+
+void pack(const Input& matrix, const Bytes& storage, std::string_view layout, std::int64_t rows,
+          std::int64_t cols, std::int64_t box_rows, std::int64_t box_cols, std::int64_t pitch, int bits) {
+  const TileForm form = parse_form(layout, rows, cols, box_rows, box_cols, pitch, bits);
+  if (matrix.ndim() != 2 || matrix.itemsize() != static_cast<std::size_t>(bits < 8 ? 1 : bits / 8))
+    fail("the matrix must be 2-D with elements of " + std::to_string(bits) + " bits");
+  const TileOffsets at = checked_offsets(form, static_cast<std::int64_t>(matrix.shape(0)),
+                                         static_cast<std::int64_t>(matrix.shape(1)), storage.size());
+  nb::gil_scoped_release unlocked;
+  pack_tile(at, bits, matrix.data(), storage.data());
+}
+
+nb::object unpack(const ConstBytes& storage, std::string_view layout, std::int64_t rows, std::int64_t cols,
+                  std::int64_t box_rows, std::int64_t box_cols, std::int64_t pitch, int bits,
+                  std::int64_t valid_rows, std::int64_t valid_cols) {
+  const TileForm form = parse_form(layout, rows, cols, box_rows, box_cols, pitch, bits);
+  const TileOffsets at = checked_offsets(form, valid_rows, valid_cols, storage.size());
+  const std::size_t r = at.row.size(), c = at.col.size(), item = bits < 8 ? 1 : bits / 8;
+  auto out = buffer(r * c * item);
+  {
+    nb::gil_scoped_release unlocked;
+    unpack_tile(at, bits, out.get(), storage.data());
+  }
+  return new_codes(std::move(out), item, {r, c});
+}
+
+nb::list dtypes() {
+  nb::list out;
+  for (const DTypeInfo& d : kDTypes) out.append(nb::make_tuple(std::string(d.name), d.bits));
+  return out;
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "Compiled element conversion and tile packing.";
+  m.def("dtypes", &dtypes, "Name and bits of every element type.");
+  m.def("decode", &decode, "dtype"_a, "codes"_a, "wide"_a = false,
+        "Values of codes as float32, or float64 if wide.");
+  m.def("encode", &encode, "dtype"_a, "values"_a, "round"_a = "RINT", "saturate"_a = false, "nan"_a = "max",
+        "Codes of float32 or float64 values.");
+  m.def("convert", &convert, "src"_a, "dst"_a, "codes"_a, "round"_a = "RINT", "saturate"_a = false,
+        "nan"_a = "max", "Codes in dst of the values that codes have in src.");
+  m.def("pack4", &pack4, "codes"_a, "Bytes with two 4-bit codes each, low nibble first.");
+  m.def("unpack4", &unpack4, "data"_a, "count"_a, "The first 4-bit codes of data, one per byte.");
+  m.def("pack", &pack, "matrix"_a, "storage"_a, "layout"_a, "rows"_a, "cols"_a, "box_rows"_a, "box_cols"_a,
+        "pitch"_a, "bits"_a, "Store a matrix of codes into the bytes of a tile.");
+  m.def("unpack", &unpack, "storage"_a, "layout"_a, "rows"_a, "cols"_a, "box_rows"_a, "box_cols"_a, "pitch"_a,
+        "bits"_a, "valid_rows"_a, "valid_cols"_a, "The codes of the valid part of a stored tile.");
+}

@@ -1,0 +1,34 @@
+// Entry points of the compiled element loops. Each picks the best instruction set of this machine once.
+// Arguments are trusted: the bindings check them.
+#pragma once
+
+#include <cstddef>
+
+#include "pto/detail/formats.hpp"
+
+namespace pto::detail {
+
+// Loops of one instruction set.
+struct ElementKernels {
+  void (*decode_f32)(DType src, const void* codes, float* out, std::size_t count);
+  void (*decode_f64)(DType src, const void* codes, double* out, std::size_t count);
+  void (*encode_f32)(DType dst, const float* values, void* codes, std::size_t count, Mode mode);
+  void (*encode_f64)(DType dst, const double* values, void* codes, std::size_t count, Mode mode);
+  void (*convert)(DType src, DType dst, const void* in, void* out, std::size_t count, Mode mode);
+};
+
+const ElementKernels& baseline_kernels();
+#ifdef PTO_HAVE_AVX2
+const ElementKernels& avx2_kernels();
+#endif
+
+// The loops to use on this machine.
+inline const ElementKernels& element_kernels() {
+#ifdef PTO_HAVE_AVX2
+  static const bool avx2 = __builtin_cpu_supports("avx2");
+  if (avx2) return avx2_kernels();
+#endif
+  return baseline_kernels();
+}
+
+}  // namespace pto::detail

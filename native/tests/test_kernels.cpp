@@ -1,0 +1,113 @@
+// The compiled loops without Python, for the sanitizers: every code, every pair, odd lengths, ragged tiles.
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "pto/detail/kernels.hpp"
+#include "pto/detail/layout.hpp"
+
+using namespace pto::detail;
+
+namespace {
+
+int failures = 0;
+
+void expect(bool ok, const char* what, std::string_view detail) {
+  if (ok) return;
+  ++failures;
+  std::fprintf(stderr, "failed: %s (%.*s)\n", what, static_cast<int>(detail.size()), detail.data());
+}
+
+bool is_nan_code(DType t, const std::vector<char>& codes, std::size_t i) {
+  if (is_int(t)) return false;
+  double value = 0;
+  element_kernels().decode_f64(t, codes.data() + i * code_bytes(t), &value, 1);
+  return value != value;
+}
+
+// All codes of a type of up to 16 bits, random ones of a larger type.
+std::vector<char> codes_of(DType t, std::size_t& count) {
+  const int bits = info(t).bits;
+  count = bits <= 16 ? std::size_t{1} << bits : 5001;
+  std::vector<char> out(count * code_bytes(t));
+  std::mt19937_64 random(static_cast<unsigned>(bits));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t code = bits <= 16 ? i : random();
+    std::memcpy(out.data() + i * code_bytes(t), &code, code_bytes(t));  // little-endian
+  }
+  return out;
+}
+
+void every_pair() {
+  for (int s = 0; s < kDTypeCount; ++s) {
+    const DType src = static_cast<DType>(s);
+    std::size_t n = 0;
+    const std::vector<char> in = codes_of(src, n);
+    for (int d = 0; d < kDTypeCount; ++d) {
+      const DType dst = static_cast<DType>(d);
+      std::vector<char> out(n * code_bytes(dst));
+      for (int r = 0; r < 6; ++r) {
+        for (const bool saturate : {false, true}) {
+          const Mode mode{static_cast<Round>(r), saturate, r % 2 == 0};
+          element_kernels().convert(src, dst, in.data(), out.data(), n, mode);
+          std::vector<char> plain(out.size());
+          baseline_kernels().convert(src, dst, in.data(), plain.data(), n, mode);
+          expect(plain == out, "instruction sets agree", info(dst).name);
+        }
+      }
+      if (src == dst) expect(out == in || info(src).bits < 8, "a type converts to itself", info(src).name);
+    }
+  }
+}
+
+void round_trips() {
+  for (int s = 0; s < kDTypeCount; ++s) {
+    const DType t = static_cast<DType>(s);
+    if (info(t).bits == 64 && is_int(t)) continue;
+    std::size_t n = 0;
+    const std::vector<char> in = codes_of(t, n);
+    std::vector<double> values(n);
+    std::vector<char> out(in.size());
+    element_kernels().decode_f64(t, in.data(), values.data(), n);
+    element_kernels().encode_f64(t, values.data(), out.data(), n, Mode{});
+    const std::size_t size = code_bytes(t);
+    bool ok = true;
+    for (std::size_t i = 0; i < n; ++i) {
+      ok &= is_nan_code(t, in, i) ? is_nan_code(t, out, i)
+                                  : std::memcmp(in.data() + i * size, out.data() + i * size, size) == 0;
+    }
+    expect(ok, "codes survive a round trip", info(t).name);
+  }
+}
+
+void tiles() {
+  for (const std::string_view layout : {"ND", "DN", "NZ", "ZN", "ZZ", "NN"}) {
+    for (const int bits : {4, 8, 16, 32, 64}) {
+      for (const std::int64_t rows : {1, 7, 16, 48}) {
+        const bool boxed = layout != "ND" && layout != "DN";
+        const TileForm form{layout, 48, 64, boxed ? 16 : 1, boxed ? 8 : 1, 48, bits};
+        const TileOffsets at = tile_offsets(form, rows, 61);
+        const std::size_t item = bits < 8 ? 1 : static_cast<std::size_t>(bits) / 8;
+        std::vector<std::uint8_t> matrix(static_cast<std::size_t>(rows) * 61 * item), back(matrix.size());
+        for (std::size_t i = 0; i < matrix.size(); ++i)
+          matrix[i] = static_cast<std::uint8_t>(i * 7 + 1) & (bits == 4 ? 0xF : 0xFF);
+        // Exactly as many bytes as needed, one byte off alignment.
+        std::vector<char> storage((static_cast<std::size_t>(at.extent() * bits) + 7) / 8 + 1);
+        pack_tile(at, bits, matrix.data(), storage.data() + 1);
+        unpack_tile(at, bits, back.data(), storage.data() + 1);
+        expect(matrix == back, "tiles survive a round trip", layout);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  every_pair();
+  round_trips();
+  tiles();
+  std::printf("%s\n", failures ? "FAILED" : "ok");
+  return failures != 0;
+}

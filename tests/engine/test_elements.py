@@ -1,0 +1,193 @@
+"""Arrays of element codes: NumPy and native against the scalar definition, and against each other."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pto.engine import elements
+from pto.isa import encoding
+from pto.isa.dtypes import DTYPES, ROUND_MODES
+
+BACKENDS = [False, True]
+ROUNDS = [m for m in ROUND_MODES if m != "NONE"]
+EDGES = [0, 1, 2, 3, 7, 8, 9]
+
+
+@cache
+def some_codes(name: str) -> np.ndarray:
+    """Every code of a small type; edge cases and a seeded sample of a large one."""
+    bits = DTYPES[name].bits
+    if bits <= 8:
+        return np.arange(1 << bits, dtype=np.uint8)
+    rng = np.random.default_rng(bits)
+    top = (1 << bits) - 1
+    edges = [(e + d) & top for e in (0, 1 << (bits - 1), *EDGES) for d in (-2, -1, 0, 1, 2)]
+    d = DTYPES[name]
+    if d.is_float:
+        inf = encoding.INF_CODES[name]
+        edges += [c | s for c in (inf - 1, inf, inf + 1) for s in (0, 1 << (bits - 1))]
+        small = rng.uniform(-600, 600, 120)
+        halves = rng.integers(-140, 140, 60) + 0.5
+        limits = [s * m * f for s in (1, -1) for m in (2.0**31, 2.0**63, 65504, 448, 57344, 2.0**15)
+                  for f in (1, 1 - 2**-20, 1 + 2**-20, 1.04, 1.0625)]  # fmt: skip
+        edges += [encoding.encode(d, float(v), "RINT") for v in (*small, *halves, *limits)]
+    else:
+        edges += [(1 << k) + e & top for k in range(3, bits) for e in (-1, 0, 1)]
+    random = rng.integers(0, top, 120, np.uint64, endpoint=True)
+    return np.array([*edges, *random.tolist()], np.uint64).astype(f"u{bits // 8}")
+
+
+@pytest.mark.parametrize("native", BACKENDS)
+@pytest.mark.parametrize("name", DTYPES)
+def test_decode_is_the_scalar_decode(name: str, native: bool) -> None:
+    d = DTYPES[name]
+    codes = np.arange(1 << d.bits, dtype=f"u{max(d.bits, 8) // 8}") if d.bits <= 16 else some_codes(name)
+    expected = [encoding.decode(name, int(c)) for c in codes]
+    kinds = [None]
+    if d.bits <= 16 or (d.is_float and d.bits == 32):
+        kinds += [np.float32, np.float64]
+    elif d.bits == 32 or name == "f64":
+        kinds += [np.float64]
+    for to in kinds:
+        got = elements.decode(name, codes, to, native=native)
+        assert to is None or got.dtype == to
+        np.testing.assert_array_equal(got, np.array(expected, got.dtype))
+        if d.is_float:
+            sign = ~np.isnan(got)
+            assert (np.signbit(got) == np.signbit(np.array(expected, np.float64)))[sign].all()
+
+
+@pytest.mark.parametrize("native", BACKENDS)
+@pytest.mark.parametrize(("name", "to"), [("i64", "f8"), ("u64", "f8"), ("f64", "f4"), ("i32", "f4")])
+def test_decode_refuses_to_lose_bits(name: str, to: str, native: bool) -> None:
+    with pytest.raises(ValueError, match="not exact"):
+        elements.decode(name, some_codes(name), np.dtype(to), native=native)
+
+
+@pytest.mark.parametrize("dst", DTYPES)
+@pytest.mark.parametrize("src", DTYPES)
+def test_convert_is_the_scalar_convert(src: str, dst: str) -> None:
+    every = some_codes(src)
+    for k, (mode, saturate) in enumerate((m, s) for m in ROUNDS for s in (False, True)):
+        nan = encoding.NAN_RULES[k // 2 % 2]
+        codes = every if mode == "RINT" else every[k % 3 :: 3]
+        expected = np.array(
+            [encoding.convert(int(c), src, dst, mode, saturate, nan) for c in codes],
+            elements.code_dtype(dst),
+        )
+        for native in BACKENDS:
+            got = elements.convert(codes, src, dst, mode, saturate, nan, native=native)
+            assert got.dtype == expected.dtype
+            bad = np.flatnonzero(got != expected)[:5]
+            assert not bad.size, [
+                (native, mode, saturate, hex(codes[i]), hex(got[i]), hex(expected[i])) for i in bad
+            ]
+
+
+@pytest.mark.parametrize("dst", DTYPES)
+@pytest.mark.parametrize("src", ["f16", "bf16", "i16", "u16"])
+def test_every_16_bit_code_converts_alike(src: str, dst: str) -> None:
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    for mode in ROUNDS:
+        for saturate in (False, True):
+            a = elements.convert(codes, src, dst, mode, saturate, native=False)
+            b = elements.convert(codes, src, dst, mode, saturate, native=True)
+            np.testing.assert_array_equal(a, b, f"{mode} saturate={saturate}")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(sorted(DTYPES)),
+    st.lists(st.floats(width=32), min_size=1, max_size=12),
+    st.sampled_from(ROUND_MODES),
+    st.booleans(),
+    st.sampled_from(encoding.NAN_RULES),
+)
+def test_encode_is_the_scalar_encode(
+    name: str, values: list[float], mode: str, saturate: bool, nan: str
+) -> None:
+    expected = [encoding.encode(name, v, mode, saturate, nan) for v in values]
+    for kind in (np.float32, np.float64):
+        for native in BACKENDS:
+            got = elements.encode(name, np.array(values, kind), mode, saturate, nan, native=native)
+            assert [int(c) for c in got] == expected, (kind, native)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(sorted(DTYPES)), st.floats(), st.sampled_from(ROUND_MODES), st.booleans())
+def test_encode_of_doubles(name: str, value: float, mode: str, saturate: bool) -> None:
+    expected = encoding.encode(name, value, mode, saturate)
+    for native in BACKENDS:
+        assert int(elements.encode(name, np.array([value]), mode, saturate, native=native)[0]) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(["i64", "u64"]),
+    st.integers(0, 2**64 - 1),
+    st.sampled_from([n for n in DTYPES if DTYPES[n].is_float]),
+    st.sampled_from(ROUND_MODES),
+    st.booleans(),
+)
+def test_wide_integers_round_once(src: str, code: int, dst: str, mode: str, saturate: bool) -> None:
+    expected = encoding.convert(code, src, dst, mode, saturate)
+    for native in BACKENDS:
+        got = elements.convert(np.array([code], np.uint64), src, dst, mode, saturate, native=native)
+        assert int(got[0]) == expected
+
+
+@pytest.mark.parametrize("native", BACKENDS)
+def test_encode_of_integer_arrays(native: bool) -> None:
+    got = elements.encode("i8", np.array([127, 128, -129], np.int32), saturate=True, native=native)
+    assert got.tolist() == [127, 127, 128]
+    got = elements.encode("f32", np.array([-1], np.int8), native=native)
+    assert got.tolist() == [0xBF800000]
+    assert elements.encode("i8", np.array([-1], np.int8), native=native).tolist() == [255]
+
+
+@pytest.mark.parametrize("native", BACKENDS)
+def test_shapes_are_kept(native: bool) -> None:
+    values = np.linspace(-3, 3, 24, dtype=np.float32).reshape(2, 3, 4)
+    codes = elements.encode("f16", values[:, ::-1], native=native)
+    assert codes.shape == (2, 3, 4)
+    back = elements.decode("f16", codes, native=native)
+    np.testing.assert_array_equal(back, values[:, ::-1].astype(np.float16).astype(np.float32))
+    assert elements.encode("f16", np.zeros((0, 3), np.float32), native=native).shape == (0, 3)
+
+
+@pytest.mark.parametrize("native", BACKENDS)
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 33])
+def test_nibbles(count: int, native: bool) -> None:
+    codes = np.random.default_rng(count).integers(0, 16, count).astype(np.uint8)
+    data = elements.pack4(codes, native=native)
+    assert data.size == (count + 1) // 2
+    assert [int(data[i // 2]) >> (4 * (i % 2)) & 15 for i in range(count)] == codes.tolist()
+    assert count % 2 == 0 or data[-1] >> 4 == 0
+    np.testing.assert_array_equal(elements.unpack4(data, count, native=native), codes)
+    with pytest.raises(ValueError, match="nibbles"):
+        elements.unpack4(data, 2 * data.size + 1, native=native)
+
+
+@pytest.mark.parametrize("native", BACKENDS)
+def test_bad_arguments_are_value_errors(native: bool) -> None:
+    with pytest.raises(ValueError, match="f16 codes are uint16"):
+        elements.decode("f16", np.zeros(3, np.uint8), native=native)
+    with pytest.raises(ValueError, match="rounding mode"):
+        elements.encode("f16", np.zeros(3, np.float32), "UP", native=native)
+    with pytest.raises(ValueError, match="NaN rule"):
+        elements.encode("f16", np.zeros(3, np.float32), nan="min", native=native)
+    with pytest.raises(ValueError, match="cannot encode"):
+        elements.encode("f16", np.zeros(3, np.complex64), native=native)
+
+
+def test_a_missing_module_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elements, "_native", None)
+    assert not elements.has_native()
+    assert elements.encode("f16", np.ones(1, np.float32)).tolist() == [0x3C00]
+    with pytest.raises(ImportError, match=r"pto\._native"):
+        elements.encode("f16", np.ones(1, np.float32), native=True)

@@ -1,0 +1,112 @@
+"""The compiled module itself: same types as the table, clear errors for any argument, no GIL in the loops."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pto import _native
+from pto.engine import elements
+from pto.isa import encoding
+from pto.isa.dtypes import DTYPES
+
+
+def test_the_module_knows_the_table() -> None:
+    assert dict(_native.dtypes()) == {d.name: d.bits for d in DTYPES.values()}
+
+
+@pytest.mark.parametrize("mode", ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"])
+@pytest.mark.parametrize("dst", [n for n, d in DTYPES.items() if d.name not in ("f32", "i1")])
+def test_a_million_floats_convert_like_numpy(dst: str, mode: str) -> None:
+    rng = np.random.default_rng(11)
+    codes = rng.integers(0, 2**32, 200_000, np.uint64).astype(np.uint32)
+    near = (rng.standard_normal(100_000) * 2.0 ** rng.integers(-30, 70, 100_000)).astype(np.float32)
+    values = np.concatenate([codes, near.view(np.uint32)])
+    for saturate in (False, True):
+        a = elements.convert(values, "f32", dst, mode, saturate, native=False)
+        b = elements.convert(values, "f32", dst, mode, saturate, native=True)
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 7, 31, 1023, 1024, 1025, 4099])
+def test_every_length_is_handled(count: int) -> None:
+    values = np.random.default_rng(count).standard_normal(count).astype(np.float32)
+    for name in ("f16", "f8e4m3", "hif8", "i16"):
+        got = _native.encode(name, values, "RINT", True)
+        expected = [encoding.encode(name, float(v), "RINT", True) for v in values]
+        assert got.tolist() == expected
+    assert _native.decode("f16", _native.encode("f16", values), True).shape == (count,)
+
+
+BAD = [
+    (lambda: _native.decode("f17", np.zeros(1, np.uint8)), "unknown element type 'f17'"),
+    (lambda: _native.decode("f16", np.zeros(1, np.uint8)), "unsigned integers of 2 bytes"),
+    (lambda: _native.decode("f16", np.zeros(1, np.float16)), "unsigned integers of 2 bytes"),
+    (lambda: _native.decode("i64", np.zeros(1, np.uint64), True), "not exact"),
+    (lambda: _native.decode("f64", np.zeros(1, np.uint64)), "not exact"),
+    (lambda: _native.decode("i32", np.zeros(1, np.uint32)), "not exact"),
+    (lambda: _native.encode("f16", np.zeros(1, np.int32)), "float32 or float64"),
+    (lambda: _native.encode("f16", np.zeros(1, np.float32), "NONE"), "unknown rounding mode 'NONE'"),
+    (lambda: _native.encode("f16", np.zeros(1, np.float32), nan="x"), "unknown NaN rule 'x'"),
+    (lambda: _native.convert("f16", "x", np.zeros(1, np.uint16)), "unknown element type 'x'"),
+    (lambda: _native.unpack4(np.zeros(2, np.uint8), 5), "2 bytes hold 4 nibbles"),
+    (lambda: pack(layout="QQ"), "unknown layout 'QQ'"),
+    (lambda: pack(bits=12), "12 bits"),
+    (lambda: pack(rows=0), "must be in"),
+    (lambda: pack(pitch=-4), "must be in"),
+    (lambda: pack(cols=2**40), "must be in"),
+    (lambda: pack(rows=3), "does not fit"),
+    (lambda: pack(storage=np.zeros(63, np.uint8)), "63 bytes, the tile needs 64"),
+    (lambda: pack(matrix=np.zeros((4, 4), np.uint8)), "elements of 32 bits"),
+    (lambda: pack(matrix=np.zeros(16, np.uint32)), "2-D"),
+    (lambda: _native.unpack(np.zeros(9, np.uint8), "ND", 4, 4, 1, 1, 4, 8, -1, 2), "does not fit"),
+    (lambda: _native.unpack(np.zeros(9, np.uint8), "ND", 4, 4, 1, 1, 4, 8, 4, 4), "needs 16"),
+]
+
+
+def pack(
+    matrix: object = None, storage: object = None, layout: str = "ND", rows: int = 4, cols: int = 4,
+    pitch: int = 4, bits: int = 32,
+) -> None:  # fmt: skip
+    matrix = np.zeros((4, 4), np.uint32) if matrix is None else matrix
+    storage = np.zeros(64, np.uint8) if storage is None else storage
+    _native.pack(matrix, storage, layout, rows, cols, 1, 1, pitch, bits)
+
+
+@pytest.mark.parametrize(("call", "text"), BAD)
+def test_bad_arguments_are_value_errors(call: object, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+def test_read_only_storage_is_refused() -> None:
+    storage = np.zeros(64, np.uint8)
+    storage.flags.writeable = False
+    with pytest.raises(TypeError):
+        pack(storage=storage)
+
+
+def test_loops_run_without_the_gil() -> None:
+    """A Python thread makes progress while a long conversion runs."""
+    codes = np.zeros(40_000_000, np.uint8)
+    ticks: list[float] = []
+    stop = threading.Event()
+
+    def tick() -> None:
+        while not stop.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        start = time.perf_counter()
+        _native.convert("hif8", "i8", codes)
+        end = time.perf_counter()
+    finally:
+        stop.set()
+        thread.join()
+    assert sum(start < t < end for t in ticks) >= 3
