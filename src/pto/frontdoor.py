@@ -43,7 +43,9 @@ def parse(program: str | os.PathLike[str], target: str | None = None) -> Module:
 
     A string with a line break, or with none but starting like a program, is text; anything else is a path.
     """
-    if isinstance(program, str) and ("\n" in program or program.lstrip().startswith(("module", "func.func", "//"))):
+    if isinstance(program, str) and (
+        "\n" in program or program.lstrip().startswith(("module", "func.func", "//"))
+    ):
         source, problems = Source("<text>", program), list[Diagnostic]()
     else:
         source, problems = read(os.fspath(program))

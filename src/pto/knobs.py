@@ -1,4 +1,4 @@
-"""The only reader of environment variables. Each knob: name, default, what it does; `pto doctor` lists them."""
+"""The only reader of environment variables. Each knob has a name, a default and a line of documentation."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@
     tadd %c, %a, %b : !pto.tile_buf<vec, 16x64xf32>
     .end
 
-Statements outside a `.func` form a function `@main` whose `.arg`s are its arguments. Structured control flow is
-written as in the other forms. A `#` at the start of a line begins a comment.
+Statements outside a `.func` form a function `@main` whose `.arg`s are its arguments. Structured control
+flow is written as in the other forms. A `#` at the start of a line begins a comment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,13 @@ def looks_like(p: Parser) -> bool:
     text = p.t[0]
     if text == ".":
         return f".{p.t[1]}" in _DIRECTIVES
-    return not _is_mlir(p) and text[:1].isalpha() and row(text) is not None and "." not in text and text not in ("module", "func")
+    return (
+        not _is_mlir(p)
+        and text[:1].isalpha()
+        and row(text) is not None
+        and "." not in text
+        and text not in ("module", "func")
+    )
 
 
 def _is_mlir(p: Parser) -> bool:
@@ -161,7 +167,9 @@ class _Reader:
         last = entry.ops[-1] if entry.ops else None
         if last is None or last.row is None or not last.row.terminator:
             at = p.tokens.starts[max(p.i - 1, 0)]
-            entry.append(Operation("func.return", row("func.return"), [], segments=(0,), start=at, end=at + 1))
+            entry.append(
+                Operation("func.return", row("func.return"), [], segments=(0,), start=at, end=at + 1)
+            )
         p.close_scope()
         p.undefined(len(p._scopes))
 
@@ -258,7 +266,9 @@ class _AssemblyPrinter(Printer):
             for k, block in enumerate(body.blocks):
                 if k:
                     args = ", ".join(f"{self.define(a)}: {a.type}" for a in block.args)
-                    lines.append(f"{self.block_label(block)}({args}):" if args else f"{self.block_label(block)}:")
+                    lines.append(
+                        f"{self.block_label(block)}({args}):" if args else f"{self.block_label(block)}:"
+                    )
                 for child in block.ops:
                     bare_return = child.name == "func.return" and not child.operands
                     if bare_return and len(body.blocks) == 1 and child is block.ops[-1]:
@@ -269,8 +279,15 @@ class _AssemblyPrinter(Printer):
 
     def operation(self, op: Operation) -> str:
         value = op.attrs.get("value")
-        if op.name == "arith.constant" and self.depth == 0 and isinstance(value, IntAttr | FloatAttr) and len(op.attrs) == 1:
-            return f".const {self.define(op.result)} = {super().operation(op).partition('arith.constant ')[2]}"
+        if (
+            op.name == "arith.constant"
+            and self.depth == 0
+            and isinstance(value, IntAttr | FloatAttr)
+            and len(op.attrs) == 1
+        ):
+            return (
+                f".const {self.define(op.result)} = {super().operation(op).partition('arith.constant ')[2]}"
+            )
         if op.row is not None and op.row.is_dps and op.row.dialect == "pto":
             text = self._statement(op)
             if text is not None:

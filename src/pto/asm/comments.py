@@ -26,7 +26,12 @@ class Comments:
             lines.append(pad + comment)
             self.at += 1
             begin = start + len(comment)
-        if self._blank_above(offset) and offset > begin - 1 and not (first and not lines) and self.text[offset : offset + 1] != "}":
+        if (
+            self._blank_above(offset)
+            and offset > begin - 1
+            and not (first and not lines)
+            and self.text[offset : offset + 1] != "}"
+        ):
             lines.append("")
         return lines
 

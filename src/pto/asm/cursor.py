@@ -29,7 +29,7 @@ from ..ir.types import ERROR, I64, FunctionType, ScalarType, Type
 from ..isa.enums import ENUMS
 from ..isa.profiles import Profile
 from ..isa.row import Attr
-from .lexer import EOF, Tokens, tokenize, unquote
+from .lexer import EOF, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
 
 MAX_DEPTH = 100  # nesting of regions, attributes and types
@@ -83,9 +83,16 @@ class Cursor:
         return Span(self.source, first.start, self.tokens.span(end - 1).end)
 
     def error(
-        self, code: str, message: str, at: int | None = None, *, help: str = "", expected: str = "", got: str = "",
+        self,
+        code: str,
+        message: str,
+        at: int | None = None,
+        *,
+        help: str = "",
+        expected: str = "",
+        got: str = "",
         end: int | None = None,
-    ) -> Diagnostic:  # fmt: skip
+    ) -> Diagnostic:
         where = self.i if at is None else at
         d = Diagnostic(code, message, self.span(where, end), expected=expected, got=got, help=help)
         self.diagnostics.append(d)
@@ -144,8 +151,18 @@ class Cursor:
             return parse_type(text, self.profile)
         except TypeTextError as e:
             if text[:1] == "!" and "." not in text:
-                help = did_you_mean(text[1:], self.type_aliases) or "aliases are defined before use: !name = !pto..."
-                raise Report(Diagnostic("PTO-E0109", f"unknown type alias '{text}'", Span(self.source, offset, offset + len(text)), help=help)) from None
+                help = (
+                    did_you_mean(text[1:], self.type_aliases)
+                    or "aliases are defined before use: !name = !pto..."
+                )
+                raise Report(
+                    Diagnostic(
+                        "PTO-E0109",
+                        f"unknown type alias '{text}'",
+                        Span(self.source, offset, offset + len(text)),
+                        help=help,
+                    )
+                ) from None
             span = Span(self.source, offset + e.part[0], offset + max(e.part[1], e.part[0] + 1))
             d = Diagnostic(e.code, e.message, span, help=e.help, expected=e.expected, got=e.got)
             raise Report(d) from None
@@ -201,7 +218,9 @@ class Cursor:
             type = found
         return self.make_number(value, is_float, is_hex, type, at)
 
-    def make_number(self, value: int | float, is_float: bool, is_hex: bool, type: ScalarType | None, at: int) -> Attribute:
+    def make_number(
+        self, value: int | float, is_float: bool, is_hex: bool, type: ScalarType | None, at: int
+    ) -> Attribute:
         if type is not None and type.is_float:
             if is_hex:
                 return FloatAttr(decode_bits(int(value), type), type, int(value))
@@ -210,7 +229,12 @@ class Cursor:
             return FloatAttr(float(value), type)
         if is_float:
             if type is not None:
-                self.report("PTO-E0112", f"a floating-point number cannot have type {type}", at, help="write an integer")
+                self.report(
+                    "PTO-E0112",
+                    f"a floating-point number cannot have type {type}",
+                    at,
+                    help="write an integer",
+                )
             return FloatAttr(float(value), ScalarType("f64"))
         integer = int(value)
         type = type or I64
@@ -250,7 +274,9 @@ class Cursor:
         if text.startswith("array<"):
             self.i += 1
             return self._dense_array(text, self.i - 1)
-        if text.startswith(("dense<", "affine_map<", "affine_set<", "dense_resource<", "opaque<", "strided<")):
+        if text.startswith(
+            ("dense<", "affine_map<", "affine_set<", "dense_resource<", "opaque<", "strided<")
+        ):
             self.i += 1
             out = " ".join(text.split())
             if self.t[self.i] == ":" and is_type_start(self.t[self.i + 1]):
@@ -315,7 +341,9 @@ class Cursor:
             name = m[1] if m else text[1:].removeprefix("pto.").partition("<")[0]
             self.report("PTO-E0111", f"unknown attribute '#pto.{name}'", at, help=did_you_mean(name, ENUMS))
         elif "." not in text and "<" not in text:
-            help = did_you_mean(text[1:], self.attr_aliases) or "aliases are defined before use: #name = #pto..."
+            help = (
+                did_you_mean(text[1:], self.attr_aliases) or "aliases are defined before use: #name = #pto..."
+            )
             self.report("PTO-E0111", f"unknown attribute alias '{text}'", at, help=help)
         else:
             found = OpaqueAttr(" ".join(text.split()))
@@ -398,7 +426,9 @@ class Cursor:
                 items.append(int(part == "true"))
                 continue
             try:
-                items.append(int(part, 0) if re.fullmatch(r"-?(?:0x[\da-fA-F]{1,16}|\d{1,20})", part) else float(part))
+                items.append(
+                    int(part, 0) if re.fullmatch(r"-?(?:0x[\da-fA-F]{1,16}|\d{1,20})", part) else float(part)
+                )
             except ValueError:
                 self.report("PTO-E0112", f"'{part[:20]}' is not a number", at)
         return DenseArrayAttr(m[1], tuple(items))
@@ -488,7 +518,9 @@ class Cursor:
             return
         self._type_differs(f"%{value.name}", have, declared, at, value)
 
-    def _type_differs(self, name: str, have: Type, declared: Type, at: int, value: Value | None = None) -> None:
+    def _type_differs(
+        self, name: str, have: Type, declared: Type, at: int, value: Value | None = None
+    ) -> None:
         d = self.error(
             "PTO-E0207", f"use of value '{name}' expects different type than prior uses", at,
             expected=str(have), got=str(declared), help="write the type of the definition",
@@ -550,4 +582,3 @@ def decode_bits(bits: int, type: ScalarType) -> float:
 
 def _few(words: list[str], most: int = 24) -> str:
     return ", ".join(words[:most]) + (f", ... ({len(words)} in all)" if len(words) > most else "")
-

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.attrs import Attribute, FloatAttr
 from ..ir.core import Operation, Value
-from ..ir.types import ERROR, I32, I64, INDEX, FunctionType, ScalarType, TileBufType, Type, ViewType
+from ..ir.types import ERROR, I32, I64, INDEX, ScalarType, TileBufType, Type, ViewType
 from ..isa import row as find_row
 from ..isa.row import Operand, Row
 from .cursor import Fail, decode_bits
@@ -187,15 +187,31 @@ def _fits(given: list[Given], order: tuple[Operand, ...]) -> bool:
     operands = required if len(given) <= len(required) else order
     for (value, _, immediate), declared in zip(given, operands, strict=False):
         if value is None:
-            if immediate is not None and declared.kind not in ("scalar", "int", "float", "index", "i32", "i64", "any"):
+            if immediate is not None and declared.kind not in (
+                "scalar",
+                "int",
+                "float",
+                "index",
+                "i32",
+                "i64",
+                "any",
+            ):
                 return False
-        elif value.type is not ERROR and declared.kind in ("tile", "view") and _class(value.type) != declared.kind:
+        elif (
+            value.type is not ERROR
+            and declared.kind in ("tile", "view")
+            and _class(value.type) != declared.kind
+        ):
             return False
     return True
 
 
 def _class(type: Type) -> str:
     return "view" if isinstance(type, ViewType) else type.kind
+
+
+def _required(order: tuple[Operand, ...]) -> str:
+    return ", ".join(o.name for o in order if not o.optional)
 
 
 def _assign(p: Parser, row: Row, order: tuple[Operand, ...], given: list[Given]) -> list[list[Given]]:
@@ -205,8 +221,8 @@ def _assign(p: Parser, row: Row, order: tuple[Operand, ...], given: list[Given])
     if spare < 0:
         raise Fail(
             given[-1][1] if given else p.i,
-            f"{row.name} takes {required} operands ({', '.join(o.name for o in order if not o.optional)}), got {len(given)}",
-        )  # fmt: skip
+            f"{row.name} takes {required} operands ({_required(order)}), got {len(given)}",
+        )
     out: list[list[Given]] = []
     at = 0
     for declared in order:
@@ -232,7 +248,13 @@ def _assign(p: Parser, row: Row, order: tuple[Operand, ...], given: list[Given])
 
 
 def _bind(
-    p: Parser, row: Row, st: Statement, chosen: list[list[Given]], given: list[Given], types: list[Type], begin: int
+    p: Parser,
+    row: Row,
+    st: Statement,
+    chosen: list[list[Given]],
+    given: list[Given],
+    types: list[Type],
+    begin: int,
 ) -> None:
     if len(types) == len(given):  # otherwise a single type stands for all tiles
         for (value, at, _), type in zip(given, types, strict=True):
@@ -279,8 +301,15 @@ def _constant(p: Parser, number: tuple[int | float, bool, bool], type: ScalarTyp
     return _insert(p, "arith.constant", [], type, {"value": attr}, at)
 
 
-def _insert(p: Parser, name: str, operands: list[Value], type: Type, attrs: dict[str, Attribute] | None, at: int,
-            segments: tuple[int, ...] | None = None) -> Value:  # fmt: skip
+def _insert(
+    p: Parser,
+    name: str,
+    operands: list[Value],
+    type: Type,
+    attrs: dict[str, Attribute] | None,
+    at: int,
+    segments: tuple[int, ...] | None = None,
+) -> Value:
     op = Operation(name, find_row(name), operands, [type], attrs, segments)
     op.start = p.tokens.starts[at]
     op.end = op.start + len(p.t[at])
@@ -302,14 +331,20 @@ def _window(p: Parser, window: _Window, tile: TileBufType | None) -> Value:
     offsets = [_constant(p, (0, False, False), INDEX, window.at) for _ in range(zeros)] + window.indices
     extents = [_constant(p, (s, False, False), INDEX, window.at) for s in sizes]
     type = ViewType(view.elem, tuple(sizes))
-    return _insert(p, "pto.partition_view", [window.view, *offsets, *extents], type, None, window.at, (1, rank, rank))
+    return _insert(
+        p, "pto.partition_view", [window.view, *offsets, *extents], type, None, window.at, (1, rank, rank)
+    )
 
 
-def _fresh_destinations(p: Parser, row: Row, st: Statement, names: Names, types: list[Type], begin: int) -> None:
+def _fresh_destinations(
+    p: Parser, row: Row, st: Statement, names: Names, types: list[Type], begin: int
+) -> None:
     """Results of the SSA form: one fresh tile per destination."""
     outs = [o for o in row.outs if o.name not in st.values]
     if len(names) > len(outs) or any(count != 1 for _, count, _ in names):
-        raise Fail(names[0][2], f"{row.name} writes {len(outs)} tile{'s' * (len(outs) != 1)}, got {len(names)} names")
+        raise Fail(
+            names[0][2], f"{row.name} writes {len(outs)} tile{'s' * (len(outs) != 1)}, got {len(names)} names"
+        )
     if len(types) == 1 and len(names) > 1:
         types = types * len(names)
     if len(types) < len(names):
@@ -318,9 +353,13 @@ def _fresh_destinations(p: Parser, row: Row, st: Statement, names: Names, types:
         if not isinstance(type, TileBufType):
             p.report("PTO-E0303", f"{row.name} writes a tile, not {type}", at)
         if type.v_row is None or type.v_col is None:
-            p.report("PTO-E0303", "the SSA form needs a static valid region", at, help="use alloc_tile and outs(...)")
+            p.report(
+                "PTO-E0303",
+                "the SSA form needs a static valid region",
+                at,
+                help="use alloc_tile and outs(...)",
+            )
         value = _insert(p, "pto.alloc_tile", [], type, None, at, (0, 0, 0))
         p.define(name, value, at)
         st.values[declared.name] = [(value, at)]
     names.clear()
-

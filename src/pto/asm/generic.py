@@ -124,7 +124,9 @@ def to_generic(p: Printer, op: Operation) -> str:
     attrs: dict[str, Attribute] = {}
     declared = row.attr_index if row else {}
     for key, value in op.attrs.items():
-        (properties if key in declared and not key.startswith("pto.") else attrs)[key] = _generic_attr(op, key, value)
+        (properties if key in declared and not key.startswith("pto.") else attrs)[key] = _generic_attr(
+            op, key, value
+        )
     if row is not None and row.name in _BRANCHES:
         counts = [len(s.args) for s in op.successors]
         for s in op.successors:
@@ -159,4 +161,3 @@ def _generic_attr(op: Operation, key: str, value: Attribute) -> Attribute:
     if attr is not None and isinstance(value, StrAttr) and key in _FLAGS:
         return OpaqueAttr(f"#arith.{_FLAGS[key]}<{value.value}>")
     return value
-

@@ -21,6 +21,9 @@ for _ in range(4):
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _ID = r"[A-Za-z_][\w$.]*"
+_BUILTIN = (
+    "memref|vector|tensor|tuple|complex|affine_map|affine_set|dense|dense_resource|array|strided|opaque"
+)
 
 _TOKEN = re.compile(
     rf"""
@@ -28,7 +31,7 @@ _TOKEN = re.compile(
   | ( %[\w$.\-]+(?:\#\d+)? | {_STRING}
     | !{_ID}(?:{_ANGLE})? | \#{_ID}(?:{_ANGLE})?
     | @(?:{_ID}|{_STRING}) | \^[\w$.\-]+
-    | (?:memref|vector|tensor|tuple|complex|affine_map|affine_set|dense|dense_resource|array|strided|opaque){_ANGLE}
+    | (?:{_BUILTIN}){_ANGLE}
     | {_ID}
     | 0[xX][0-9a-fA-F]+ | \d+(?:\.\d*)?(?:[eE][+-]?\d+)?
     | -> | :: | [()\[\]{{}}<>,:=?*+\-/|;.] )

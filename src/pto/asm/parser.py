@@ -6,7 +6,7 @@ an error the parser skips to the next statement, so that one run reports all err
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, has_errors
@@ -90,7 +90,9 @@ class Parser(Cursor):
 
     # --------------------------------------------------------------------------------- blocks, statements
 
-    def region(self, args: list[tuple[str, Type, int]] = [], terminator: str = "", isolated: bool = False) -> Region:  # noqa: B006
+    def region(
+        self, args: Sequence[tuple[str, Type, int]] = (), terminator: str = "", isolated: bool = False
+    ) -> Region:
         """`{ ... }`; `args` are block arguments that the operation itself names (loop variables)."""
         region = Region()
         outer_block, outer_blocks = self.block, self.blocks
@@ -115,7 +117,12 @@ class Parser(Cursor):
             self.i += 1
             for label, (block, at) in self.blocks.items():
                 if block.parent is None:
-                    self.error("PTO-E0206", f"undefined block '{label}'", at, help=did_you_mean(label, (k for k, (b, _) in self.blocks.items() if b.parent)))
+                    self.error(
+                        "PTO-E0206",
+                        f"undefined block '{label}'",
+                        at,
+                        help=did_you_mean(label, (k for k, (b, _) in self.blocks.items() if b.parent)),
+                    )
             if len(region.blocks) > 1 and not region.blocks[0].ops and not region.blocks[0].args:
                 region.blocks.pop(0)
         finally:
@@ -230,21 +237,24 @@ class Parser(Cursor):
             i += 1
 
     def _skip(self, at: int) -> None:
-        """Move past a broken statement: to the next line that starts one, outside its brackets."""
-        self.i = max(self.i, at + 1)
+        """Move past a broken statement: to the next line that starts one, outside its braces.
+
+        Braces count from the statement's start, so that those of an unfinished dictionary or body close there.
+        """
+        reached = max(self.i, at + 1)
+        self.i = at
         depth = 0
         source = self.source
         while self.t[self.i] != EOF:
             text = self.t[self.i]
-            if depth <= 0:
+            if depth <= 0 and self.i >= reached:
                 if text == "}":
                     return
-                start = self.tokens.starts[self.i]
-                previous = source.text.rfind("\n", 0, start)
-                fresh = source.text[previous + 1 : start].strip() == ""
+                before = self.tokens.starts[self.i - 1] + len(self.t[self.i - 1])
+                fresh = "\n" in source.text[before : self.tokens.starts[self.i]]
                 if fresh and (text[0] in "%^" or "." in text or text in _SHORT_NAMES or text[0] == '"'):
                     return
-            depth += (text in ("{", "(", "[")) - (text in ("}", ")", "]"))
+            depth += (text == "{") - (text == "}")
             self.i += 1
 
     def statement(self) -> Operation:
@@ -263,7 +273,9 @@ class Parser(Cursor):
                 op = self._unknown_statement(name, names)
             else:
                 self.i += 1
-                op = self.row_statement(found, names, bare=not name.startswith(found.dialect + ".") and name not in _SHORT_NAMES)
+                op = self.row_statement(
+                    found, names, bare=not name.startswith(found.dialect + ".") and name not in _SHORT_NAMES
+                )
         if t[self.i] == "loc":
             self.trailing_location()
         op.start = self.tokens.starts[start]
@@ -295,9 +307,12 @@ class Parser(Cursor):
         wanted = sum(count for _, count, _ in names)
         if wanted != len(op.results):
             self.error(
-                "PTO-E0208", f"{op.name} has {len(op.results)} result{'s' * (len(op.results) != 1)}", names[0][2],
-                expected=f"{len(op.results)} name{'s' * (len(op.results) != 1)}", got=f"{wanted}",
-            )  # fmt: skip
+                "PTO-E0208",
+                f"{op.name} has {len(op.results)} result{'s' * (len(op.results) != 1)}",
+                names[0][2],
+                expected=f"{len(op.results)} name{'s' * (len(op.results) != 1)}",
+                got=f"{wanted}",
+            )
             self._poison_results(names[0][2])
             return
         k = 0
@@ -319,7 +334,9 @@ class Parser(Cursor):
         help = did_you_mean(name if "." in name else f"pto.{name}", mnemonics())
         if name in _REPLACED:
             help = _REPLACED[name]
-        self.report("PTO-E0108", f"unknown operation '{name}'", help=help or "`pto isa` lists every operation")
+        self.report(
+            "PTO-E0108", f"unknown operation '{name}'", help=help or "`pto isa` lists every operation"
+        )
 
     # --------------------------------------------------------------------------------------------- values
 
@@ -407,7 +424,12 @@ class Parser(Cursor):
     def _stripped(self, st: Statement, name: str) -> Type:
         """`<f32>` for `!pto.ptr<f32>`: the type's name follows from the operand it belongs to."""
         known = st.values.get(name) or next(iter(st.values.values()), None)
-        head = {"ptr": "ptr", "tile": "tile_buf", "tensor_view": "tensor_view", "view": "partition_tensor_view"}
+        head = {
+            "ptr": "ptr",
+            "tile": "tile_buf",
+            "tensor_view": "tensor_view",
+            "view": "partition_tensor_view",
+        }
         kind = head.get(known[0][0].type.kind) if known else None
         if kind is None:
             raise Fail(self.i, "expected a type, got '<'", "write the type in full")
@@ -503,9 +525,13 @@ class Parser(Cursor):
                         self.check_type(value, types[0][0], where)
             operands.extend(v for v, _ in got)
         op = Operation(
-            found.full_name, found, operands, self._result_types(found, st, operands, names), st.attrs or None,
+            found.full_name,
+            found,
+            operands,
+            self._result_types(found, st, operands, names),
+            st.attrs or None,
             tuple(segments) if segments is not None else None,
-        )  # fmt: skip
+        )
         if st.regions:
             op.regions = [st.regions.get(name, Region()) for name in found.regions]
             for region in op.regions:
@@ -705,7 +731,9 @@ def effective_profile(text: str, target: str | Profile | None) -> Profile:
     return profile(written) if written and written.lower() in ALIASES else profile(DEFAULT)
 
 
-def parse_source(source: Source, target: str | Profile | None = None) -> tuple[Module | None, list[Diagnostic]]:
+def parse_source(
+    source: Source, target: str | Profile | None = None
+) -> tuple[Module | None, list[Diagnostic]]:
     """Parse; the module is None when there are errors."""
     from . import assembly
 

@@ -257,7 +257,7 @@ class Printer:
     # ----------------------------------------------------------------------------------------------- SSA
 
     def _find_destinations(self, func: Operation) -> None:
-        """Tiles that one operation writes first, right where they are allocated: SSA results in all but name."""
+        """Tiles that one operation writes first, in the block that allocates them: results, but for the name."""
         self._first_use.clear()
         for op in func.walk():
             for value in op.operands:
@@ -350,7 +350,9 @@ def fits(items: tuple[Item, ...], op: Operation, row: Row) -> bool:
     results = [r.name for r, _ in zip(row.results, op.results, strict=False)]
     if any(name not in shown for name in results):
         return False
-    if len(op.results) < len([i for i in items if isinstance(i, TypeOf) and i.name in {r.name for r in row.results} and not i.many]):
+    if len(op.results) < len(
+        [i for i in items if isinstance(i, TypeOf) and i.name in {r.name for r in row.results} and not i.many]
+    ):
         return False
     has_dict = any(isinstance(i, AttrDict) for i in items)
     return has_dict or all(k in mentioned for k in op.attrs)

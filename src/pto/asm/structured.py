@@ -39,8 +39,14 @@ Print = Callable[["Printer", Operation], str]
 _FUNC_HEADER = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
 
-def _make(row: Row, operands: list[Value], results: list[Type] | tuple[Type, ...] = (), attrs: dict[str, Attribute] | None = None,
-          segments: tuple[int, ...] | None = None, regions: list[Region] | None = None) -> Operation:  # fmt: skip
+def _make(
+    row: Row,
+    operands: list[Value],
+    results: list[Type] | tuple[Type, ...] = (),
+    attrs: dict[str, Attribute] | None = None,
+    segments: tuple[int, ...] | None = None,
+    regions: list[Region] | None = None,
+) -> Operation:
     op = Operation(row.full_name, row, operands, results, attrs, segments)
     if regions:
         op.regions = regions
@@ -123,7 +129,12 @@ def _func(p: Parser, row: Row, names: Names, at: int) -> Operation:
     region = Region()
     if p.t[p.i] == "{":
         if len(args) != len(types):
-            p.report("PTO-E0107", "every argument of a function with a body needs a name", name_at, help="write %name: type")
+            p.report(
+                "PTO-E0107",
+                "every argument of a function with a body needs a name",
+                name_at,
+                help="write %name: type",
+            )
         region = p.region(args, isolated=True)
     return _make(row, [], attrs=attrs, regions=[region])
 
@@ -137,11 +148,13 @@ def _print_func(p: Printer, op: Operation) -> str:
     args: list[str] = []
     for i, type in enumerate(signature.inputs):
         text = f"{p.define(body.blocks[0].args[i])}: {type}" if body.blocks else str(type)
-        if i < len(notes) and isinstance(notes[i], DictAttr) and notes[i].items:
-            text += f" {notes[i]}"
+        note = notes[i] if i < len(notes) else None
+        if isinstance(note, DictAttr) and note.items:
+            text += f" {note}"
         args.append(text)
     visibility = op.attr("sym_visibility")
-    head = f"func.func {visibility + ' ' if visibility else ''}{symbol_text(op.attr('sym_name'))}({', '.join(args)})"
+    shown_visibility = f"{visibility} " if visibility else ""
+    head = f"func.func {shown_visibility}{symbol_text(op.attr('sym_name'))}({', '.join(args)})"
     if signature.results:
         one = len(signature.results) == 1
         head += f" -> {signature.results[0] if one else '(' + ', '.join(map(str, signature.results)) + ')'}"
@@ -168,7 +181,9 @@ def _call(p: Parser, row: Row, names: Names, at: int) -> Operation:
     p.eat(":")
     signature = p.function_type()
     if len(signature.inputs) != len(values):
-        p.report("PTO-E0218", f"call passes {len(values)} values but its type lists {len(signature.inputs)}", at)
+        p.report(
+            "PTO-E0218", f"call passes {len(values)} values but its type lists {len(signature.inputs)}", at
+        )
     for (value, where), type in zip(values, signature.inputs, strict=True):
         p.check_type(value, type, where)
     return _make(row, [v for v, _ in values], signature.results, attrs, (len(values),))
@@ -199,7 +214,11 @@ def _constant(p: Parser, row: Row, names: Names, at: int) -> Operation:
     elif isinstance(value, OpaqueAttr) and " : " in value.text:
         type = p.parse_type_text(value.text.rpartition(" : ")[2], p.tokens.starts[where])
     else:
-        raise Fail(where, f"expected a number or dense elements, got {p.shown(where)}", "write arith.constant 4 : index")
+        raise Fail(
+            where,
+            f"expected a number or dense elements, got {p.shown(where)}",
+            "write arith.constant 4 : index",
+        )
     return _make(row, [], [type], {**attrs, "value": value})
 
 
@@ -272,7 +291,9 @@ def _print_for(p: Printer, op: Operation) -> str:
         variable = p.define(body.args[0])
         head = f"scf.for {variable} = {p.value(lb)} to {p.value(ub)} step {p.value(step)}"
         if inits:
-            pairs = ", ".join(f"{p.define(a)} = {p.value(v)}" for a, v in zip(body.args[1:], inits, strict=True))
+            pairs = ", ".join(
+                f"{p.define(a)} = {p.value(v)}" for a, v in zip(body.args[1:], inits, strict=True)
+            )
             head += f" iter_args({pairs}) -> ({', '.join(str(v.type) for v in inits)})"
         if lb.type != INDEX:
             head += f" : {lb.type}"
@@ -329,7 +350,9 @@ def _print_while(p: Printer, op: Operation) -> str:
         pairs = ", ".join(
             f"{p.define(a)} = {p.value(v)}" for a, v in zip(before.blocks[0].args, op.operands, strict=True)
         )
-        text = f"scf.while {f'({pairs})' if pairs else '()'} : {signature} {p.region(before, entry_args=False)}"
+        text = (
+            f"scf.while {f'({pairs})' if pairs else '()'} : {signature} {p.region(before, entry_args=False)}"
+        )
     text += f" do {p.region(after, hide='' if op.results or op.operands else 'scf.yield')}"
     return text + (f" attributes {p.attr_dict(op.attrs)}" if op.attrs else "")
 
@@ -424,7 +447,9 @@ def _cond_br(p: Parser, row: Row, names: Names, at: int) -> Operation:
 
 def _print_cond_br(p: Printer, op: Operation) -> str:
     targets = ", ".join(_successor_text(p, s) for s in op.successors)
-    return f"cf.cond_br {p.value(op.operands[0])}, {targets}" + (f" {p.attr_dict(op.attrs)}" if op.attrs else "")
+    return f"cf.cond_br {p.value(op.operands[0])}, {targets}" + (
+        f" {p.attr_dict(op.attrs)}" if op.attrs else ""
+    )
 
 
 def _switch(p: Parser, row: Row, names: Names, at: int) -> Operation:
@@ -521,7 +546,11 @@ def _print_strided(keyed: bool) -> Print:
         for k, name in enumerate(_TRIPLE):
             dynamic = iter(op.group(name))
             items = [p.value(next(dynamic)) if v == _DYNAMIC else str(v) for v in op.attr(f"static_{name}")]
-            label = f"{',' if k else ''} {'offset' if name == 'offsets' else name}: " if keyed else (" " if k else "")
+            label = (
+                f"{',' if k else ''} {'offset' if name == 'offsets' else name}: "
+                if keyed
+                else (" " if k else "")
+            )
             text += f"{label}[{', '.join(items)}]"
         rest = {k: v for k, v in op.attrs.items() if not k.startswith("static_")}
         text += f" {p.attr_dict(rest)}" if rest else ""
@@ -600,7 +629,15 @@ def _sizes(st: Statement) -> tuple[int, int] | None:
 
 def _window_of(source: TileBufType, sizes: tuple[int, int], valid: tuple[int | None, int | None]) -> Type:
     return TileBufType(
-        source.elem, source.loc, *sizes, *valid, source.blayout, source.slayout, source.fractal, source.pad, source.compact
+        source.elem,
+        source.loc,
+        *sizes,
+        *valid,
+        source.blayout,
+        source.slayout,
+        source.fractal,
+        source.pad,
+        source.compact,
     )
 
 
@@ -656,4 +693,3 @@ PRINTERS: dict[str, Print] = {
     "memref.reinterpret_cast": _print_strided(True),
     "affine.apply": _print_affine_apply,
 }
-

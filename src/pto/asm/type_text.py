@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from ..diag import did_you_mean
-from ..isa.dtypes import SPELLINGS
-from ..isa.enums import ENUMS
-from ..isa.profiles import LOCATIONS, Profile
-from ..isa.tile import DEFAULT_CONFIG
 from ..ir.types import (
     INDEX,
     Dims,
@@ -26,6 +23,10 @@ from ..ir.types import (
     ViewType,
     VRegType,
 )
+from ..isa.dtypes import SPELLINGS
+from ..isa.enums import ENUMS
+from ..isa.profiles import LOCATIONS, Profile
+from ..isa.tile import DEFAULT_CONFIG
 
 
 class TypeTextError(Exception):
@@ -194,13 +195,39 @@ def _view(name: str) -> Callable[[_Body, Profile], Type]:
     return parse
 
 
-_SPACES = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "fb", "mat", "left", "right", "acc", "vec", "bias", "scaling")
-_SPACE_ALIAS = {"vec": "ub", "mat": "l1", "left": "l0a", "right": "l0b", "acc": "l0c", "bias": "bt", "scaling": "fb"}
+_SPACES = (
+    "gm",
+    "ub",
+    "l1",
+    "l0a",
+    "l0b",
+    "l0c",
+    "bt",
+    "fb",
+    "mat",
+    "left",
+    "right",
+    "acc",
+    "vec",
+    "bias",
+    "scaling",
+)
+_SPACE_ALIAS = {
+    "vec": "ub",
+    "mat": "l1",
+    "left": "l0a",
+    "right": "l0b",
+    "acc": "l0c",
+    "bias": "bt",
+    "scaling": "fb",
+}
 
 
 def _ptr(body: _Body, profile: Profile) -> Type:
     if not 1 <= len(body.parts) <= 2:
-        raise body.error("!pto.ptr takes an element type and an optional space", help="write !pto.ptr<f32, ub>")
+        raise body.error(
+            "!pto.ptr takes an element type and an optional space", help="write !pto.ptr<f32, ub>"
+        )
     text, at = body.parts[0]
     elem = _scalar(text, (at, at + len(text)))
     space = "gm"
@@ -209,7 +236,12 @@ def _ptr(body: _Body, profile: Profile) -> Type:
         m = re.match(r"#pto\.address_space<\s*(\w+)\s*>$", raw)
         space = m[1] if m else raw
         if space not in _SPACES:
-            raise body.error(f"unknown address space '{raw}'", 1, did_you_mean(raw, _SPACES), expected=", ".join(_SPACES[:8]))
+            raise body.error(
+                f"unknown address space '{raw}'",
+                1,
+                did_you_mean(raw, _SPACES),
+                expected=", ".join(_SPACES[:8]),
+            )
         space = _SPACE_ALIAS.get(space, space)
     return PtrType(elem, space)
 
@@ -252,8 +284,8 @@ def _doc_memref(body: _Body, profile: Profile) -> Type:
     if not body.parts:
         raise body.error("!pto.memref takes an element type and a shape")
     if len(body.parts) == 1 and "x" in body.parts[0][0]:
-        dims, elem = _shape(body, 0)
-        return ViewType(elem, dims, "tensor_view")
+        shape, elem = _shape(body, 0)
+        return ViewType(elem, shape, "tensor_view")
     text, at = body.parts[0]
     elem = _scalar(text, (at, at + len(text)))
     dims: list[int | None] = []
@@ -270,7 +302,15 @@ def _doc_memref(body: _Body, profile: Profile) -> Type:
 _LONG_KEYS = ("loc", "dtype", "rows", "cols", "v_row", "v_col", "blayout", "slayout", "fractal", "pad")
 _SHORT_KEYS = ("valid", "blayout", "slayout", "fractal", "pad", "compact")
 _COMPACT = ("null", "normal", "row_plus_one")
-_LOC_ALIAS = {"ub": "vec", "l1": "mat", "l0a": "left", "l0b": "right", "l0c": "acc", "scaleleft": "scale_left", "scaleright": "scale_right"}
+_LOC_ALIAS = {
+    "ub": "vec",
+    "l1": "mat",
+    "l0a": "left",
+    "l0b": "right",
+    "l0c": "acc",
+    "scaleleft": "scale_left",
+    "scaleright": "scale_right",
+}
 
 
 def _tile(body: _Body, profile: Profile) -> Type:
@@ -289,7 +329,9 @@ def _tile(body: _Body, profile: Profile) -> Type:
     elif _is_positional(keyed, parts):
         fields = _document_form(body, keyed)
     elif keyed[0] and keyed[0][0] == "loc":
-        raise body.error("expected 'dtype'", 1, "the long form is " + ", ".join(f"{k}=.." for k in _LONG_KEYS))
+        raise body.error(
+            "expected 'dtype'", 1, "the long form is " + ", ".join(f"{k}=.." for k in _LONG_KEYS)
+        )
     else:
         raise body.error("expected a location, then a shape such as 16x64xf32", 0, _TILE_HELP)
     loc = fields["loc"]
@@ -318,9 +360,13 @@ def _word(body: _Body, index: int, value: str, what: str, allowed: tuple[str, ..
     if canonical is not None and canonical in allowed:
         return canonical
     raise body.error(
-        f"unknown {what}: {value}", index, did_you_mean(value, allowed), expected=", ".join(allowed), got=value,
+        f"unknown {what}: {value}",
+        index,
+        did_you_mean(value, allowed),
+        expected=", ".join(allowed),
+        got=value,
         code="PTO-E0112",
-    )  # fmt: skip
+    )
 
 
 def _loc(body: _Body, index: int, value: str) -> str:
@@ -346,7 +392,7 @@ def _valid_dim(body: _Body, index: int, value: str, what: str) -> int | None:
     return _int(value, (at, at + len(part)))
 
 
-def _layout_field(body: _Body, index: int, key: str, value: str) -> object:
+def _layout_field(body: _Body, index: int, key: str, value: str) -> Any:
     if key == "blayout":
         return _word(body, index, value, "blayout", ("row_major", "col_major"))
     if key == "slayout":
@@ -372,8 +418,8 @@ def _layout_field(body: _Body, index: int, key: str, value: str) -> object:
     return _nat(body, index, value, key)
 
 
-def _long_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, object]:
-    fields: dict[str, object] = {}
+def _long_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     order = (*_LONG_KEYS, "compact")
     for i in range(len(body.parts)):
         pair = keyed[i]
@@ -396,21 +442,25 @@ def _long_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, ob
         else:
             fields[key] = _layout_field(body, i, key, value)
     if len(body.parts) < len(_LONG_KEYS):
-        raise body.error(f"expected '{_LONG_KEYS[len(body.parts)]}'", help="the long form needs every key up to pad")
+        raise body.error(
+            f"expected '{_LONG_KEYS[len(body.parts)]}'", help="the long form needs every key up to pad"
+        )
     return fields
 
 
-def _two(body: _Body, index: int, dims: Dims) -> dict[str, object]:
+def _two(body: _Body, index: int, dims: Dims) -> dict[str, Any]:
     if len(dims) != 2:
-        raise body.error("tile_buf compact syntax expects exactly two shape dims", index, got=f"{len(dims)} dims")
+        raise body.error(
+            "tile_buf compact syntax expects exactly two shape dims", index, got=f"{len(dims)} dims"
+        )
     if None in dims:
         raise body.error("expected static shape", index, "a dynamic extent belongs in valid=?x?")
     return {"rows": dims[0], "cols": dims[1]}
 
 
-def _short_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, object]:
+def _short_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, Any]:
     loc = keyed[0][1] if keyed[0] and keyed[0][0] == "loc" else body.parts[0][0].strip('"')
-    fields: dict[str, object] = {"loc": _loc(body, 0, loc)}
+    fields: dict[str, Any] = {"loc": _loc(body, 0, loc)}
     dims, elem = _shape(body, 1)
     fields.update(elem=elem, **_two(body, 1, dims))
     seen: set[str] = set()
@@ -429,7 +479,9 @@ def _short_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, o
         if key == "valid":
             dims_text = [d.strip() for d in value.split("x")]
             if len(dims_text) != 2:
-                raise body.error("tile_buf valid must have exactly two dims", i, "write valid=8x64 or valid=?x?")
+                raise body.error(
+                    "tile_buf valid must have exactly two dims", i, "write valid=8x64 or valid=?x?"
+                )
             fields["v_row"] = _valid_dim(body, i, dims_text[0], "valid rows")
             fields["v_col"] = _valid_dim(body, i, dims_text[1], "valid cols")
         else:
@@ -439,16 +491,18 @@ def _short_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, o
 
 def _is_positional(keyed: list[tuple[str, str] | None], parts: list[tuple[str, int]]) -> bool:
     words = [p for (p, _), k in zip(parts, keyed, strict=True) if not (k and k[0] == "loc")]
-    return len(words) >= 3 and (words[0].lower() in SPELLINGS or words[0] == "predicate") and words[1].isdigit()
+    return (
+        len(words) >= 3 and (words[0].lower() in SPELLINGS or words[0] == "predicate") and words[1].isdigit()
+    )
 
 
 _FRACTAL = {"none": 512, "nz": 512, "zn": 512, "fr": 512, "rn": 512}
 
 
-def _document_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, object]:
+def _document_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, Any]:
     """`<loc=vec, f32, 16, 16, RowMajor, NoneBox, None, Zero>`: positional after the location."""
     first = 1 if keyed[0] and keyed[0][0] == "loc" else 0
-    fields: dict[str, object] = {"loc": _loc(body, 0, keyed[0][1]) if first and keyed[0] else "vec"}
+    fields: dict[str, Any] = {"loc": _loc(body, 0, keyed[0][1]) if first and keyed[0] else "vec"}
     names = ("elem", "rows", "cols", "blayout", "slayout", "fractal", "pad")
     if len(body.parts) - first > len(names):
         raise body.error("too many parameters for a tile type", first + len(names))
@@ -480,7 +534,9 @@ def _memref(body: _Body, profile: Profile) -> Type:
         if m:
             canonical = ENUMS["address_space"].canonical(m[1])
             if canonical is None:
-                raise body.error(f"unknown address space '{m[1]}'", i, did_you_mean(m[1], ENUMS["address_space"].values))
+                raise body.error(
+                    f"unknown address space '{m[1]}'", i, did_you_mean(m[1], ENUMS["address_space"].values)
+                )
             space = canonical
         elif part.isdigit():
             continue  # a numeric memory space carries no meaning here

@@ -17,10 +17,19 @@ _EXAMPLES = """\
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto check", "Verify programs: syntax, structure, legality on the target, tile memory, flag balance.", _EXAMPLES)
+    p = Parser(
+        "pto check",
+        "Verify programs: syntax, structure, legality on the target, tile memory, flag balance.",
+        _EXAMPLES,
+    )
     p.add_argument("inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input")
     add_target(p)
-    p.add_argument("--pto-level", choices=LEVELS, type=str.lower, help="as for ptoas (default: as the program is written)")
+    p.add_argument(
+        "--pto-level",
+        choices=LEVELS,
+        type=str.lower,
+        help="as for ptoas (default: as the program is written)",
+    )
     p.add_argument("-q", "--quiet", action="store_true", help="print problems only")
     add_diagnostics(p)
     options = p.parse_args(arguments)
@@ -48,4 +57,8 @@ def check(path: str, arch: str | None, level: str | None) -> tuple[list[Diagnost
     functions = len(module.functions)
     operations = sum(1 for _ in module.walk()) - 1
     profile = module_profile(module, arch).name
-    return problems, f"{source.name}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, target {profile})"
+    return (
+        problems,
+        f"{source.name}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, "
+        f"target {profile})",
+    )

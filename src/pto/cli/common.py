@@ -33,9 +33,15 @@ class Parser(argparse.ArgumentParser):
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--arch", "--pto-arch", "--target", dest="arch", metavar="PROFILE", type=profile_name,
-        help="target profile: cpu, a2a3 (a2, a3), a5, kirin9030, kirinx90 (default: the module's pto.target_arch, else a2a3)",
-    )  # fmt: skip
+        "--arch",
+        "--pto-arch",
+        "--target",
+        dest="arch",
+        metavar="PROFILE",
+        type=profile_name,
+        help="target profile: cpu, a2a3 (a2, a3), a5, kirin9030, kirinx90 "
+        "(default: the module's pto.target_arch, else a2a3)",
+    )
 
 
 def profile_name(text: str) -> str:
@@ -48,7 +54,10 @@ def profile_name(text: str) -> str:
 
 def add_diagnostics(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--diagnostics", choices=("text", "json"), default="text", help="form of diagnostics on stderr (default: text)"
+        "--diagnostics",
+        choices=("text", "json"),
+        default="text",
+        help="form of diagnostics on stderr (default: text)",
     )
 
 
@@ -131,7 +140,11 @@ def _bug(tool: str, arguments: list[str]) -> int:
     import traceback
 
     folder = knobs.get("PTO_REPRODUCER_DIR") or "."
-    text = [f"{tool} {__version__}, Python {sys.version.split()[0]}", f"command: {tool} {' '.join(arguments)}", traceback.format_exc()]
+    text = [
+        f"{tool} {__version__}, Python {sys.version.split()[0]}",
+        f"command: {tool} {' '.join(arguments)}",
+        traceback.format_exc(),
+    ]
     for path in arguments:
         if os.path.isfile(path):
             with open(path, "rb") as f:

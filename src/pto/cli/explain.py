@@ -25,11 +25,22 @@ def main(arguments: Sequence[str]) -> int:
     options = p.parse_args(arguments)
     if options.list or not options.code:
         entries = list(CATALOGUE.values())
-        print(json.dumps([asdict(e) for e in entries], indent=2) if options.json else "\n".join(f"{e.code:<10} {e.title}" for e in entries))
+        print(
+            json.dumps([asdict(e) for e in entries], indent=2)
+            if options.json
+            else "\n".join(f"{e.code:<10} {e.title}" for e in entries)
+        )
         return OK
     found = CATALOGUE.get(options.code.upper())
     if found is None:
-        print(f"pto explain: unknown code '{options.code}'. {did_you_mean(options.code.upper(), CATALOGUE)}", file=sys.stderr)
+        print(
+            f"pto explain: unknown code '{options.code}'. {did_you_mean(options.code.upper(), CATALOGUE)}",
+            file=sys.stderr,
+        )
         return FAILED
-    print(json.dumps(asdict(found), indent=2) if options.json else f"{found.code}: {found.title}\n\n{found.explain}\n{found.fix}")
+    print(
+        json.dumps(asdict(found), indent=2)
+        if options.json
+        else f"{found.code}: {found.title}\n\n{found.explain}\n{found.fix}"
+    )
     return OK

@@ -19,9 +19,13 @@ _EXAMPLES = """\
 
 
 def main(arguments: Sequence[str]) -> int:
-    description = "Rewrite programs in canonical form. Comments stay; type and attribute aliases are written out."
+    description = (
+        "Rewrite programs in canonical form. Comments stay; type and attribute aliases are written out."
+    )
     p = Parser("pto fmt", description, _EXAMPLES)
-    p.add_argument("inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input to standard output")
+    p.add_argument(
+        "inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input to standard output"
+    )
     p.add_argument("--check", action="store_true", help="change nothing, exit 1 if something would change")
     p.add_argument("--diff", action="store_true", help="change nothing, print the differences")
     add_target(p)
@@ -41,7 +45,9 @@ def main(arguments: Sequence[str]) -> int:
         if text != source.text:
             changed.append(path)
         if options.diff:
-            sys.stdout.writelines(difflib.unified_diff(source.text.splitlines(True), text.splitlines(True), path, path))
+            sys.stdout.writelines(
+                difflib.unified_diff(source.text.splitlines(True), text.splitlines(True), path, path)
+            )
         elif path == "-":
             found.extend(write_output("-", text.encode()))
         elif text != source.text and not options.check:

@@ -42,7 +42,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def usage() -> str:
     lines = ["usage: pto VERB [options]", "", "The PTO stack without an NPU. Verbs:", ""]
     lines += [f"  {verb:<9} {doc}" for verb, doc in VERBS.items()]
-    lines += ["", "pto VERB --help tells more. The assembler is `ptoas`, the bytecode tool `ptobc`.", "", "examples:"]
+    lines += [
+        "",
+        "pto VERB --help tells more. The assembler is `ptoas`, the bytecode tool `ptobc`.",
+        "",
+        "examples:",
+    ]
     lines += ["  pto check k.pto", "  pto isa tadd", "  pto explain SA-0353"]
     return "\n".join(lines)
 

@@ -37,14 +37,40 @@ def _parser() -> argparse.ArgumentParser:
     from .common import Parser, add_diagnostics, add_target
 
     p = Parser("ptoas", "PTO assembler: parse, verify, and emit a program in any text form.", _EXAMPLES)
-    p.add_argument("inputs", nargs="*", metavar="FILE", help="program text; '-' or nothing for standard input")
-    p.add_argument("-o", dest="output", default="-", metavar="OUT", help="output file, or a folder for several inputs (default: stdout)")
-    p.add_argument("--emit", choices=("pto", "dps", "ssa", "asm", "generic"), default="pto", help="text form of the output (default: pto, the destination-style form; dps is the same)")
+    p.add_argument(
+        "inputs", nargs="*", metavar="FILE", help="program text; '-' or nothing for standard input"
+    )
+    p.add_argument(
+        "-o",
+        dest="output",
+        default="-",
+        metavar="OUT",
+        help="output file, or a folder for several inputs (default: stdout)",
+    )
+    p.add_argument(
+        "--emit",
+        choices=("pto", "dps", "ssa", "asm", "generic"),
+        default="pto",
+        help="text form of the output (default: pto, the destination-style form; dps is the same)",
+    )
     add_target(p)
-    p.add_argument("--pto-level", choices=("level1", "level2", "level3"), type=str.lower, metavar="LEVEL", help="level1, level2: tiles are placed for you; level3: every alloc_tile has addr (default: as the program is written)")
-    p.add_argument("--enable-insert-sync", action="store_true", help="hold the program to the rules of automatic synchronization")
+    p.add_argument(
+        "--pto-level",
+        choices=("level1", "level2", "level3"),
+        type=str.lower,
+        metavar="LEVEL",
+        help="level1, level2: tiles are placed for you; level3: every alloc_tile has addr "
+        "(default: as the program is written)",
+    )
+    p.add_argument(
+        "--enable-insert-sync",
+        action="store_true",
+        help="hold the program to the rules of automatic synchronization",
+    )
     p.add_argument("--no-verify", action="store_true", help="parse and print only")
-    p.add_argument("-j", dest="jobs", type=int, default=1, metavar="N", help="files in parallel (0: one per core)")
+    p.add_argument(
+        "-j", dest="jobs", type=int, default=1, metavar="N", help="files in parallel (0: one per core)"
+    )
     add_diagnostics(p)
     p.add_argument("--version", action="version", version=f"ptoas {__version__}")
     return p
@@ -92,14 +118,18 @@ def _stem(path: str) -> str:
     return "stdin" if path == "-" else os.path.basename(path).removesuffix(".pto")
 
 
-def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[tuple[str | None, list[Diagnostic]]]:
+def _assemble_all(
+    inputs: list[str], options: argparse.Namespace
+) -> list[tuple[str | None, list[Diagnostic]]]:
     jobs = options.jobs or os.cpu_count() or 1
     if jobs <= 1 or len(inputs) <= 1:
         return [_assemble(path, options) for path in inputs]
     from concurrent.futures import ProcessPoolExecutor
 
     with ProcessPoolExecutor(min(jobs, len(inputs))) as pool:
-        return list(pool.map(_assemble, inputs, [options] * len(inputs), chunksize=max(1, len(inputs) // (4 * jobs))))
+        return list(
+            pool.map(_assemble, inputs, [options] * len(inputs), chunksize=max(1, len(inputs) // (4 * jobs)))
+        )
 
 
 def _assemble(path: str, options: argparse.Namespace) -> tuple[str | None, list[Diagnostic]]:

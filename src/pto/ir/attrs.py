@@ -210,7 +210,5 @@ def key_text(key: str) -> str:
 
 
 def dict_text(items: dict[str, Attribute]) -> str:
-    parts = [
-        key_text(k) if isinstance(v, UnitAttr) else f"{key_text(k)} = {v}" for k, v in items.items()
-    ]
+    parts = [key_text(k) if isinstance(v, UnitAttr) else f"{key_text(k)} = {v}" for k, v in items.items()]
     return "{" + ", ".join(parts) + "}"

@@ -37,8 +37,10 @@ class Builder:
         """Add a function without results; its entry block is returned and becomes the insertion point."""
         op = Operation("func.func", find_row("func.func"), [])
         op.attrs = {
-            "sym_name": StrAttr(name), "function_type": TypeAttr(FunctionType(tuple(inputs), ())), **(attrs or {}),
-        }  # fmt: skip
+            "sym_name": StrAttr(name),
+            "function_type": TypeAttr(FunctionType(tuple(inputs), ())),
+            **(attrs or {}),
+        }
         region = Region(op)
         op.regions = [region]
         entry = region.add_block()

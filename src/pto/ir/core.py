@@ -120,7 +120,7 @@ class Operation:
 
     def walk(self) -> Iterator[Operation]:
         """This operation and everything nested in it, pre-order."""
-        stack = [self]
+        stack: list[Operation] = [self]
         while stack:
             op = stack.pop()
             yield op

@@ -92,9 +92,7 @@ DTYPES: dict[str, DType] = {
 }  # fmt: skip
 
 #: Every accepted spelling of an element type, lower-cased, to its dtype.
-SPELLINGS: dict[str, DType] = {
-    s.lower(): d for d in DTYPES.values() for s in (d.name, d.mlir, *d.spellings)
-}
+SPELLINGS: dict[str, DType] = {s.lower(): d for d in DTYPES.values() for s in (d.name, d.mlir, *d.spellings)}
 
 
 def dtype(name: str) -> DType:

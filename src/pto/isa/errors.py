@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .own_errors import OWN as _own_facts
+from .own_errors import FACTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ def _field() -> Iterator[Entry]:
 # ---- Our own codes -------------------------------------------------------------------------------------
 
 #: PTO-Exxxx, in numeric order.
-OWN: tuple[Entry, ...] = tuple(Entry(*facts) for facts in _own_facts)
+OWN: tuple[Entry, ...] = tuple(Entry(*facts) for facts in FACTS)
 
 #: Every entry by code, sorted by code.
 CATALOGUE: dict[str, Entry] = dict(sorted({e.code: e for e in (*_field(), *OWN)}.items()))

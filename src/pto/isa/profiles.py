@@ -36,12 +36,12 @@ class Profile:
         unknown = set(capacity or ()) - set(LOCATIONS)
         if unknown:
             raise ValueError(f"unknown tile location {sorted(unknown)[0]!r}; one of {', '.join(LOCATIONS)}")
-        return replace(
-            self, capacity={**self.capacity, **(capacity or {})}, align=align or self.align
-        )
+        return replace(self, capacity={**self.capacity, **(capacity or {})}, align=align or self.align)
 
 
-def _cap(vec: int, mat: int, left: int, right: int, acc: int, bias: int, scaling: int, scale: int) -> dict[str, int]:
+def _cap(
+    vec: int, mat: int, left: int, right: int, acc: int, bias: int, scaling: int, scale: int
+) -> dict[str, int]:
     return dict(zip(LOCATIONS, (vec * K, mat * K, left * K, right * K, acc * K, bias * K, scaling * K,
                                 scale * K, scale * K), strict=True))  # fmt: skip
 

@@ -228,7 +228,20 @@ class Row:
 
 
 #: Dialects other than `pto` that real files use.
-DIALECTS = ("arith", "scf", "cf", "func", "memref", "math", "builtin", "affine", "emitc", "llvm", "vector", "tensor")
+DIALECTS = (
+    "arith",
+    "scf",
+    "cf",
+    "func",
+    "memref",
+    "math",
+    "builtin",
+    "affine",
+    "emitc",
+    "llvm",
+    "vector",
+    "tensor",
+)
 
 
 def _list(operands: tuple[Operand, ...]) -> tuple[str, str]:
@@ -277,7 +290,7 @@ class Family:
         return Family(merged.pop("family"), merged.pop("set"), **merged)
 
     def __call__(self, name: str, **own: Any) -> Row:
-        facts = {**self._shared, **own, "name": name}
+        facts: dict[str, Any] = {**self._shared, **own, "name": name}
         for key in _JOINED:
             facts[key] = (*_tuple(self._shared.get(key, ())), *_tuple(own.get(key, ())))
         facts["rules"] = tuple(Rule(r) if isinstance(r, str) else r for r in facts["rules"])

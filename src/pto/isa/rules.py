@@ -167,16 +167,13 @@ class _Lower(ast.NodeTransformer):
             raise SyntaxError(f"{type(node).__name__} is not allowed in a rule")
         return super().generic_visit(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if node.attr not in FACTS:
             raise SyntaxError(f"unknown fact '.{node.attr}' in a rule")
         self.generic_visit(node)
-        return ast.Call(
-            ast.Name("_get", ast.Load()), [node.value, ast.Constant(node.attr)], []
-        )
+        return ast.Call(ast.Name("_get", ast.Load()), [node.value, ast.Constant(node.attr)], [])
 
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         return ast.Call(ast.Name("_item", ast.Load()), [node.value, node.slice], [])
 
@@ -295,17 +292,21 @@ def _choices(node: ast.expr) -> list[str]:
 def _values(node: ast.AST, env: Mapping[str, Any]) -> list[str]:
     seen: dict[str, None] = {}
     for sub in ast.walk(node):
-        if isinstance(sub, ast.Attribute) or (isinstance(sub, ast.Name) and sub.id in env and not _is_operand(env[sub.id])):
+        if isinstance(sub, ast.Attribute) or (
+            isinstance(sub, ast.Name) and sub.id in env and not _is_operand(env[sub.id])
+        ):
             shown = ast.unparse(sub)
             try:
                 value = evaluate(shown, env)
             except (Unknown, SyntaxError, NameError):
                 continue
             seen[f"{shown} = {_show(value)}"] = None
-        elif isinstance(sub, ast.Call) and isinstance(sub.func, ast.Name) and sub.func.id.startswith("valid_"):
+        elif (
+            isinstance(sub, ast.Call) and isinstance(sub.func, ast.Name) and sub.func.id.startswith("valid_")
+        ):
             for arg in sub.args:
-                obj = env.get(ast.unparse(arg))
-                if hasattr(obj, "v_row"):
+                obj: Any = env.get(ast.unparse(arg))
+                if obj is not None and hasattr(obj, "v_row"):
                     dims = "x".join("?" if d is None else str(d) for d in (obj.v_row, obj.v_col))
                     seen[f"{ast.unparse(arg)} valid = {dims}"] = None
     return list(seen)

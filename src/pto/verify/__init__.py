@@ -1,6 +1,6 @@
 """Legality, per target profile. Driven by the table; one module per kind of rule.
 
-    verify(module, target="a3")  ->  list[Diagnostic]
+verify(module, target="a3")  ->  list[Diagnostic]
 """
 
 from __future__ import annotations
@@ -59,9 +59,15 @@ def _target_attribute(context: Context) -> None:
     if found is None or str(found.value).lower() in ALIASES:
         return
     context.report(
-        context.module.op, "PTO-E0603", f"unknown target '{found.value}', treated as a2a3", at="pto.target_arch",
-        expected=", ".join(ALIASES), got=str(found.value), help=did_you_mean(str(found.value), ALIASES), severity="warning",
-    )  # fmt: skip
+        context.module.op,
+        "PTO-E0603",
+        f"unknown target '{found.value}', treated as a2a3",
+        at="pto.target_arch",
+        expected=", ".join(ALIASES),
+        got=str(found.value),
+        help=did_you_mean(str(found.value), ALIASES),
+        severity="warning",
+    )
 
 
 __all__ = ["LEVELS", "module_profile", "verify"]

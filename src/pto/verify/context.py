@@ -12,7 +12,9 @@ from ..isa.profiles import Profile
 
 
 class Context:
-    def __init__(self, module: Module, profile: Profile, level: str | None = None, insert_sync: bool = False) -> None:
+    def __init__(
+        self, module: Module, profile: Profile, level: str | None = None, insert_sync: bool = False
+    ) -> None:
         self.module = module
         self.profile = profile
         self.level = level

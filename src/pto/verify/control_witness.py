@@ -7,17 +7,23 @@ def _in_function(body: str, arguments: str = "") -> str:
     return f"func.func @example({arguments}) {{\n{body}\n  return\n}}\n"
 
 
-_WHILE = _in_function("""\
+_WHILE = _in_function(
+    """\
   %r = scf.while (%x = %init) : (i32) -> i32 {
     scf.condition(%go) %x : i32
   } do {
   ^bb0(%y: i32):
     scf.yield %y : i32
-  }""", "%init: i32, %go: i1")
-_EXECUTE = _in_function("""\
+  }""",
+    "%init: i32, %go: i1",
+)
+_EXECUTE = _in_function(
+    """\
   %r = scf.execute_region -> i32 {
     scf.yield %x : i32
-  }""", "%x: i32")
+  }""",
+    "%x: i32",
+)
 _CALL = """\
 func.func private @f(%x: i32) -> i32 {
   return %x : i32

@@ -16,6 +16,7 @@ _USERS = {
 _DIRECTION = {1: "C2V", 2: "V2C"}
 _RAW_INITS = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
 _RAW_USERS = ("pto.tpush", "pto.tpop", "pto.tfree")
+_FROM = "pto.reserve_buffer or pto.import_reserved_buffer"
 _LOCAL_ALLOCS = ("pto.alloc_tile", "memref.alloc")
 
 Key = tuple[str, str, int]  # function that owns the buffer, its name, direction bit
@@ -48,7 +49,9 @@ def check_fifos(context: Context) -> None:
             if op.name == "pto.reserve_buffer":
                 key = (str(func.attr("sym_name")), str(op.attr("name")))
                 if key in reserved:
-                    context.report(op, "PTO-E1102", f"buffer '{key[1]}' is reserved twice in this function", at="name")
+                    context.report(
+                        op, "PTO-E1102", f"buffer '{key[1]}' is reserved twice in this function", at="name"
+                    )
                 reserved[key] = op
     for func in context.module.functions:
         _function(context, func)
@@ -58,7 +61,12 @@ def check_fifos(context: Context) -> None:
                 if peer not in names:
                     context.report(op, "PTO-E0204", f"undefined function '@{peer}'", at=f"@{peer}")
                 elif (peer, name) not in reserved:
-                    context.report(op, "PTO-E1103", f"'@{peer}' reserves no buffer '{name}'", help="add pto.reserve_buffer there, with this name")
+                    context.report(
+                        op,
+                        "PTO-E1103",
+                        f"'@{peer}' reserves no buffer '{name}'",
+                        help="add pto.reserve_buffer there, with this name",
+                    )
         if not is_manual(context.module, context.level):
             _fixed_buffers(context, func)
     _peers(context, [end for func in context.module.functions for end in _ends(func)])
@@ -70,9 +78,12 @@ def _fixed_buffers(context: Context, func: Operation) -> None:
     for op in ops:
         if op.name == "pto.reserve_buffer" and op.attr("auto") is False and planned is not None:
             d = context.report(
-                op, "PTO-E0905", "with auto = false cannot be used while local tiles still have to be placed", at="auto",
+                op,
+                "PTO-E0905",
+                "with auto = false cannot be used while local tiles still have to be placed",
+                at="auto",
                 help="use auto = true, or give every tile an address",
-            )  # fmt: skip
+            )
             d.notes.append(("this tile has no address", context.span(planned)))
 
 
@@ -88,7 +99,11 @@ def _ends(func: Operation) -> list[End]:
         mask = op.attr("dir_mask")
         if op.name in _INITS:
             buffers = [("c2v_consumer_buf", 1), ("v2c_consumer_buf", 2)]
-            keys = [k for b, bit in buffers if isinstance(mask, int) and mask & bit and (k := _key(name, op.get(b), bit))]
+            keys = [
+                k
+                for b, bit in buffers
+                if isinstance(mask, int) and mask & bit and (k := _key(name, op.get(b), bit))
+            ]
             found.append(End(func, op, keys, [u for u in ops if u.name in _USERS]))
         elif op.name in _RAW_INITS:
             places = [("local_addr", 2 if mask == 2 else 1), ("peer_local_addr", 2)]
@@ -116,22 +131,27 @@ def _peers(context: Context, ends: list[End]) -> None:
             groups.setdefault(key, []).append(end)
         if end.init.name in _RAW_INITS and not end.keys and end.init.attr("flag_base") is None:
             context.report(
-                end.init, "PTO-E1107",
-                "requires local_addr to come from pto.reserve_buffer or pto.import_reserved_buffer when 'flag_base' is not explicit",
+                end.init,
+                "PTO-E1107",
+                f"requires local_addr to come from {_FROM} when 'flag_base' is not explicit",
                 at=end.init.get("local_addr"),
-            )  # fmt: skip
+            )
         _own_split(context, end)
     for key, group in groups.items():
         if len(group) != 2 or group[0].func is group[1].func:
             context.report(
-                group[0].init, "PTO-E1107",
-                "requires a complete peer init pair when local_addr comes from pto.reserve_buffer or pto.import_reserved_buffer",
-                expected=f"two functions that initialise a pipe on '{key[1]}'", got=str(len(group)),
-            )  # fmt: skip
+                group[0].init,
+                "PTO-E1107",
+                f"requires a complete peer init pair when local_addr comes from {_FROM}",
+                expected=f"two functions that initialise a pipe on '{key[1]}'",
+                got=str(len(group)),
+            )
             continue
         a, b = group
         if a.nosplit is not None and b.nosplit is not None and a.nosplit != b.nosplit:
-            context.report(b.init, "PTO-E1106", "conflicting explicit 'nosplit' across peer pipe init ops", at="nosplit")
+            context.report(
+                b.init, "PTO-E1106", "conflicting explicit 'nosplit' across peer pipe init ops", at="nosplit"
+            )
         elif len(a.splits) == 1 and len(b.splits) == 1 and a.splits != b.splits:
             d = context.report(b.init, "PTO-E1106", "conflicting pipe split usage across peer pipe init ops")
             d.notes.append(("the other end", context.span(a.init)))
@@ -140,12 +160,18 @@ def _peers(context: Context, ends: list[End]) -> None:
 def _own_split(context: Context, end: End) -> None:
     if end.nosplit is True and True in end.splits:
         context.report(
-            end.init, "PTO-E1106", "explicit 'nosplit = true' conflicts with downstream users that require split = 1 or split = 2", at="nosplit"
-        )  # fmt: skip
+            end.init,
+            "PTO-E1106",
+            "explicit 'nosplit = true' conflicts with downstream users that require split = 1 or split = 2",
+            at="nosplit",
+        )
     elif end.nosplit is False and False in end.splits:
         context.report(
-            end.init, "PTO-E1106", "explicit 'nosplit = false' conflicts with downstream users that require split = 0", at="nosplit"
-        )  # fmt: skip
+            end.init,
+            "PTO-E1106",
+            "explicit 'nosplit = false' conflicts with downstream users that require split = 0",
+            at="nosplit",
+        )
 
 
 def _function(context: Context, func: Operation) -> None:
@@ -153,7 +179,11 @@ def _function(context: Context, func: Operation) -> None:
     inits = [op for op in ops if op.name in _INITS]
     kinds = {op.name for op in inits}
     if len(kinds) > 1:
-        context.report(inits[1], "PTO-E1101", "cannot mix pto.aic_initialize_pipe and pto.aiv_initialize_pipe in one function")
+        context.report(
+            inits[1],
+            "PTO-E1101",
+            "cannot mix pto.aic_initialize_pipe and pto.aiv_initialize_pipe in one function",
+        )
     for name in kinds:
         same = [op for op in inits if op.name == name]
         if len(same) > 1:
@@ -171,10 +201,23 @@ def _function(context: Context, func: Operation) -> None:
     for op in users:
         core, bit = _USERS[op.name]
         if _INITS[inits[0].name] != core:
-            context.report(op, "PTO-E1105", f"belongs into a {core} function", help=f"this function initialises the {_INITS[inits[0].name]} side")
+            context.report(
+                op,
+                "PTO-E1105",
+                f"belongs into a {core} function",
+                help=f"this function initialises the {_INITS[inits[0].name]} side",
+            )
         elif isinstance(mask, int) and not mask & bit:
-            context.report(op, "PTO-E1105", f"requires the dominating initialize_pipe op to enable {_DIRECTION[bit]}", help=f"set dir_mask = {mask | bit}")
+            context.report(
+                op,
+                "PTO-E1105",
+                f"requires the dominating initialize_pipe op to enable {_DIRECTION[bit]}",
+                help=f"set dir_mask = {mask | bit}",
+            )
     kinds_of_split = {bool(op.attr("split")) for op in users}
     if len(kinds_of_split) > 1:
-        context.report(users[-1], "PTO-E1106", "cannot mix 'split = 0' with 'split = 1' or 'split = 2' on the same logical pipe")
-
+        context.report(
+            users[-1],
+            "PTO-E1106",
+            "cannot mix 'split = 0' with 'split = 1' or 'split = 2' on the same logical pipe",
+        )

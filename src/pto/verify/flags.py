@@ -30,7 +30,9 @@ class State:
 def check_flags(context: Context, severity: str = "error") -> None:
     """Report unbalanced flags and buffer tokens of every function."""
     touching = {
-        f.attr("sym_name") for f in context.module.functions if any(op.name in (*_SET, *_WAIT, *_DYNAMIC) for op in f.walk())
+        f.attr("sym_name")
+        for f in context.module.functions
+        if any(op.name in (*_SET, *_WAIT, *_DYNAMIC) for op in f.walk())
     }
     for func in context.module.functions:
         ops = list(func.walk())
@@ -51,7 +53,15 @@ class _Walker:
         self.severity = severity
         self.said: set[tuple[int, str]] = set()
 
-    def report(self, op: Operation, code: str, message: str, help: str, other: Operation | None = None, note: str = "") -> None:
+    def report(
+        self,
+        op: Operation,
+        code: str,
+        message: str,
+        help: str,
+        other: Operation | None = None,
+        note: str = "",
+    ) -> None:
         if (id(op), code) in self.said:
             return
         self.said.add((id(op), code))
@@ -63,9 +73,16 @@ class _Walker:
         state = State()
         self.block(func.regions[0].blocks[0], state)
         for flag, op in state.flags.items():
-            self.report(op, "PTO-E0805", f"flag {_show(flag)} is still set at the end", f"add the matching wait_flag[{', '.join(flag)}]")
+            self.report(
+                op,
+                "PTO-E0805",
+                f"flag {_show(flag)} is still set at the end",
+                f"add the matching wait_flag[{', '.join(flag)}]",
+            )
         for key, op in state.buffers.items():
-            self.report(op, "PTO-E0807", f"buffer token {key[1]} is still held at the end", "add the matching rls_buf")
+            self.report(
+                op, "PTO-E0807", f"buffer token {key[1]} is still held at the end", "add the matching rls_buf"
+            )
 
     def block(self, block: Block, state: State) -> None:
         for op in block.ops:
@@ -101,9 +118,11 @@ class _Walker:
             return
         if flag not in state.flags:
             self.report(
-                op, "PTO-E0803", f"waits for flag {_show(flag)}, which no path to here has set: the pipe would hang",
+                op,
+                "PTO-E0803",
+                f"waits for flag {_show(flag)}, which no path to here has set: the pipe would hang",
                 f"add set_flag[{', '.join(flag)}] after the producer",
-            )  # fmt: skip
+            )
             return
         del state.flags[flag]
 
@@ -113,10 +132,22 @@ class _Walker:
             return
         if op.name == "pto.get_buf":
             if key in state.buffers:
-                self.report(op, "PTO-E0806", f"buffer token {key[1]} is taken twice by {key[0]}", "release it first", state.buffers[key], "first taken here")
+                self.report(
+                    op,
+                    "PTO-E0806",
+                    f"buffer token {key[1]} is taken twice by {key[0]}",
+                    "release it first",
+                    state.buffers[key],
+                    "first taken here",
+                )
             state.buffers[key] = op
         elif state.buffers.pop(key, None) is None:
-            self.report(op, "PTO-E0806", f"buffer token {key[1]} is released but not held by {key[0]}", "take it with get_buf first")
+            self.report(
+                op,
+                "PTO-E0806",
+                f"buffer token {key[1]} is released but not held by {key[0]}",
+                "take it with get_buf first",
+            )
 
     def branches(self, op: Operation, state: State) -> None:
         outcomes: list[State] = []
@@ -129,7 +160,12 @@ class _Walker:
         for flag in sorted(set(a.flags) ^ set(b.flags)):
             where = a.flags.get(flag) or b.flags.get(flag) or op
             self.report(
-                op, "PTO-E0808", f"flag {_show(flag)} is set on one branch only", "set or wait for it on both branches", where, "set here"
+                op,
+                "PTO-E0808",
+                f"flag {_show(flag)} is set on one branch only",
+                "set or wait for it on both branches",
+                where,
+                "set here",
             )
         state.flags = {f: o for f, o in a.flags.items() if f in b.flags}
         state.buffers = {k: o for k, o in a.buffers.items() if k in b.buffers}
@@ -147,9 +183,11 @@ class _Walker:
             del state.flags[flag]
         for flag in sorted(before - set(state.flags)):
             self.report(
-                op, "PTO-E0803", f"every iteration waits for flag {_show(flag)}, but it is set only before the loop",
+                op,
+                "PTO-E0803",
+                f"every iteration waits for flag {_show(flag)}, but it is set only before the loop",
                 "set it again inside the loop",
-            )  # fmt: skip
+            )
             state.flags[flag] = op
 
 

@@ -1,4 +1,4 @@
-"""Per-instruction legality, driven by the table: availability, operand kinds, attributes, dtypes, rules, aliasing.
+"""Per-instruction legality, driven by the table: availability, kinds, attributes, dtypes, rules, aliasing.
 
 The order is that of the ISA: target profile, type, shape, layout; the first class that fails is reported.
 Checks that depend on types only are remembered by signature: real programs repeat few of them.
@@ -11,7 +11,7 @@ from typing import Any
 
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, EnumAttr
-from ..ir.core import Operation, Value, constant_of
+from ..ir.core import Operation, constant_of
 from ..ir.types import ERROR, FunctionType, MemRefType, ScalarType, ShapedType, TileBufType, Type, ViewType
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS
@@ -20,7 +20,26 @@ from ..isa.row import KINDS, Attr, Combos, Operand, Row
 from ..isa.rules import Rule, Unknown, Violation, check, evaluate, facts_in, holds, names_in
 from .context import Arg, Args, Context
 
-_SHAPE = frozenset({"rows", "cols", "shape", "v_row", "v_col", "dyn_row", "dyn_col", "valid", "size", "row_bytes", "elems", "dims", "rank", "count", "const", "lanes"})
+_SHAPE = frozenset(
+    {
+        "rows",
+        "cols",
+        "shape",
+        "v_row",
+        "v_col",
+        "dyn_row",
+        "dyn_col",
+        "valid",
+        "size",
+        "row_bytes",
+        "elems",
+        "dims",
+        "rank",
+        "count",
+        "const",
+        "lanes",
+    }
+)
 _LAYOUT = frozenset({"loc", "blayout", "slayout", "layout", "fractal", "boxed", "pad", "compact", "space"})
 _TYPE = frozenset({"dtype", "bits", "bytes", "type", "kind", "gran"})
 
@@ -41,7 +60,10 @@ class RowChecker:
         row = op.row
         if row is None:
             self.context.report(
-                op, "PTO-E0108", f"unknown operation '{op.name}'", help="it is kept as written but has no meaning here"
+                op,
+                "PTO-E0108",
+                f"unknown operation '{op.name}'",
+                help="it is kept as written but has no meaning here",
             )
             return
         if row.dialect == "pto" and self.isa not in row.isas:
@@ -88,9 +110,13 @@ class RowChecker:
             if not kind_matches(declared, value.type):
                 wanted = " or ".join(KINDS[k] for k in declared.kinds)
                 self.context.report(
-                    op, "PTO-E0303", f"operand '{declared.name}' must be {wanted}, but got {value.type}", at=value,
-                    expected=wanted, got=str(value.type),
-                )  # fmt: skip
+                    op,
+                    "PTO-E0303",
+                    f"operand '{declared.name}' must be {wanted}, but got {value.type}",
+                    at=value,
+                    expected=wanted,
+                    got=str(value.type),
+                )
                 ok = False
         if row.dialect != "pto":
             return ok
@@ -98,9 +124,13 @@ class RowChecker:
             if not kind_matches(declared, result.type):
                 wanted = " or ".join(KINDS[k] for k in declared.kinds)
                 self.context.report(
-                    op, "PTO-E0303", f"result '{declared.name}' must be {wanted}, but got {result.type}", at=result,
-                    expected=wanted, got=str(result.type),
-                )  # fmt: skip
+                    op,
+                    "PTO-E0303",
+                    f"result '{declared.name}' must be {wanted}, but got {result.type}",
+                    at=result,
+                    expected=wanted,
+                    got=str(result.type),
+                )
                 ok = False
         return ok
 
@@ -133,9 +163,14 @@ class RowChecker:
         if not problem:
             return True
         self.context.report(
-            op, "PTO-E0112", f"attribute '{declared.name}' {problem}", at=declared.name, got=str(value),
-            expected=", ".join(map(str, declared.domain)), help=did_you_mean(str(value.value), map(str, declared.domain)),
-        )  # fmt: skip
+            op,
+            "PTO-E0112",
+            f"attribute '{declared.name}' {problem}",
+            at=declared.name,
+            got=str(value),
+            expected=", ".join(map(str, declared.domain)),
+            help=did_you_mean(str(value.value), map(str, declared.domain)),
+        )
         return False
 
     def _type_rules(self, op: Operation, row: Row) -> bool:
@@ -189,9 +224,14 @@ class RowChecker:
             message = ""
             help = f"use {nearest_dtype(dtype, legal)}, or convert with pto.tcvt first"
         self.context.report(
-            op, code, f"{message}expects {self.context.arch} {row.name} {name} element type to be {shown}", at=value,
-            expected=shown, got=dtype, help=help,
-        )  # fmt: skip
+            op,
+            code,
+            f"{message}expects {self.context.arch} {row.name} {name} element type to be {shown}",
+            at=value,
+            expected=shown,
+            got=dtype,
+            help=help,
+        )
 
     def _combos(self, op: Operation, row: Row, combos: Combos, env: dict[str, Any]) -> bool:
         legal = combos.legal.get(self.isa)
@@ -209,10 +249,14 @@ class RowChecker:
         shown = " or ".join(_combo_text(c) for c in legal[:8]) + (" ..." if len(legal) > 8 else "")
         near = min(legal, key=lambda c: sum(h != w for h, w in zip(have, c, strict=True)))
         self.context.report(
-            op, combos.code or row.dtype_code or "PTO-E0302",
-            f"element types ({', '.join(combos.operands)}) = {_combo_text(tuple(map(str, have)))} are not a legal combination on {self.context.arch}",
-            expected=shown, got=_combo_text(tuple(map(str, have))), help=f"nearest legal choice: {_combo_text(near)}",
-        )  # fmt: skip
+            op,
+            combos.code or row.dtype_code or "PTO-E0302",
+            f"element types ({', '.join(combos.operands)}) = {_combo_text(tuple(map(str, have)))} "
+            f"are not a legal combination on {self.context.arch}",
+            expected=shown,
+            got=_combo_text(tuple(map(str, have))),
+            help=f"nearest legal choice: {_combo_text(near)}",
+        )
         return False
 
     def _violated(self, op: Operation, row: Row, violation: Violation) -> None:
@@ -221,8 +265,14 @@ class RowChecker:
         value = op.get(names[0]) if names else None
         code = rule.code or (_CLASSES[_class_of(rule)][0])
         self.context.report(
-            op, code, violation.message, at=value, expected=violation.expected, got=violation.got, help=rule_help(rule, violation)
-        )  # fmt: skip
+            op,
+            code,
+            violation.message,
+            at=value,
+            expected=violation.expected,
+            got=violation.got,
+            help=rule_help(rule, violation),
+        )
 
     def _aliasing(self, op: Operation, row: Row) -> None:
         """Destination and source share storage only where the row allows it."""
@@ -234,10 +284,15 @@ class RowChecker:
             for out, target in outs:
                 if target is value and isinstance(value.type, TileBufType):
                     self.context.report(
-                        op, "PTO-E0701", f"{out.name} may not share storage with {declared.name}", at=value,
-                        expected=f"{out.name} distinct from {declared.name}", got=f"both %{value.name}",
-                        help="write the result to another tile" + (f"; only {', '.join(sorted(allowed))} may be overwritten" if allowed else ""),
-                    )  # fmt: skip
+                        op,
+                        "PTO-E0701",
+                        f"{out.name} may not share storage with {declared.name}",
+                        at=value,
+                        expected=f"{out.name} distinct from {declared.name}",
+                        got=f"both %{value.name}",
+                        help="write the result to another tile"
+                        + (f"; only {', '.join(sorted(allowed))} may be overwritten" if allowed else ""),
+                    )
 
     def _env(self, op: Operation, row: Row) -> dict[str, Any]:
         env: dict[str, Any] = {"isa": self.isa}
@@ -293,7 +348,15 @@ def _is_kind(kind: str, type: Type) -> bool:
 def attribute_problem(declared: Attr, value: Attribute) -> str:
     """What is wrong with an attribute value; empty if nothing."""
     from ..ir.attrs import (
-        ArrayAttr, BoolAttr, DenseArrayAttr, FloatAttr, IntAttr, StrAttr, SymbolAttr, TypeAttr, UnitAttr,
+        ArrayAttr,
+        BoolAttr,
+        DenseArrayAttr,
+        FloatAttr,
+        IntAttr,
+        StrAttr,
+        SymbolAttr,
+        TypeAttr,
+        UnitAttr,
     )  # fmt: skip
 
     kind = declared.kind
@@ -306,9 +369,15 @@ def attribute_problem(declared: Attr, value: Attribute) -> str:
             return ""
         return f"must be a {kind}"
     classes: dict[str, tuple[type, ...]] = {
-        "int": (IntAttr,), "bool": (BoolAttr, UnitAttr), "str": (StrAttr,), "float": (FloatAttr, IntAttr),
-        "ints": (ArrayAttr, DenseArrayAttr), "type": (TypeAttr,), "symbol": (SymbolAttr,), "unit": (UnitAttr,),
-    }  # fmt: skip
+        "int": (IntAttr,),
+        "bool": (BoolAttr, UnitAttr),
+        "str": (StrAttr,),
+        "float": (FloatAttr, IntAttr),
+        "ints": (ArrayAttr, DenseArrayAttr),
+        "type": (TypeAttr,),
+        "symbol": (SymbolAttr,),
+        "unit": (UnitAttr,),
+    }
     if kind == "bool" and isinstance(value, IntAttr) and value.value in (0, 1):
         return ""
     if kind in classes and not isinstance(value, classes[kind]):
@@ -325,7 +394,14 @@ def nearest_dtype(dtype: str, legal: tuple[str, ...]) -> str:
     have = DTYPES.get(dtype)
     if have is None:
         return legal[0]
-    return min(legal, key=lambda n: (DTYPES[n].is_float != have.is_float, abs(DTYPES[n].bits - have.bits), DTYPES[n].kind != have.kind))
+    return min(
+        legal,
+        key=lambda n: (
+            DTYPES[n].is_float != have.is_float,
+            abs(DTYPES[n].bits - have.bits),
+            DTYPES[n].kind != have.kind,
+        ),
+    )
 
 
 def rule_help(rule: Rule, violation: Violation) -> str:
@@ -361,7 +437,7 @@ def _ordered_names(expr: str) -> tuple[str, ...]:
 
 def _depends_on_values(rule: Rule, row: Row) -> bool:
     text = f"{rule.expr} {rule.when}"
-    facts = facts_in(rule.expr) | (facts_in(rule.when) if rule.when else set())
+    facts = facts_in(rule.expr) | (facts_in(rule.when) if rule.when else set[str]())
     if "const" in facts or "contiguous" in facts:
         return True
     if "layout" not in facts:

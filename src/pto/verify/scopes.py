@@ -21,24 +21,37 @@ def check_scopes(context: Context) -> None:
         _alignment(context, func)
 
 
-def _walk(context: Context, op: Operation, scope: Operation | None, core: str | None, func: Operation) -> None:
+def _walk(
+    context: Context, op: Operation, scope: Operation | None, core: str | None, func: Operation
+) -> None:
     row = op.row
     if row is not None and row.dialect == "pto":
         if row.scope == "vec" and scope is None:
             context.report(
-                op, "PTO-E1001", "must be inside a vecscope", expected="pto.vecscope { ... }", got="the function body",
+                op,
+                "PTO-E1001",
+                "must be inside a vecscope",
+                expected="pto.vecscope { ... }",
+                got="the function body",
                 help="wrap the vector code in pto.vecscope { ... }",
-            )  # fmt: skip
+            )
         elif row.scope == "tile" and scope is not None and op.name not in _VECSCOPES:
             d = context.report(
-                op, "PTO-E1002", "must not be inside a vecscope", help="move it before or after the vecscope; pto.tile_buf_addr gives the tile's address",
-            )  # fmt: skip
+                op,
+                "PTO-E1002",
+                "must not be inside a vecscope",
+                help="move it before or after the vecscope; pto.tile_buf_addr gives the tile's address",
+            )
             d.notes.append(("the vecscope begins here", context.span(scope)))
         if row.core and core and row.core != core:
             context.report(
-                op, "PTO-E1003", f"runs on a {row.core} core, not in {core} code", expected=f"{row.core} section or kernel", got=core,
+                op,
+                "PTO-E1003",
+                f"runs on a {row.core} core, not in {core} code",
+                expected=f"{row.core} section or kernel",
+                got=core,
                 help=f"put it into pto.section.{row.core} {{ ... }}",
-            )  # fmt: skip
+            )
     inner_scope, inner_core = scope, core
     if op.name in _VECSCOPES or _NO_VECSCOPE_KIND in op.attrs:
         if scope is not None:
@@ -50,7 +63,9 @@ def _walk(context: Context, op: Operation, scope: Operation | None, core: str | 
     elif op.name in _SECTIONS:
         section = _SECTIONS[op.name]
         if core is not None and core != section:
-            context.report(op, "PTO-E1003", f"a {section} section cannot be inside {core} code", help="move it out")
+            context.report(
+                op, "PTO-E1003", f"a {section} section cannot be inside {core} code", help="move it out"
+            )
         inner_core = section
     for region in op.regions:
         for block in region.blocks:
@@ -112,10 +127,14 @@ def _alignment(context: Context, func: Operation) -> None:
                     continue
                 loads = op.name == "pto.vldus"
                 if loads and made.name == "pto.init_align":
-                    d = context.report(op, "PTO-E1008", "a load stream starts with vldas, not init_align", at=value)
+                    d = context.report(
+                        op, "PTO-E1008", "a load stream starts with vldas, not init_align", at=value
+                    )
                     context.note_definition(d, value)
                 elif not loads and made.name in ("pto.vldas", "pto.vldus") and op.row.dialect == "pto":
-                    d = context.report(op, "PTO-E1008", "a store stream starts with init_align, not vldas", at=value)
+                    d = context.report(
+                        op, "PTO-E1008", "a store stream starts with init_align, not vldas", at=value
+                    )
                     context.note_definition(d, value)
 
 

@@ -9,7 +9,13 @@ from ..isa.enums import ENUMS
 from .context import Context
 
 #: Regions that end without a terminator.
-_OPEN_REGIONS = ("builtin.module", "pto.section.cube", "pto.section.vector", "pto.vecscope", "pto.strict_vecscope")
+_OPEN_REGIONS = (
+    "builtin.module",
+    "pto.section.cube",
+    "pto.section.vector",
+    "pto.vecscope",
+    "pto.strict_vecscope",
+)
 _TAIL_HINTS = ("barrier-all", "barrier_all", "default", "mte3-to-s-event0", "mte3_to_s_event0",
                "setwait-mte3-to-s-event0", "setwait_mte3_to_s_event0")  # fmt: skip
 
@@ -34,7 +40,13 @@ def _symbols(context: Context) -> dict[str, Operation]:
     for op in context.module.functions:
         name = op.attr("sym_name")
         if name in found:
-            d = context.report(op, "PTO-E0205", f"function '@{name}' is defined twice", at=f"@{name}", help="rename one of them")
+            d = context.report(
+                op,
+                "PTO-E0205",
+                f"function '@{name}' is defined twice",
+                at=f"@{name}",
+                help="rename one of them",
+            )
             d.notes.append(("first defined here", context.span(found[name])))
             continue
         found[name] = op
@@ -69,17 +81,26 @@ def _function(context: Context, op: Operation, functions: dict[str, Operation]) 
     hint = op.attrs.get("pto.auto_sync_tail_hint")
     if hint is not None and hint.value not in _TAIL_HINTS:
         context.report(
-            op, "PTO-E0112",
-            f"invalid pto.auto_sync_tail_hint '{hint.value}'. Expected 'barrier-all' (or 'default') or 'mte3-to-s-event0'.",
-            at="pto.auto_sync_tail_hint", help=did_you_mean(str(hint.value), _TAIL_HINTS),
-        )  # fmt: skip
+            op,
+            "PTO-E0112",
+            f"invalid pto.auto_sync_tail_hint '{hint.value}'. "
+            "Expected 'barrier-all' (or 'default') or 'mte3-to-s-event0'.",
+            at="pto.auto_sync_tail_hint",
+            help=did_you_mean(str(hint.value), _TAIL_HINTS),
+        )
 
 
 def _call(context: Context, op: Operation, functions: dict[str, Operation]) -> None:
     name = op.attr("callee")
     callee = functions.get(name)
     if callee is None:
-        context.report(op, "PTO-E0204", f"undefined function '@{name}'", at=f"@{name}", help=did_you_mean(str(name), functions))
+        context.report(
+            op,
+            "PTO-E0204",
+            f"undefined function '@{name}'",
+            at=f"@{name}",
+            help=did_you_mean(str(name), functions),
+        )
         return
     signature: FunctionType = callee.attrs["function_type"].value
     have = FunctionType(tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
@@ -108,7 +129,11 @@ def _recursion(context: Context, functions: dict[str, Operation]) -> None:
                 stack.append((name, at + 1))
                 callee, op = edges[at]
                 if state.get(callee) == 1:
-                    what = "recursive function calls are" if callee == name else "a cyclic function call graph is"
+                    what = (
+                        "recursive function calls are"
+                        if callee == name
+                        else "a cyclic function call graph is"
+                    )
                     context.report(
                         op, "PTO-E0216", f"{what} not supported", at=f"@{callee}",
                         help="an AI core has no call stack: use a loop",
@@ -125,7 +150,9 @@ def _recursion(context: Context, functions: dict[str, Operation]) -> None:
 def _region(context: Context, op: Operation, region: Region) -> None:
     if op.name in _OPEN_REGIONS:
         if len(region.blocks) > 1:
-            context.report(op, "PTO-E0214", "its body must be a single block", help="use structured control flow inside")
+            context.report(
+                op, "PTO-E0214", "its body must be a single block", help="use structured control flow inside"
+            )
         for child in (c for b in region.blocks for c in b.ops):
             if child.row is not None and child.row.terminator:
                 context.report(child, "PTO-E0212", f"a {op.name} body has no terminator", help="remove it")
@@ -133,16 +160,25 @@ def _region(context: Context, op: Operation, region: Region) -> None:
     for block in region.blocks:
         for child in block.ops[:-1]:
             if child.row is not None and child.row.terminator:
-                context.report(child, "PTO-E0212", "a terminator must be the last operation of its block", help="remove what follows, or start a new block")
+                context.report(
+                    child,
+                    "PTO-E0212",
+                    "a terminator must be the last operation of its block",
+                    help="remove what follows, or start a new block",
+                )
         last = block.ops[-1] if block.ops else None
         if op.row is None:
             continue
         if last is None or last.row is None or not last.row.terminator:
             wanted = "func.return" if op.name == "func.func" else "scf.yield"
             context.report(
-                last or op, "PTO-E0211", f"block does not end with a terminator (in {op.name})", expected=wanted,
-                got=last.name if last else "an empty block", help=f"add `{wanted.removeprefix('func.')}` at its end",
-            )  # fmt: skip
+                last or op,
+                "PTO-E0211",
+                f"block does not end with a terminator (in {op.name})",
+                expected=wanted,
+                got=last.name if last else "an empty block",
+                help=f"add `{wanted.removeprefix('func.')}` at its end",
+            )
             continue
         if not last.successors:
             _exit_types(context, op, region, last)
@@ -169,15 +205,22 @@ def _exit_types(context: Context, op: Operation, region: Region, last: Operation
         return
     if last.name != expected_name:
         context.report(
-            last, "PTO-E0213", f"{op.name} ends with {expected_name}, not {last.name}", expected=expected_name, got=last.name
+            last,
+            "PTO-E0213",
+            f"{op.name} ends with {expected_name}, not {last.name}",
+            expected=expected_name,
+            got=last.name,
         )
         return
     have = tuple(v.type for v in values)
     if have != wanted and ERROR not in have:
         context.report(
-            last, "PTO-E0213", f"returns {len(have)} value{'s' * (len(have) != 1)} of other types than {op.name} declares",
-            expected=", ".join(map(str, wanted)) or "no values", got=", ".join(map(str, have)) or "no values",
-        )  # fmt: skip
+            last,
+            "PTO-E0213",
+            f"returns {len(have)} value{'s' * (len(have) != 1)} of other types than {op.name} declares",
+            expected=", ".join(map(str, wanted)) or "no values",
+            got=", ".join(map(str, have)) or "no values",
+        )
 
 
 # ----------------------------------------------------------------------------------------------- dominance
@@ -226,9 +269,12 @@ class Dominance:
                 have = tuple(v.type for v in successor.args)
                 if want != have:
                     self.context.report(
-                        op, "PTO-E0213", f"branch to {successor.block.label} passes other values than it takes",
-                        expected=", ".join(map(str, want)) or "no values", got=", ".join(map(str, have)) or "no values",
-                    )  # fmt: skip
+                        op,
+                        "PTO-E0213",
+                        f"branch to {successor.block.label} passes other values than it takes",
+                        expected=", ".join(map(str, want)) or "no values",
+                        got=", ".join(map(str, have)) or "no values",
+                    )
             for region in op.regions:
                 inner = set(visible)
                 self._region(region, inner)
@@ -247,7 +293,7 @@ def _all_defs(block: Block) -> set[Value]:
 
 
 def dominator_tree(region: Region) -> dict[Block, Block]:
-    """Immediate dominators (Cooper, Harvey, Kennedy); the entry has none, unreachable blocks get the entry."""
+    """Immediate dominators (Cooper, Harvey, Kennedy); unreachable blocks hang off the entry."""
     order: list[Block] = []
     seen: set[Block] = set()
     stack: list[tuple[Block, int]] = [(region.blocks[0], 0)]

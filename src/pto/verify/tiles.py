@@ -14,18 +14,36 @@ from .context import Context
 Problem = tuple[str, str, str, str, str]  # code, message, expected, got, help
 
 
+_LINE = {"cols": "a row", "rows": "a column"}
+
+
 def construction_problems(t: TileBufType, profile: Profile) -> Iterator[Problem]:
     """Everything that makes a tile type illegal in itself."""
     if t.rows <= 0 or t.cols <= 0:
-        yield ("SA-0064", "a tile needs at least one row and one column", "rows > 0 and cols > 0", f"{t.rows}x{t.cols}", "")
+        yield (
+            "SA-0064",
+            "a tile needs at least one row and one column",
+            "rows > 0 and cols > 0",
+            f"{t.rows}x{t.cols}",
+            "",
+        )
         return
     if (t.v_row or 0) > t.rows or (t.v_col or 0) > t.cols:
         yield (
-            "SA-0065", "valid region is larger than the tile", f"valid <= {t.rows}x{t.cols}",
-            f"{_d(t.v_row)}x{_d(t.v_col)}", f"write valid={min(t.v_row or 0, t.rows)}x{min(t.v_col or 0, t.cols)} or enlarge the tile",
-        )  # fmt: skip
+            "SA-0065",
+            "valid region is larger than the tile",
+            f"valid <= {t.rows}x{t.cols}",
+            f"{_d(t.v_row)}x{_d(t.v_col)}",
+            f"write valid={min(t.v_row or 0, t.rows)}x{min(t.v_col or 0, t.cols)} or enlarge the tile",
+        )
     if t.bits is None or t.bits == 1 or t.elem.text in ("f64", "index"):
-        yield ("PTO-E0302", f"a tile cannot hold elements of type {t.elem}", "an element type of the ISA", str(t.elem), "")
+        yield (
+            "PTO-E0302",
+            f"a tile cannot hold elements of type {t.elem}",
+            "an element type of the ISA",
+            str(t.elem),
+            "",
+        )
         return
     if t.fractal not in FRACTALS:
         near = min(FRACTALS, key=lambda f: abs(f - t.fractal))
@@ -35,22 +53,40 @@ def construction_problems(t: TileBufType, profile: Profile) -> Iterator[Problem]
     if t.boxed:
         ir, ic = t.box
         if t.cols % ic:
-            yield ("SA-0066", f"columns must be a multiple of the inner box ({ir}x{ic})", f"a multiple of {ic}", str(t.cols), _multiple("cols", t.cols, ic))
+            yield (
+                "SA-0066",
+                f"columns must be a multiple of the inner box ({ir}x{ic})",
+                f"a multiple of {ic}",
+                str(t.cols),
+                _multiple("cols", t.cols, ic),
+            )
         if t.rows % ir and not (t.loc == "vec" or t.fractal == 32 or t.rows == 1):
-            yield ("SA-0067", f"rows must be a multiple of the inner box ({ir}x{ic})", f"a multiple of {ir}", str(t.rows), _multiple("rows", t.rows, ir))
+            yield (
+                "SA-0067",
+                f"rows must be a multiple of the inner box ({ir}x{ic})",
+                f"a multiple of {ir}",
+                str(t.rows),
+                _multiple("rows", t.rows, ir),
+            )
     else:
         name, n = ("cols", t.cols) if t.blayout == "row_major" else ("rows", t.rows)
         if n * t.bits % 256:
             step = 256 // t.bits
             yield (
-                "SA-0006", f"{'a row' if name == 'cols' else 'a column'} of an unboxed tile must be a multiple of 32 bytes",
-                "a multiple of 32 bytes", f"{n * t.bits / 8:g} bytes", _multiple(name, n, step),
-            )  # fmt: skip
+                "SA-0006",
+                f"{_LINE[name]} of an unboxed tile must be a multiple of 32 bytes",
+                "a multiple of 32 bytes",
+                f"{n * t.bits / 8:g} bytes",
+                _multiple(name, n, step),
+            )
     if t.rows > profile.max_rows or t.cols > 65535:
         yield (
-            "PTO-E0401", f"tile is larger than {profile.name} allows", f"rows <= {profile.max_rows}, cols <= 65535",
-            f"{t.rows}x{t.cols}", "split the tile",
-        )  # fmt: skip
+            "PTO-E0401",
+            f"tile is larger than {profile.name} allows",
+            f"rows <= {profile.max_rows}, cols <= 65535",
+            f"{t.rows}x{t.cols}",
+            "split the tile",
+        )
 
 
 def _d(n: int | None) -> str:
@@ -60,7 +96,11 @@ def _d(n: int | None) -> str:
 def _multiple(name: str, n: int, step: int) -> str:
     up = -(-n // step) * step
     down = n // step * step
-    return f"nearest legal choices: {name}={down} or {name}={up}" if down else f"nearest legal choice: {name}={up}"
+    return (
+        f"nearest legal choices: {name}={down} or {name}={up}"
+        if down
+        else f"nearest legal choice: {name}={up}"
+    )
 
 
 def placement_problems(t: TileBufType, addr: int | None, profile: Profile) -> Iterator[Problem]:
@@ -69,25 +109,43 @@ def placement_problems(t: TileBufType, addr: int | None, profile: Profile) -> It
     buffer = LOCATIONS[t.loc]
     where = f"{t.loc} ({buffer}) holds {capacity} bytes on {profile.name}"
     if capacity == 0:
-        yield ("SA-0351", f"{profile.name} has no {t.loc} ({buffer}) buffer", "a location of the profile", t.loc, "target a profile that has it, e.g. a5")
+        yield (
+            "SA-0351",
+            f"{profile.name} has no {t.loc} ({buffer}) buffer",
+            "a location of the profile",
+            t.loc,
+            "target a profile that has it, e.g. a5",
+        )
         return
     if t.size > capacity:
-        yield ("SA-0352", f"tile of {t.size} bytes is larger than its buffer: {where}", f"at most {capacity} bytes", f"{t.size} bytes", "use a smaller tile")
+        yield (
+            "SA-0352",
+            f"tile of {t.size} bytes is larger than its buffer: {where}",
+            f"at most {capacity} bytes",
+            f"{t.size} bytes",
+            "use a smaller tile",
+        )
         return
     if addr is None:
         return
     if addr < 0 or addr + t.size > capacity:
         last = (capacity - t.size) // profile.align * profile.align
         yield (
-            "SA-0353", f"tile of {t.size} bytes at address {addr} ends at {addr + t.size}, beyond its buffer: {where}",
-            f"0 <= address <= {last}", str(addr), f"highest legal address: {last}",
-        )  # fmt: skip
+            "SA-0353",
+            f"tile of {t.size} bytes at address {addr} ends at {addr + t.size}, beyond its buffer: {where}",
+            f"0 <= address <= {last}",
+            str(addr),
+            f"highest legal address: {last}",
+        )
     if addr % profile.align:
         near = round(addr / profile.align) * profile.align
         yield (
-            "SA-0354", f"address {addr} of a tile in {t.loc} ({buffer}) is not aligned to {profile.align} bytes",
-            f"a multiple of {profile.align}", str(addr), f"nearest legal address: {max(near, 0)}",
-        )  # fmt: skip
+            "SA-0354",
+            f"address {addr} of a tile in {t.loc} ({buffer}) is not aligned to {profile.align} bytes",
+            f"a multiple of {profile.align}",
+            str(addr),
+            f"nearest legal address: {max(near, 0)}",
+        )
 
 
 def check_tiles(context: Context) -> None:
@@ -134,7 +192,9 @@ def is_manual(module: Module, level: str | None) -> bool:
     """Manual mode (level3): asked for, or the program carries addresses of its own."""
     if level is not None:
         return level == "level3"
-    return any(op.name in ("pto.alloc_tile", "pto.tassign") and op.get("addr") is not None for op in module.walk())
+    return any(
+        op.name in ("pto.alloc_tile", "pto.tassign") and op.get("addr") is not None for op in module.walk()
+    )
 
 
 def _mode(context: Context, op: Operation, manual: bool) -> None:
@@ -147,18 +207,29 @@ def _mode(context: Context, op: Operation, manual: bool) -> None:
         )  # fmt: skip
     elif has_addr and not manual:
         context.report(
-            op, "PTO-E0902", "unexpected 'addr' operand: only supported when --pto-level=level3", at=op.get("addr"),
+            op,
+            "PTO-E0902",
+            "unexpected 'addr' operand: only supported when --pto-level=level3",
+            at=op.get("addr"),
             help="use --pto-level=level3, or drop the address to have the tile placed",
-        )  # fmt: skip
+        )
 
 
 def _tassign(context: Context, op: Operation, manual: bool) -> None:
     if not manual:
         context.report(
-            op, "PTO-E0903", "is only supported when --pto-level=level3", help="in auto mode tiles are placed by the assembler"
+            op,
+            "PTO-E0903",
+            "is only supported when --pto-level=level3",
+            help="in auto mode tiles are placed by the assembler",
         )
     elif context.insert_sync:
-        context.report(op, "PTO-E0904", "requires --enable-insert-sync to be disabled", help="insert set_flag/wait_flag by hand")
+        context.report(
+            op,
+            "PTO-E0904",
+            "requires --enable-insert-sync to be disabled",
+            help="insert set_flag/wait_flag by hand",
+        )
     addr = constant_of(op.get("addr"))
     tile = op.operands[0].type
     if isinstance(addr, int) and isinstance(tile, TileBufType):

@@ -4,12 +4,16 @@
 `types`, else from defaults); `build` makes the program around it: a function whose arguments are the operands,
 with the scope, core and neighbours the instruction needs. `mutate` derives illegal neighbours from a plan.
 
-Keys of a row's `types`: an operand or result name, `*` for tiles not named, `attr:NAME`; each may end in
-`@ISA`. `{T}` stands for the element type, a comma separates the values of a variadic operand.
+Keys of a row's `types`: an operand or result name, `*` for tiles not named, or `attr:NAME`; each may end in
+`@ISA` and may begin with `FORM/` for a further form of the instruction (an empty value leaves it out there).
+In a type, `{T}` is the operand's element type, `{NAME}` that of another operand, `{I}` and `{U}` the signed and
+unsigned integer of its width, `{N}` the lanes of a register of it, `{W}` the granularity of a mask for it. A
+comma separates the values of a variadic operand.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -28,12 +32,11 @@ from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS
 from ..isa.profiles import profile
 from ..isa.row import Attr, Operand, Row
-from ..isa.rules import check, holds, names_in
-from .context import Context
+from ..isa.rules import Rule, check, holds, names_in
+from .context import Arg, Args
 from .control_witness import PROGRAMS
-from .rows import RowChecker
 
-#: Default type of an operand by its kind; `{T}` is its element type, `{N}` the lanes of a register of them.
+#: Default type of an operand by its kind.
 DEFAULTS: dict[str, str] = {
     "tile": "!pto.tile_buf<vec, 16x64x{T}>",
     "conv_tile": "!pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>",
@@ -93,34 +96,70 @@ class Plan:
 # -------------------------------------------------------------------------------------------------- plans
 
 
+def forms(row: Row) -> tuple[str, ...]:
+    """Names of the forms `types` shows; the first is the unnamed one."""
+    return tuple(dict.fromkeys(("", *(key.partition("/")[0] for key in row.types if "/" in key))))
+
+
+def shown(row: Row, isa: str, form: str) -> dict[str, str]:
+    """What `types` say for one form and legality column, most specific key last."""
+    merged: dict[str, str] = {}
+    for prefix in ("", f"{form}/") if form else ("",):
+        for suffix in ("", f"@{isa}"):
+            for key, text in row.types.items():
+                name = key.removeprefix(prefix).removesuffix(suffix)
+                if key == f"{prefix}{name}{suffix}" and "/" not in name and "@" not in name:
+                    merged[name] = text
+    return {name: text for name, text in merged.items() if text}
+
+
 def dtype_choices(row: Row, isa: str) -> Iterator[dict[str, str]]:
     """Every legal choice of element types: operand -> dtype, with "" for the operands not named."""
     for combos in row.combos:
         for combo in combos.legal.get(isa, ()):
             yield {**dict(zip(combos.operands, combo, strict=True)), "": combo[0]}
     for dtype in row.dtypes.get(isa, ()):
-        yield {"": dtype, **{name: dtype for name in row.dtype_of}}
+        yield {"": dtype}
     if not row.combos and not row.dtypes:
         yield {"": "f32"}
 
 
-def plans(row: Row, isa: str) -> Iterator[Plan]:
-    """A plan for every legal choice of element types that applies to the form `types` shows."""
-    for choice in dtype_choices(row, isa):
-        made = plan(row, isa, choice)
-        env = environment(made)
-        applicable = [c for c in row.combos if isa in c.legal and (not c.when or holds(c.when, env))]
-        if all(_chosen(c.operands, choice) in c.legal[isa] for c in applicable) and _listed(row, isa, choice):
-            yield made
+def plans(row: Row, isa: str, choice: Mapping[str, str] | None = None) -> Iterator[Plan]:
+    """The legal plans, form by form, of one choice of element types or of all."""
+    for form in forms(row):
+        for c in (choice,) if choice is not None else dtype_choices(row, isa):
+            made = plan(row, isa, c, form)
+            if not violated(made) and _legal_dtypes(made) and _uses(made, c[""]):
+                yield made
 
 
-def _chosen(names: tuple[str, ...], choice: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(choice.get(n, choice[""]) for n in names)
+def violated(made: Plan) -> list[Rule]:
+    """The rules of the row that a plan breaks."""
+    env = environment(made)
+    return [r for r in made.row.rules if (not r.on or made.isa in r.on) and check(r, env)]
 
 
-def _listed(row: Row, isa: str, choice: Mapping[str, str]) -> bool:
+def _legal_dtypes(made: Plan) -> bool:
+    env, row, isa = environment(made), made.row, made.isa
     legal = row.dtypes.get(isa)
-    return not legal or all(choice.get(n, choice[""]) in legal for n in row.dtype_of)
+    for name in row.dtype_of if legal else ():
+        types = (*made.operands.get(name, ()), *made.results.get(name, ()))
+        if any(t.dtype not in legal for t in types if getattr(t, "dtype", None)):  # type: ignore[attr-defined]
+            return False
+    for combos in row.combos:
+        if isa not in combos.legal or (combos.when and not holds(combos.when, env)):
+            continue
+        have = [env[n].dtype for n in combos.operands if env.get(n) is not None]
+        if len(have) == len(combos.operands) and not any(list(c) == have for c in combos.legal[isa]):
+            return False
+    return True
+
+
+def _uses(made: Plan, dtype: str) -> bool:
+    """Whether a dtype listed for some operands is that of one of them."""
+    names = made.row.dtype_of if dtype in made.row.dtypes.get(made.isa, ()) else ()
+    types = [t for n in names for t in (*made.operands.get(n, ()), *made.results.get(n, ()))]
+    return not types or any(getattr(t, "dtype", None) == dtype for t in types)
 
 
 def first_plan(row: Row, isa: str) -> Plan:
@@ -128,53 +167,53 @@ def first_plan(row: Row, isa: str) -> Plan:
     return next(plans(row, isa))
 
 
-def plan(row: Row, isa: str, choice: Mapping[str, str]) -> Plan:
+def plan(row: Row, isa: str, choice: Mapping[str, str], form: str = "") -> Plan:
     """Types, attributes and constants of one instance with the given element types."""
+    texts = shown(row, isa, form)
     operands: dict[str, tuple[Type, ...]] = {}
     for declared in row.operands:
-        text = _text(row, isa, declared)
+        text = texts.get(declared.name)
         if text is None and (declared.optional or declared.variadic):
             continue
-        operands[declared.name] = _types(row, isa, declared, text, choice)
+        if text is None and declared.kinds[0] == "tile":
+            text = texts.get("*")
+        operands[declared.name] = operand_types(row, isa, declared, text, choice)
     results: dict[str, tuple[Type, ...]] = {}
     for declared in row.results:
-        text = _text(row, isa, declared)
+        text = texts.get(declared.name)
         rule = row.infer.get(declared.name, "")
         if text is None and rule.startswith("$"):
             source, _, fact = rule[1:].partition(".")
             given = operands[source][0]
-            results[declared.name] = (getattr(given, "elem") if fact == "dtype" else given,)
+            results[declared.name] = (given.elem if fact == "dtype" else given,)  # type: ignore[attr-defined]
         elif text is not None or not (declared.optional or declared.variadic):
-            results[declared.name] = _types(row, isa, declared, text or rule or None, choice)
+            results[declared.name] = operand_types(row, isa, declared, text or rule or None, choice)
     if row.name in PROGRAMS:
         return Plan(row, isa, operands, results, {})
-    attrs = {a.name: value for a in row.attrs if (value := _attribute(row, isa, a)) is not None}
+    attrs: dict[str, Attribute] = {}
+    for attr in row.attrs:
+        if f"attr:{attr.name}" in texts:
+            attrs[attr.name] = make_attribute(attr, texts[f"attr:{attr.name}"])
+        elif attr.required:
+            attrs[attr.name] = make_attribute(attr, attr.default if attr.default is not None else attr.domain[0])
     return _with_constants(Plan(row, isa, operands, results, attrs))
 
 
-def _text(row: Row, isa: str, declared: Operand) -> str | None:
-    """What the row's `types` say of an operand."""
-    names = (declared.name, "*") if declared.kinds[0] == "tile" and not declared.optional else (declared.name,)
-    for name in names:
-        for key in (f"{name}@{isa}", name):
-            if key in row.types:
-                return row.types[key]
-    return None
-
-
-def _types(
+def operand_types(
     row: Row, isa: str, declared: Operand, text: str | None, choice: Mapping[str, str]
-) -> tuple[Type, ...]:
+) -> tuple[Type, ...]:  # fmt: skip
+    """The types of one operand from its text, or from the default of its kind."""
     dtype = choice.get(declared.name, choice[""])
     if text is None:
         kind = declared.kinds[0]
         text = DEFAULTS.get(kind, kind if kind in ("index", "i1", "i8", "i16", "i32", "i64") else f"!pto.{kind}")
         if kind == "ptr" and row.scope == "vec":
             text = "!pto.ptr<{T}, ub>"
-    info = DTYPES[dtype]
-    shown = text.replace("{T}", info.mlir).replace("{N}", str(2048 // info.bits))
-    shown = shown.replace("{W}", str(min(info.bits, 32)))
-    types = tuple(read_type(t, isa) for t in _split(shown)) if declared.variadic else (read_type(shown, isa),)
+    bits = DTYPES[dtype].bits
+    words = {"T": DTYPES[dtype].mlir, "I": f"i{bits}", "U": f"ui{bits}", "N": str(2048 // bits), "W": str(min(bits, 32))}
+    words.update((name, DTYPES[d].mlir) for name, d in choice.items() if name)
+    filled = re.sub(r"\{(\w+)\}", lambda m: words[m[1]], text)
+    types = tuple(read_type(t, isa) for t in _split(filled)) if declared.variadic else (read_type(filled, isa),)
     if declared.name in choice:  # the choice of element types goes before an element type written out
         types = tuple(with_element(t, dtype) for t in types)
     return types
@@ -205,16 +244,6 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += c
     return [p.strip() for p in parts]
-
-
-def _attribute(row: Row, isa: str, attr: Attr) -> Attribute | None:
-    """The value `types` gives, else one that a required attribute without default may have."""
-    for key in (f"attr:{attr.name}@{isa}", f"attr:{attr.name}"):
-        if key in row.types:
-            return make_attribute(attr, row.types[key])
-    if attr.required:
-        return make_attribute(attr, attr.default if attr.default is not None else attr.domain[0])
-    return None
 
 
 def make_attribute(attr: Attr, value: Any) -> Attribute:
@@ -308,7 +337,9 @@ def _function(b: Builder, name: str, sequence: list[Plan]) -> list[Operation]:
     ops: list[Operation] = []
     for made in sequence:
         b.block = entry
-        operands = {n: [_value(b, entry, made, n, i) for i in range(len(ts))] for n, ts in made.operands.items()}
+        operands = {
+            n: [_value(b, entry, made, n, i) for i in range(len(ts))] for n, ts in made.operands.items()
+        }
         if body is not entry:  # what the scope uses comes before it
             entry.ops.sort(key=lambda op: op.name == "pto.vecscope")
         b.block = body
@@ -322,22 +353,24 @@ def _function(b: Builder, name: str, sequence: list[Plan]) -> list[Operation]:
     b.op("func.return")
     func = entry.parent.parent if entry.parent else None
     assert func is not None
-    func.attrs["function_type"] = TypeAttr(replace(func.attrs["function_type"].value, inputs=tuple(a.type for a in entry.args)))
+    func.attrs["function_type"] = TypeAttr(
+        replace(func.attrs["function_type"].value, inputs=tuple(a.type for a in entry.args))
+    )
     return ops
 
 
 def _value(b: Builder, entry: Block, made: Plan, name: str, at: int) -> Value:
     """An operand: a constant, a view of declared layout, or an argument of the function."""
     type = made.operands[name][at]
-    shown = name if len(made.operands[name]) == 1 else f"{name}{at}"
+    label = name if len(made.operands[name]) == 1 else f"{name}{at}"
     if (name, at) in made.constants and isinstance(type, ScalarType):
         value = b.constant(made.constants[name, at], type)
-        value.name = f"c_{shown}"
+        value.name = f"c_{label}"
         return value
     if name in made.layouts and isinstance(type, ViewType):
-        return _view(b, entry, type, made.layouts[name], shown)
+        return _view(b, entry, type, made.layouts[name], label)
     taken = {a.name for a in entry.args}
-    return entry.add_arg(type, shown if shown not in taken else f"{shown}_{len(taken)}")
+    return entry.add_arg(type, label if label not in taken else f"{label}_{len(taken)}")
 
 
 def _view(b: Builder, entry: Block, type: ViewType, layout: str, name: str) -> Value:
@@ -383,7 +416,9 @@ def witness(row: Row, isa: str, dtype: str | None = None) -> Module:
     """A smallest legal program with one instance of the instruction."""
     if dtype is None:
         return build(first_plan(row, isa))
-    return build(next(p for p in plans(row, isa) if any(_has(t, dtype) for ts in p.operands.values() for t in ts)))
+    return build(
+        next(p for p in plans(row, isa) if any(_has(t, dtype) for ts in p.operands.values() for t in ts))
+    )
 
 
 def _has(type: Type, dtype: str) -> bool:
@@ -398,7 +433,25 @@ def example_text(row: Row, isa: str, form: str = "pto") -> str:
 
 def environment(made: Plan) -> dict[str, Any]:
     """What the rules see of a planned instruction."""
-    op = instance(made)
-    assert op.row is not None
-    module = Module(op, Builder.module().built.source)
-    return RowChecker(Context(module, profile(made.isa)))._env(op, op.row)  # type: ignore[reportPrivateUsage]
+    env: dict[str, Any] = {"isa": made.isa}
+    for attr in made.row.attrs:
+        env[attr.name] = made.attrs[attr.name].value if attr.name in made.attrs else attr.default
+    for declared in made.row.operands:
+        types = made.operands.get(declared.name, ())
+        args = [Arg(t, _fact_source(made, declared.name, i)) for i, t in enumerate(types)]
+        env[declared.name] = Args(args) if declared.variadic else args[0] if args else None
+    for declared in made.row.results:
+        types = made.results.get(declared.name, ())
+        env.setdefault(declared.name, Arg(types[0], None) if types else None)
+    return env
+
+
+def _fact_source(made: Plan, name: str, at: int) -> Value | None:
+    """A value that carries the constant or the layout of an operand, where it has one."""
+    if (name, at) in made.constants:
+        constant: dict[str, Attribute] = {"value": IntAttr(made.constants[name, at])}
+        return Operation("arith.constant", None, [], [INDEX], constant).result
+    if name in made.layouts:
+        layout: dict[str, Attribute] = {"layout": EnumAttr("layout", made.layouts[name])}
+        return Operation("pto.make_tensor_view", None, [], [INDEX], layout).result
+    return None

@@ -8,6 +8,8 @@ integer as wide as `$T`, `$W` the integer twice as wide. `index` is 64 bits in t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from typing import Any
 
 from ..row import Attr, Family, Row
@@ -28,7 +30,7 @@ CMPI = "eq ne slt sle sgt sge ult ule ugt uge".split()
 CMPF = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
 
 
-def _predicate(values: list[str]) -> Attr:
+def _predicate(values: Sequence[str]) -> Attr:
     return Attr("predicate", "str", required=True, choices=tuple(values), keyword=True, doc="the comparison")
 
 

@@ -58,8 +58,6 @@ ROWS = (
             R("addr.kind == 'ptr'", when="tile.kind == 'view'", code="SA-0053",
               msg="expects the address of a global tensor to be a pointer"),
             R("addr.dtype == tile.dtype", when="addr.kind == 'ptr'", code="SA-0054"),
-            R("addr.const % 32 == 0", on="a2a3 a5", when="tile.kind == 'tile'", code="SA-0354",
-              msg="expects a tile address that is a multiple of 32 bytes"),
         ),
         doc="Bind a tile to a byte offset of its buffer, or a global tensor to a pointer.",
         meaning="address(tile) = addr, at once and until bound again; result is the same tile. A tile "

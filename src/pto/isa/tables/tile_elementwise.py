@@ -201,7 +201,7 @@ def _unary(
     return unary(name, dtype_code=dtype_code, rules=(*shared, *rules), **own)
 
 
-_FLOAT = {"cpu": "floats", "a2a3": "f32 f16", "a5": "f32 f16"}
+_FLOAT: dict[str, Any] = {"cpu": "floats", "a2a3": "f32 f16", "a5": "f32 f16"}
 
 _UNARY = (
     _unary(

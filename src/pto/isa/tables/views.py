@@ -148,7 +148,6 @@ ROWS = (
               msg="valid_col operand must be absent because result type v_col is static"),
             R("0 <= valid_row.const <= result.rows"),
             R("0 <= valid_col.const <= result.cols"),
-            R("addr.const % 32 == 0", on="a2a3 a5", code="SA-0354"),
         ),
         doc="Create a tile buffer.",
         meaning="result = a fresh tile with storage of its own. Its address is addr, or chosen by memory "

@@ -1,0 +1,192 @@
+"""`pto doctor`: what works on this machine, what does not, and the way out of each problem."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .. import __version__, knobs
+from .common import FAILED, OK, Parser
+from .terminal import Screen
+
+_EXAMPLES = """\
+  pto doctor
+  pto doctor --json      for bug reports and CI
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    status: str  # ok, missing (optional) or failed (required)
+    detail: str
+    help: str = ""
+
+
+class Problem(Exception):
+    """A check that did not pass: what was found, and the way out."""
+
+    def __init__(self, detail: str, way_out: str) -> None:
+        super().__init__(detail)
+        self.way_out = way_out
+
+
+_REINSTALL = "install the package again: pip install --force-reinstall pto, or make setup in a checkout"
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto doctor", "What works on this machine.", _EXAMPLES)
+    p.add_argument("--json", action="store_true", help="as JSON")
+    options = p.parse_args(arguments)
+    screen = Screen()
+    checks = [_run(*entry) for entry in _CHECKS]
+    failed = any(c.status == "failed" for c in checks)
+    values = {name: knobs.get(name) for name in knobs.KNOBS}
+    if options.json:
+        shown = {"ok": not failed, "checks": [asdict(c) for c in checks], "knobs": values}
+        print(json.dumps(shown, indent=2))
+    else:
+        print("\n".join(report(checks, values, screen)))
+    return FAILED if failed else OK
+
+
+def report(checks: Sequence[Check], values: dict[str, str], screen: Screen) -> list[str]:
+    """The findings as lines."""
+    marks = {"ok": ("ok", "good"), "missing": ("--", "warn"), "failed": ("FAIL", "bad")}
+    column = max(len(c.name) for c in checks) + 2
+    out: list[str] = []
+    for c in checks:
+        mark, color = marks[c.status]
+        out.append(f"{screen.paint(f'{mark:<5}', color)}{c.name:<{column}}{c.detail}")
+        if c.help:
+            out += screen.paragraph(c.help, indent=5 + column)
+    out += ["", screen.paint("Knobs (environment variables)", "title")]
+    rows = [(name, values[name] or "(empty)", knobs.KNOBS[name].doc) for name in values]
+    return out + screen.table(("name", "value", "meaning"), rows)
+
+
+def _run(name: str, required: bool, check: Callable[[], str]) -> Check:
+    try:
+        return Check(name, "ok", check())
+    except Problem as problem:
+        detail, way_out = str(problem), problem.way_out
+    except Exception as error:  # a broken installation fails in its own ways
+        detail, way_out = f"{type(error).__name__}: {error}", _REINSTALL
+    return Check(name, "failed" if required else "missing", detail, way_out)
+
+
+# --------------------------------------------------------------------------------------------------- checks
+
+
+def _python() -> str:
+    return f"{sys.version.split()[0]} ({sys.executable})"
+
+
+def _package() -> str:
+    return f"{__version__} ({Path(__file__).resolve().parent.parent})"
+
+
+def _table() -> str:
+    from .. import isa
+    from ..isa import describe
+
+    counts = describe.counts(isa.rows())
+    return f"{counts['rows']} instructions, {counts['names']} names, {len(isa.PROFILES)} target profiles"
+
+
+def _native() -> str:
+    try:
+        import numpy as np
+
+        from .. import _native as native
+    except ImportError as error:
+        raise Problem(f"cannot be loaded: {error}", _REINSTALL) from error
+    codes = native.encode("bf16", np.array([1.0, -2.5], dtype=np.float64))
+    if codes.tolist() != [0x3F80, 0xC020]:
+        raise Problem(f"wrong results: bf16 of 1, -2.5 is {codes.tolist()}", _REINSTALL)
+    return f"self-check passed ({native.__file__})"
+
+
+def _library(name: str) -> Callable[[], str]:
+    def check() -> str:
+        from importlib import import_module
+
+        try:
+            found = import_module(name)
+        except ImportError as error:
+            raise Problem("not installed", f"pip install {name}") from error
+        return str(getattr(found, "__version__", "unknown version"))
+
+    return check
+
+
+def _tool(package: str, what: str) -> Callable[[], str]:
+    """An optional package; asked for its version without importing it, which may be slow."""
+
+    def check() -> str:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return f"{version(package)}, {what}"
+        except PackageNotFoundError as error:
+            raise Problem(f"not installed; {what}", f"pip install {package}") from error
+
+    return check
+
+
+_PROGRAM = """\
+#include <concepts>
+template <std::integral T> T twice(T x) { return x + x; }
+int main() { return twice(0); }
+"""
+_GET_COMPILER = "install g++ 10 or clang++ 12 or newer, for instance: apt install g++"
+
+
+def _compiler() -> str:
+    wanted = ("c++", "g++", "clang++")
+    problems: list[str] = []
+    for name in wanted:
+        path = shutil.which(name)
+        if path is None:
+            continue
+        with tempfile.TemporaryDirectory(prefix="pto-doctor-") as folder:
+            source = Path(folder, "check.cpp")
+            source.write_text(_PROGRAM)
+            command = [path, "-std=c++20", "-c", str(source), "-o", str(Path(folder, "check.o"))]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        if done.returncode == 0:
+            return f"{_compiler_version(path)}, C++20 works ({path})"
+        problems.append(f"{path} does not compile C++20: {(done.stderr.splitlines() or ['no message'])[0]}")
+    raise Problem("; ".join(problems) or f"none of {', '.join(wanted)} found", _GET_COMPILER)
+
+
+def _compiler_version(path: str) -> str:
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    return (done.stdout.splitlines() or ["unknown version"])[0]
+
+
+def _color() -> str:
+    screen = Screen()
+    kind = "a terminal" if sys.stdout.isatty() else "not a terminal"
+    return f"{'on' if screen.color else 'off'}, {screen.width} columns, standard output is {kind}"
+
+
+#: name, whether the tools need it, how to find out.
+_CHECKS: tuple[tuple[str, bool, Callable[[], str]], ...] = (
+    ("python", True, _python),
+    ("pto", True, _package),
+    ("table", True, _table),
+    ("numpy", True, _library("numpy")),
+    ("ml_dtypes", True, _library("ml_dtypes")),
+    ("native", True, _native),
+    ("compiler", False, _compiler),
+    ("xdsl", False, _tool("xdsl", "cross-checks the generic form in the tests")),
+    ("mkdocs", False, _tool("mkdocs", "builds the documentation site")),
+    ("colour", True, _color),
+)

@@ -1,0 +1,200 @@
+"""Neighbours of a witness: every plan that differs in one thing. Each legality rule must refuse one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from ..ir.attrs import ArrayAttr, Attribute, IntAttr
+from ..ir.core import Module
+from ..ir.types import (
+    EventIdArrayType, MaskType, MemRefType, PtrType, ScalarType, ShapedType, TileBufType, Type, ViewType, VRegType,
+)  # fmt: skip
+from ..isa.dtypes import DTYPES
+from ..isa.profiles import LOCATIONS
+from ..isa.row import Operand, Row
+from ..isa.tile import FRACTALS, LAYOUTS
+from .witness import Plan, build, first_plan, make_attribute, operand_types, with_element
+
+_SPACES = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "fb")
+_SCALARS = tuple(dict.fromkeys(("index", *(d.mlir for d in DTYPES.values()))))
+_NUMBERS = (0, -1, 1, 2, 3, 5, 7, 8, 16, 17, 31, 32, 64, 128, 256, 512, 1024, 4096, 1 << 16, 1 << 21, 1 << 40, 1 << 62)
+_MANY = 9  # more values than any variadic operand may have
+
+Mutant = tuple[str, Plan]
+
+
+def mutants(row: Row, isa: str) -> Iterator[tuple[str, Module]]:
+    """(what was changed, program) for every single change of the witness."""
+    for what, made in variants(first_plan(row, isa)):
+        yield what, build(made)
+
+
+def variants(made: Plan, names: Collection[str] | None = None) -> Iterator[Mutant]:
+    """Every single change of a plan, of the named operands, results and attributes only if given."""
+    row = made.row
+    for declared in row.operands:
+        if names is None or declared.name in names:
+            yield from _operand(made, declared)
+    for declared in row.results:
+        if names is None or declared.name in names:
+            yield from _result(made, declared)
+    for attr in row.attrs:
+        if names is None or attr.name in names:
+            yield from _attribute(made, attr.name)
+
+
+# ------------------------------------------------------------------------------------------------ operands
+
+
+def _operand(made: Plan, declared: Operand) -> Iterator[Mutant]:
+    name = declared.name
+    types = made.operands.get(name, ())
+    for at, type in enumerate(types):
+        for what, other in _types(type, made, declared):
+            changed = (*types[:at], other, *types[at + 1 :])
+            yield f"{name}: {what}", made.but(operands={**made.operands, name: changed})
+        if isinstance(type, ScalarType) and not type.is_float:
+            for number in _NUMBERS:
+                yield f"{name} = {number}", made.but(constants={**made.constants, (name, at): number})
+        if isinstance(type, ViewType):
+            for layout in ("nd", "dn", "nz"):
+                yield f"{name}: {layout} layout", made.but(layouts={**made.layouts, name: layout})
+    yield from _presence(made, declared, types)
+
+
+def _presence(made: Plan, declared: Operand, types: tuple[Type, ...]) -> Iterator[Mutant]:
+    """The operand left out or added, or another number of values."""
+    name = declared.name
+    if types and (declared.optional or declared.variadic):
+        rest = {n: t for n, t in made.operands.items() if n != name}
+        yield f"no {name}", made.but(operands=rest)
+    if not types and (declared.optional or declared.variadic):
+        types = operand_types(made.row, made.isa, declared, None, {"": _some_dtype(made)})
+        yield f"with {name}", made.but(operands=_ordered(made, name, types))
+    if declared.variadic:
+        for count in {1, len(types) - 1, len(types) + 1, _MANY} - {0}:
+            some = tuple(types[i % len(types)] for i in range(count))
+            yield f"{count} values for {name}", made.but(operands=_ordered(made, name, some))
+
+
+def _ordered(made: Plan, name: str, types: tuple[Type, ...]) -> dict[str, tuple[Type, ...]]:
+    given = {**made.operands, name: types}
+    return {o.name: given[o.name] for o in made.row.operands if o.name in given}
+
+
+def _some_dtype(made: Plan) -> str:
+    """Element type of an added operand: that of the first operand that has one."""
+    for types in (*made.operands.values(), *made.results.values()):
+        for type in types:
+            dtype = getattr(type, "dtype", None)
+            if dtype is not None:
+                return str(dtype)
+    return "f32"
+
+
+def _result(made: Plan, declared: Operand) -> Iterator[Mutant]:
+    for at, type in enumerate(types := made.results.get(declared.name, ())):
+        for what, other in _types(type, made, declared):
+            changed = (*types[:at], other, *types[at + 1 :])
+            yield f"{declared.name}: {what}", made.but(results={**made.results, declared.name: changed})
+
+
+# --------------------------------------------------------------------------------------------------- types
+
+
+def _types(type: Type, made: Plan, declared: Operand) -> Iterator[tuple[str, Type]]:
+    """Types that differ from `type` in one thing, and one of every other kind the operand may have."""
+    for dtype in DTYPES if hasattr(type, "elem") else ():
+        if str(type.dtype) != dtype:  # type: ignore[attr-defined]
+            yield f"elements {dtype}", with_element(type, dtype)
+    if isinstance(type, TileBufType):
+        yield from _tiles(type)
+    elif isinstance(type, ViewType | MemRefType | ShapedType):
+        yield from _dims(type)
+    elif isinstance(type, PtrType):
+        yield from ((f"in {s}", replace(type, space=s)) for s in _SPACES if s != type.space)
+    elif isinstance(type, MaskType):
+        yield from ((f"granularity {g}", MaskType(g)) for g in ("b8", "b16", "b32", None) if g != type.gran)
+    elif isinstance(type, ScalarType):
+        yield from ((f"of type {s}", ScalarType(s)) for s in _SCALARS if s != type.text)
+    elif isinstance(type, EventIdArrayType):
+        yield from ((f"{n} ids", EventIdArrayType(n)) for n in (1, 8, 9, 64))
+    for kind in declared.kinds:
+        if kind != type.kind:
+            alone = replace(declared, kind=kind, variadic=False)
+            yield f"a {kind}", operand_types(made.row, made.isa, alone, None, {"": _some_dtype(made)})[0]
+
+
+def _tiles(t: TileBufType) -> Iterator[tuple[str, TileBufType]]:
+    for loc in LOCATIONS:
+        if loc != t.loc:
+            yield f"in {loc}", replace(t, loc=loc)
+    for blayout, slayout in LAYOUTS:
+        if (blayout, slayout) != (t.blayout, t.slayout):
+            yield f"{blayout}/{slayout}", replace(t, blayout=blayout, slayout=slayout)
+    for rows in _sizes(t.rows):
+        yield f"{rows} rows", replace(t, rows=rows)
+        yield f"{rows} valid rows of {rows}", replace(t, rows=rows, v_row=rows)
+    for cols in _sizes(t.cols):
+        yield f"{cols} columns", replace(t, cols=cols)
+        yield f"{cols} valid columns of {cols}", replace(t, cols=cols, v_col=cols)
+    for v_row in (0, 1, t.rows - 1, t.rows // 2, t.rows + 1, None):
+        yield f"{v_row} valid rows", replace(t, v_row=v_row)
+    for v_col in (0, 1, t.cols - 1, t.cols // 2, t.cols + 1, None):
+        yield f"{v_col} valid columns", replace(t, v_col=v_col)
+    for fractal in FRACTALS:
+        yield f"fractal {fractal}", replace(t, fractal=fractal)
+    for pad in range(4):
+        yield f"pad {pad}", replace(t, pad=pad)
+    for compact in ("null", "normal", "row_plus_one"):
+        yield f"compact {compact}", replace(t, compact=compact)
+
+
+def _sizes(n: int) -> tuple[int, ...]:
+    return tuple(s for s in dict.fromkeys((n * 2, n // 2, n + 1, n - 1, 1, 8, n + 16, 4096, 65536)) if s not in (0, n))
+
+
+def _dims(t: ViewType | MemRefType | ShapedType) -> Iterator[tuple[str, Type]]:
+    for at, dim in enumerate(t.dims):
+        for size in (*_sizes(dim or 16), 0, None):
+            yield f"dimension {at} = {size}", replace(t, dims=(*t.dims[:at], size, *t.dims[at + 1 :]))
+    for rank in (1, 2, 3, 5, 6):
+        dims = (1,) * (rank - len(t.dims)) + t.dims[-rank:]
+        yield f"rank {rank}", replace(t, dims=dims)
+    if isinstance(t, ViewType):
+        other = "tensor_view" if t.name == "partition_tensor_view" else "partition_tensor_view"
+        yield f"a {other}", replace(t, name=other)
+    if isinstance(t, MemRefType):
+        for space in ("gm", "vec", "mat", "acc", ""):
+            yield f"in {space or 'no space'}", replace(t, space=space)
+
+
+# ---------------------------------------------------------------------------------------------- attributes
+
+
+def _attribute(made: Plan, name: str) -> Iterator[Mutant]:
+    attr = made.row.attr_index[name]
+    present = made.attrs.get(name)
+    if present is not None:
+        yield f"no {name}", made.but(attrs={n: v for n, v in made.attrs.items() if n != name})
+    values: list[Attribute] = [make_attribute(attr, v) for v in attr.domain]
+    if attr.kind == "int" and not attr.domain:
+        values = [IntAttr(n) for n in _NUMBERS]
+    elif isinstance(present, ArrayAttr):
+        values = list(_arrays(present))
+    elif attr.kind == "ints":
+        values = [make_attribute(attr, text) for text in ("[0]", "[-1]", "[1, 1]")]
+    elif attr.kind in ("unit", "float") or (attr.kind == "str" and not attr.domain):
+        values = [make_attribute(attr, {"unit": True, "float": 2.5, "str": "other"}[attr.kind])]
+    for value in values:
+        if value != present:
+            yield f"{name} = {value}", made.but(attrs={**made.attrs, name: value})
+
+
+def _arrays(array: ArrayAttr) -> Iterator[ArrayAttr]:
+    for at, item in enumerate(array.items):
+        for number in {0, -1, item.value * 2, item.value // 2, item.value + 1, item.value - 1}:
+            yield ArrayAttr((*array.items[:at], IntAttr(number), *array.items[at + 1 :]))
+    yield ArrayAttr((*array.items, IntAttr(1)))
+    yield ArrayAttr(array.items[:-1])
