@@ -5,27 +5,26 @@ Every stage collects `Diagnostic`s; nothing here knows about the IR. A place is 
 
 from __future__ import annotations
 
-import bisect
-import json
-import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 
-@dataclass(frozen=True)
 class Source:
     """A text and the name it is reported under."""
 
-    name: str
-    text: str
-    _lines: list[int] = field(default_factory=lambda: [], compare=False, repr=False)
+    __slots__ = ("_lines", "name", "text")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+        self._lines: list[int] = []
 
     def place(self, offset: int) -> tuple[int, int]:
         """1-based line and column of a character offset."""
+        from bisect import bisect_right
+
         starts = self._starts()
-        line = bisect.bisect_right(starts, offset)
+        line = bisect_right(starts, offset)
         return line, offset - starts[line - 1] + 1
 
     def line(self, number: int) -> str:
@@ -44,27 +43,47 @@ class Source:
         return self._lines
 
 
-@dataclass(frozen=True, slots=True)
 class Span:
-    source: Source
-    start: int
-    end: int
+    """A range of characters of a source."""
+
+    __slots__ = ("end", "source", "start")
+
+    def __init__(self, source: Source, start: int, end: int) -> None:
+        self.source = source
+        self.start = start
+        self.end = end
 
     @property
     def place(self) -> tuple[int, int]:
         return self.source.place(self.start)
 
 
-@dataclass(slots=True)
 class Diagnostic:
-    code: str
-    message: str
-    span: Span | None = None
-    severity: str = "error"  # error, warning or note
-    expected: str = ""
-    got: str = ""
-    help: str = ""
-    notes: list[tuple[str, Span | None]] = field(default_factory=lambda: [])
+    """One problem. `severity` is error, warning or note; `notes` are further messages with their places."""
+
+    __slots__ = ("code", "expected", "got", "help", "message", "notes", "severity", "span")
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        severity: str = "error",
+        expected: str = "",
+        got: str = "",
+        help: str = "",
+    ) -> None:
+        self.code = code
+        self.message = message
+        self.span = span
+        self.severity = severity
+        self.expected = expected
+        self.got = got
+        self.help = help
+        self.notes: list[tuple[str, Span | None]] = []
+
+    def __repr__(self) -> str:
+        return f"<Diagnostic {self.code}: {self.message}>"
 
     def as_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"code": self.code, "severity": self.severity, "message": self.message}
@@ -95,6 +114,8 @@ def render(diagnostics: Iterable[Diagnostic], color: bool = False) -> str:
 
 
 def render_json(diagnostics: Iterable[Diagnostic]) -> str:
+    import json
+
     return json.dumps([d.as_json() for d in sorted_by_place(diagnostics)], indent=2, ensure_ascii=False)
 
 
@@ -108,6 +129,8 @@ def sorted_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for a near miss, else an empty string."""
+    from difflib import get_close_matches  # costly to import, and needed on errors only
+
     close = get_close_matches(name, list(known), n=2, cutoff=0.72)
     return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
 
@@ -164,6 +187,8 @@ def _excerpt(span: Span | None, color: bool) -> list[str]:
 
 
 def _width(char: str) -> int:
+    import unicodedata
+
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 

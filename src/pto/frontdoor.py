@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .asm import parse_source
@@ -31,7 +30,8 @@ def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
 def read(path: str) -> tuple[Source | None, list[Diagnostic]]:
     """A file as a source."""
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as f:
+            data = f.read()
     except OSError as e:
         why = e.strerror or str(e)
         return None, [Diagnostic("PTO-E0001", f"cannot read '{path}': {why.lower()}", help="check the path")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from .isa.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
+class Knob(Record):
     name: str
     default: str
     doc: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
@@ -79,6 +78,8 @@ def write_output(path: str, data: bytes) -> list[Diagnostic]:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return []
+    import tempfile
+
     folder = os.path.dirname(os.path.abspath(path))
     temporary = ""
     try:
@@ -137,6 +138,7 @@ def run(tool: str, body: Callable[[Sequence[str]], int], argv: Sequence[str] | N
 
 
 def _bug(tool: str, arguments: list[str]) -> int:
+    import tempfile
     import traceback
 
     folder = knobs.get("PTO_REPRODUCER_DIR") or "."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from ..diag import did_you_mean
 from ..isa.errors import CATALOGUE
@@ -26,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.list or not options.code:
         entries = list(CATALOGUE.values())
         print(
-            json.dumps([asdict(e) for e in entries], indent=2)
+            json.dumps([e.as_dict() for e in entries], indent=2)
             if options.json
             else "\n".join(f"{e.code:<10} {e.title}" for e in entries)
         )
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         )
         return FAILED
     print(
-        json.dumps(asdict(found), indent=2)
+        json.dumps(found.as_dict(), indent=2)
         if options.json
         else f"{found.code}: {found.title}\n\n{found.explain}\n{found.fix}"
     )

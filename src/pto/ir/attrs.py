@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
 import struct
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..isa.enums import ENUMS
+from ..isa.record import Record
 from .types import I64, ScalarType, Type
 
 
-class Attribute:
+class Attribute(Record):
     """Base of all attributes. `value` is what rules and tools read."""
 
-    value: Any
+    if TYPE_CHECKING:
+
+        @property
+        def value(self) -> Any: ...
 
 
-@dataclass(frozen=True)
 class IntAttr(Attribute):
     value: int
     type: ScalarType = I64
@@ -32,7 +33,6 @@ class IntAttr(Attribute):
 _PACK = {"f32": ("<f", "<I"), "f64": ("<d", "<Q"), "f16": ("<e", "<H")}
 
 
-@dataclass(frozen=True)
 class FloatAttr(Attribute):
     """`bits` is set when the text gave a bit pattern, or the value has no decimal spelling."""
 
@@ -76,7 +76,6 @@ def float_bits(value: float, dtype: str) -> int:
     raise ValueError(f"{dtype} has no {value}")
 
 
-@dataclass(frozen=True)
 class BoolAttr(Attribute):
     value: bool
 
@@ -84,7 +83,6 @@ class BoolAttr(Attribute):
         return "true" if self.value else "false"
 
 
-@dataclass(frozen=True)
 class StrAttr(Attribute):
     value: str
 
@@ -105,7 +103,6 @@ def quote(text: str) -> str:
     return '"' + "".join(out) + '"'
 
 
-@dataclass(frozen=True)
 class UnitAttr(Attribute):
     value: bool = True
 
@@ -113,7 +110,6 @@ class UnitAttr(Attribute):
         return "unit"
 
 
-@dataclass(frozen=True)
 class EnumAttr(Attribute):
     """A value of one of the enums of `pto.isa.enums`."""
 
@@ -125,7 +121,6 @@ class EnumAttr(Attribute):
         return f"#pto<{self.enum} {self.value}>" if spaced else f"#pto.{self.enum}<{self.value}>"
 
 
-@dataclass(frozen=True)
 class TypeAttr(Attribute):
     value: Type
 
@@ -133,7 +128,6 @@ class TypeAttr(Attribute):
         return str(self.value)
 
 
-@dataclass(frozen=True)
 class SymbolAttr(Attribute):
     value: str
 
@@ -146,7 +140,6 @@ def symbol_text(name: str) -> str:
     return f"@{name}" if plain and name.isascii() else f"@{quote(name)}"
 
 
-@dataclass(frozen=True)
 class ArrayAttr(Attribute):
     items: tuple[Attribute, ...]
 
@@ -158,7 +151,6 @@ class ArrayAttr(Attribute):
         return "[" + ", ".join(str(i) for i in self.items) + "]"
 
 
-@dataclass(frozen=True)
 class DenseArrayAttr(Attribute):
     """`array<i32: 1, 2>`."""
 
@@ -174,9 +166,8 @@ class DenseArrayAttr(Attribute):
         return f"array<{self.elem}{': ' if self.value else ''}{', '.join(show(v) for v in self.value)}>"
 
 
-@dataclass(frozen=True)
 class DictAttr(Attribute):
-    items: dict[str, Attribute] = field(hash=False)
+    items: dict[str, Attribute]
 
     @property
     def value(self) -> dict[str, Any]:  # type: ignore[override]
@@ -189,7 +180,6 @@ class DictAttr(Attribute):
         return hash(tuple(self.items))
 
 
-@dataclass(frozen=True)
 class OpaqueAttr(Attribute):
     """An attribute we keep as text: foreign dialects, dense elements, affine maps, tile_buf_config."""
 
@@ -206,7 +196,7 @@ class OpaqueAttr(Attribute):
 def key_text(key: str) -> str:
     """A dictionary key: a bare identifier where possible, else a string."""
     bare = key and (key[0].isalpha() or key[0] == "_") and all(c.isalnum() or c in "_$." for c in key)
-    return key if bare and key.isascii() else json.dumps(key)
+    return key if bare and key.isascii() else quote(key)
 
 
 def dict_text(items: dict[str, Attribute]) -> str:

@@ -7,13 +7,12 @@ isa.profile("a3").capacity["vec"]
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 
 from .dtypes import DTYPES, DType, dtype
 from .enums import ENUMS, Enum
 from .profiles import DEFAULT, LOCATIONS, PROFILES, Profile, profile
-from .row import Attr, Combos, Family, Operand, Row
+from .row import DIALECTS, Attr, Combos, Family, Operand, Row
 from .rules import R, Rule
 from .tables import MODULES
 
@@ -23,32 +22,44 @@ __all__ = [
 ]  # fmt: skip
 
 
-@cache
+_index: dict[str, Row] = {}
+_loaded: dict[str, tuple[Row, ...]] = {}
+
+
+def _load(module: str) -> tuple[Row, ...]:
+    """The rows of one table module, entered in the index."""
+    found = _loaded.get(module)
+    if found is None:
+        found = _loaded[module] = import_module(f"{__name__}.tables.{module}").ROWS
+        for r in found:
+            for name in (r.full_name, *(f"{r.dialect}.{a}" for a in r.aliases)):
+                if _index.setdefault(name, r) is not r:
+                    raise ValueError(f"two rows are called {name}")
+    return found
+
+
 def rows() -> tuple[Row, ...]:
     """Every row of the table, in table order."""
-    found: list[Row] = []
-    for name in MODULES:
-        found.extend(import_module(f"{__name__}.tables.{name}").ROWS)
-    return tuple(found)
-
-
-@cache
-def _by_name() -> dict[str, Row]:
-    table: dict[str, Row] = {}
-    for r in rows():
-        for name in (r.full_name, *(f"{r.dialect}.{a}" for a in r.aliases)):
-            if name in table:
-                raise ValueError(f"two rows are called {name}")
-            table[name] = r
-    return table
+    return tuple(r for module in MODULES for r in _load(module))
 
 
 def row(name: str) -> Row | None:
-    """The row of a mnemonic, alias or full name (`tadd`, `pto.tadd`, `arith.addi`)."""
-    table = _by_name()
-    return table.get(name) or table.get(f"pto.{name}")
+    """The row of a mnemonic, alias or full name (`tadd`, `pto.tadd`, `arith.addi`); None if there is none."""
+    found = _index.get(name) or _index.get(f"pto.{name}")
+    if found is not None:
+        return found
+    head = name.partition(".")[0]
+    key = head if head in DIALECTS else name.removeprefix("pto.")[:1]
+    for module, holds in MODULES.items():
+        if module not in _loaded and key in holds.split():
+            _load(module)
+            found = _index.get(name) or _index.get(f"pto.{name}")
+            if found is not None:
+                return found
+    return None
 
 
 def mnemonics() -> tuple[str, ...]:
     """Every accepted full name."""
-    return tuple(_by_name())
+    rows()
+    return tuple(_index)

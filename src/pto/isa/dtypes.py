@@ -6,11 +6,10 @@ Pure data plus small exact functions over Python integers and `fractions`; no Nu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
+class DType(Record):
     """One element type.
 
     `kind` is "f" (floating), "i" (signed), "u" (unsigned) or "e" (exponent only, e8m0).

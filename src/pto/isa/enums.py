@@ -6,15 +6,16 @@ both for every enum; the printer uses the one recorded here, which is the one th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from .record import Record
+
+_NONE: dict[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Enum:
+class Enum(Record):
     name: str
     values: dict[str, int]
     spaced: bool = False  # printed as #pto<name value>
-    aliases: dict[str, str] = field(default_factory=lambda: {})
+    aliases: dict[str, str] = _NONE
     doc: str = ""
 
     def canonical(self, text: str) -> str | None:

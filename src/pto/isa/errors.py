@@ -8,13 +8,12 @@ Where the field documents several ids as one group, every id of it carries the g
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from .own_errors import FACTS
+from .record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     code: str
     title: str
     explain: str

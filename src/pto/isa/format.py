@@ -15,33 +15,29 @@ Example: `$ptr '[' $offset ']' attr-dict : type($ptr) -> type($value)`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from .record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Lit:
+class Lit(Record):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
+class Var(Record):
     name: str
     many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TypeOf:
+class TypeOf(Record):
     name: str
     many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AttrDict:
+class AttrDict(Record):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     items: tuple[Item, ...]
     repeat: bool = False
 

@@ -7,7 +7,8 @@ bytes and can be overridden per run with `Profile.override`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from .record import Record
 
 K = 1024
 
@@ -18,8 +19,7 @@ LOCATIONS: dict[str, str] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Record):
     name: str
     isa: str  # which column of the legality tables applies: cpu, a2a3 or a5
     title: str
@@ -29,14 +29,14 @@ class Profile:
     max_rows: int = 8192
     max_cols: int = 4095
     aliases: tuple[str, ...] = ()
-    features: frozenset[str] = field(default_factory=lambda: frozenset[str]())
+    features: frozenset[str] = frozenset[str]()
 
     def override(self, capacity: Mapping[str, int] | None = None, align: int | None = None) -> Profile:
         """The same profile with other capacities (by location) or another alignment."""
         unknown = set(capacity or ()) - set(LOCATIONS)
         if unknown:
             raise ValueError(f"unknown tile location {sorted(unknown)[0]!r}; one of {', '.join(LOCATIONS)}")
-        return replace(self, capacity={**self.capacity, **(capacity or {})}, align=align or self.align)
+        return self.replace(capacity={**self.capacity, **(capacity or {})}, align=align or self.align)
 
 
 def _cap(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..ir.core import Operation, Value, uses
+from ..isa.record import Record
 from .context import Context
 from .tiles import is_manual
 
@@ -22,8 +21,7 @@ _LOCAL_ALLOCS = ("pto.alloc_tile", "memref.alloc")
 Key = tuple[str, str, int]  # function that owns the buffer, its name, direction bit
 
 
-@dataclass(slots=True)
-class End:
+class End(Record):
     """One end of a pipe: its initialisation, the buffers it stands on and who uses it."""
 
     func: Operation

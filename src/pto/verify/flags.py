@@ -7,8 +7,6 @@ with run-time ids, unstructured branches or calls into code with flags are left 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ..ir.core import Block, Operation
 from .context import Context
 
@@ -18,10 +16,14 @@ _WAIT = ("pto.wait_flag", "pto.wait_event")
 _DYNAMIC = ("pto.set_flag_dyn", "pto.wait_flag_dyn")
 
 
-@dataclass(slots=True)
 class State:
-    flags: dict[Flag, Operation] = field(default_factory=lambda: {})
-    buffers: dict[tuple[str, str], Operation] = field(default_factory=lambda: {})
+    """Flags that are set and buffer tokens that are held, each with the operation that did it."""
+
+    __slots__ = ("buffers", "flags")
+
+    def __init__(self, flags: dict[Flag, Operation], buffers: dict[tuple[str, str], Operation]) -> None:
+        self.flags = flags
+        self.buffers = buffers
 
     def copy(self) -> State:
         return State(dict(self.flags), dict(self.buffers))
@@ -70,7 +72,7 @@ class _Walker:
             d.notes.append((note, self.context.span(other)))
 
     def function(self, func: Operation) -> None:
-        state = State()
+        state = State({}, {})
         self.block(func.regions[0].blocks[0], state)
         for flag, op in state.flags.items():
             self.report(

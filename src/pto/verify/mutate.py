@@ -94,7 +94,13 @@ def _some_dtype(made: Plan) -> str:
 
 
 def _result(made: Plan, declared: Operand) -> Iterator[Mutant]:
-    for at, type in enumerate(types := made.results.get(declared.name, ())):
+    types = made.results.get(declared.name, ())
+    if not types and declared.optional:
+        added = operand_types(made.row, made.isa, declared, None, {"": _some_dtype(made)})
+        given = {**made.results, declared.name: added}
+        ordered = {r.name: given[r.name] for r in made.row.results if r.name in given}
+        yield f"with {declared.name}", made.but(results=ordered)
+    for at, type in enumerate(types):
         for what, other in _types(type, made, declared):
             changed = (*types[:at], other, *types[at + 1 :])
             yield f"{declared.name}: {what}", made.but(results={**made.results, declared.name: changed})
@@ -112,6 +118,8 @@ def _types(type: Type, made: Plan, declared: Operand) -> Iterator[tuple[str, Typ
         yield from _tiles(type)
     elif isinstance(type, ViewType | MemRefType | ShapedType):
         yield from _dims(type)
+    elif isinstance(type, VRegType):
+        yield f"{type.lanes * 2} lanes", replace(type, lanes=type.lanes * 2)
     elif isinstance(type, PtrType):
         yield from ((f"in {s}", replace(type, space=s)) for s in _SPACES if s != type.space)
     elif isinstance(type, MaskType):

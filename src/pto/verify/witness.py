@@ -210,7 +210,7 @@ def operand_types(
         if kind == "ptr" and row.scope == "vec":
             text = "!pto.ptr<{T}, ub>"
     bits = DTYPES[dtype].bits
-    words = {"T": DTYPES[dtype].mlir, "I": f"i{bits}", "U": f"ui{bits}", "N": str(2048 // bits), "W": str(min(bits, 32))}
+    words = {"T": DTYPES[dtype].mlir, "I": f"i{bits}", "U": f"ui{bits}", "N": str(2048 // bits), "W": str(min(max(bits, 8), 32))}
     words.update((name, DTYPES[d].mlir) for name, d in choice.items() if name)
     filled = re.sub(r"\{(\w+)\}", lambda m: words[m[1]], text)
     types = tuple(read_type(t, isa) for t in _split(filled)) if declared.variadic else (read_type(filled, isa),)

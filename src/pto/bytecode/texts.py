@@ -1,0 +1,142 @@
+"""Types and attribute dictionaries as the texts that bytecode stores, and back.
+
+The texts are those of the field's printer: keys sorted, 64-bit integers with their type, defaults spelled out
+where that printer spells them out (`v0.IMPLIED`), comparison predicates as numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..asm.cursor import Fail, Report
+from ..asm.lexer import EOF
+from ..asm.parser import Parser
+from ..diag import Source
+from ..ir.attrs import (
+    ArrayAttr,
+    Attribute,
+    BoolAttr,
+    DenseArrayAttr,
+    DictAttr,
+    EnumAttr,
+    IntAttr,
+    OpaqueAttr,
+    StrAttr,
+    UnitAttr,
+    key_text,
+)
+from ..ir.core import Operation
+from ..ir.types import I32, I64, Type
+from ..isa import DEFAULT, profile
+from ..isa.row import Attr, Row
+from .v0 import IMPLIED, SEGMENTS, written_segments
+
+_FLAGS = {"overflowFlags": "overflow", "fastmath": "fastmath"}
+
+
+class BadText(Exception):
+    """A text that is not of its form; the message says why."""
+
+
+class _Reader(Parser):
+    """The text parser, keeping the block layout of Left tiles as written: bytecode holds resolved types."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Source("", text), profile(DEFAULT))
+        self._row_major = replace(self.profile, left_blayout="row_major")
+        self._col_major = replace(self.profile, left_blayout="col_major")
+
+    def parse_type_text(self, text: str, offset: int) -> Type:
+        self.profile = self._col_major if "blayout=col_major" in text else self._row_major
+        return super().parse_type_text(text, offset)
+
+
+def parse_type(text: str) -> Type:
+    reader = _Reader(text)
+    return _whole(reader, reader.type)  # type: ignore[return-value]
+
+
+def parse_dict(text: str) -> dict[str, Attribute]:
+    reader = _Reader(text)
+    return _whole(reader, reader.dictionary)  # type: ignore[return-value]
+
+
+def _whole(reader: _Reader, read: object) -> object:
+    try:
+        if reader.diagnostics:
+            raise BadText(reader.diagnostics[0].message)
+        found = read()  # type: ignore[operator]
+    except Fail as e:
+        raise BadText(e.message) from None
+    except Report as e:
+        raise BadText(e.diagnostic.message) from None
+    if reader.t[reader.i] != EOF:
+        raise BadText(f"unexpected {reader.shown()} after its end")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+def dict_text(items: dict[str, Attribute]) -> str:
+    """A dictionary in the field's spelling; empty for an empty one."""
+    if not items:
+        return ""
+    parts = (
+        key_text(k) if isinstance(v, UnitAttr) else f"{key_text(k)} = {_value(v)}" for k, v in sorted(items.items())
+    )
+    return "{" + ", ".join(parts) + "}"
+
+
+def _value(value: Attribute, typed: bool = True) -> str:
+    if isinstance(value, IntAttr) and value.type == I64 and typed:
+        return f"{value.value} : i64"
+    if isinstance(value, DictAttr):
+        return dict_text(value.items) or "{}"
+    if isinstance(value, ArrayAttr):  # elements leave 64-bit types out
+        return f"[{', '.join(_value(i, typed=False) for i in value.items)}]"
+    return str(value)
+
+
+def op_attrs(op: Operation, without: str = "") -> dict[str, Attribute]:
+    """The attributes of an operation as bytecode holds them: generic form, implied defaults included."""
+    row = op.row
+    if row is None or row.dialect == "cf":  # branches say their operand groups with their successors
+        return op.attrs
+    out = {k: _generic(row, k, v) for k, v in op.attrs.items() if k != without}
+    for attr in implied(row):
+        if attr.name not in out:
+            out[attr.name] = default(attr)
+    if row.has_segments and op.segments is not None:
+        sizes = written_segments(row, op.segments)
+        if sizes is not None:
+            out[SEGMENTS] = DenseArrayAttr("i32", sizes)
+    return out
+
+
+def _generic(row: Row, key: str, value: Attribute) -> Attribute:
+    attr = row.attr_index.get(key)
+    if attr is None or not isinstance(value, StrAttr):
+        return value
+    if key == "predicate" and value.value in attr.choices:
+        return IntAttr(attr.choices.index(value.value), I64)
+    if key in _FLAGS:
+        return OpaqueAttr(f"#arith.{_FLAGS[key]}<{value.value}>")
+    return value
+
+
+def implied(row: Row) -> list[Attr]:
+    """Attributes that are written even where the program leaves them to their default."""
+    named = IMPLIED.get(row.name, ())
+    return [a for a in row.attrs if a.name in named or (a.name in _FLAGS and a.default == "none")]
+
+
+def default(attr: Attr) -> Attribute:
+    """The default of an implied attribute as an attribute."""
+    if attr.name in _FLAGS:
+        return OpaqueAttr(f"#arith.{_FLAGS[attr.name]}<{attr.default}>")
+    if attr.kind == "bool":
+        return BoolAttr(attr.default)
+    if attr.kind == "int":
+        return IntAttr(attr.default, I32)
+    return EnumAttr(attr.kind, attr.default)
