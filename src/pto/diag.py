@@ -131,7 +131,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for a near miss, else an empty string."""
     from difflib import get_close_matches  # costly to import, and needed on errors only
 
-    close = get_close_matches(name, list(known), n=2, cutoff=0.72)
+    close = get_close_matches(name, list(known), n=2, cutoff=0.6 if len(name) <= 4 else 0.72)
     return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
 
 

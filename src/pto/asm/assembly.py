@@ -98,6 +98,9 @@ class _Reader:
                 continue
             if self.func is None:
                 self.open_function("main", {})
+            if p.t[p.i][:1] == "^":
+                p.label(self.func.regions[0])
+                continue
             if p.t[p.i] == "}":
                 p.error("PTO-E0107", "'}' closes nothing")
                 p.i += 1
@@ -154,6 +157,7 @@ class _Reader:
 
     def open_function(self, symbol: str, attrs: dict[str, Attribute]) -> None:
         p = self.p
+        p.blocks = {}
         self.func = self._declare(symbol, FunctionType((), ()), attrs)
         p.open_scope()
         p.block = self.func.regions[0].add_block()
@@ -163,14 +167,15 @@ class _Reader:
         func, self.func = self.func, None
         if func is None:
             return
-        entry: Block = func.regions[0].blocks[0]
-        last = entry.ops[-1] if entry.ops else None
+        final: Block = func.regions[0].blocks[-1]
+        last = final.ops[-1] if final.ops else None
         if last is None or last.row is None or not last.row.terminator:
             at = p.tokens.starts[max(p.i - 1, 0)]
-            entry.append(
+            final.append(
                 Operation("func.return", row("func.return"), [], segments=(0,), start=at, end=at + 1)
             )
         p.close_scope()
+        p.undefined_blocks()
         p.undefined(len(p._scopes))
 
     def _signature(self) -> FunctionType:

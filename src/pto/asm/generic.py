@@ -59,10 +59,10 @@ def from_generic(p: Parser, op: Operation, row: Row, at: int) -> None:
     value = op.attrs.get("value")
     if row.name == "arith.constant" and isinstance(value, BoolAttr):
         op.attrs["value"] = IntAttr(int(value.value), I1)
-    if row.name == "scf.if" and len(op.regions) == 2:
-        other = op.regions[1]
-        if len(other.blocks) == 1 and not other.blocks[0].ops:
-            other.blocks.clear()
+    if row.name in ("scf.if", "func.func") and op.regions:
+        last = op.regions[-1]  # a missing else, or the body of a declaration
+        if len(last.blocks) == 1 and not last.blocks[0].ops and not last.blocks[0].args:
+            last.blocks.clear()
 
 
 def _segments(op: Operation, row: Row, sizes: Attribute | None, at: int) -> tuple[int, ...]:

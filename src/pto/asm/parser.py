@@ -111,18 +111,11 @@ class Parser(Cursor):
                 if text == EOF:
                     self.report("PTO-E0106", "'{' is never closed", opened, help="add the missing '}'")
                 if text[:1] == "^":
-                    self._label(region)
+                    self.label(region)
                 else:
                     self.guarded_statement()
             self.i += 1
-            for label, (block, at) in self.blocks.items():
-                if block.parent is None:
-                    self.error(
-                        "PTO-E0206",
-                        f"undefined block '{label}'",
-                        at,
-                        help=did_you_mean(label, (k for k, (b, _) in self.blocks.items() if b.parent)),
-                    )
+            self.undefined_blocks()
             if len(region.blocks) > 1 and not region.blocks[0].ops and not region.blocks[0].args:
                 region.blocks.pop(0)
         finally:
@@ -135,7 +128,14 @@ class Parser(Cursor):
             region.blocks[-1].append(Operation(terminator, row(terminator), [], start=at, end=at + 1))
         return region
 
-    def _label(self, region: Region) -> None:
+    def undefined_blocks(self) -> None:
+        """Report branches to blocks that the region does not have."""
+        for label, (block, at) in self.blocks.items():
+            if block.parent is None:
+                known = [k for k, (b, _) in self.blocks.items() if b.parent]
+                self.error("PTO-E0206", f"undefined block '{label}'", at, help=did_you_mean(label, known))
+
+    def label(self, region: Region) -> None:
         """`^bb0(%x: T):`"""
         at = self.i
         label = self.t[self.i]
@@ -239,7 +239,7 @@ class Parser(Cursor):
     def _skip(self, at: int) -> None:
         """Move past a broken statement: to the next line that starts one, outside its braces.
 
-        Braces count from the statement's start, so that those of an unfinished dictionary or body close there.
+        Braces count from the statement's start: those of an unfinished dictionary or body close there.
         """
         reached = max(self.i, at + 1)
         self.i = at

@@ -137,7 +137,13 @@ class Printer:
                 for arg in block.args:
                     self.define(arg)
             for k, block in enumerate(region.blocks):
-                if k or (entry_args and block.args) or (k == 0 and block in self._branch_targets(region)):
+                empty = self.form == "generic" and not block.ops
+                if (
+                    k
+                    or empty
+                    or (entry_args and block.args)
+                    or (k == 0 and block in self._branch_targets(region))
+                ):
                     args = ", ".join(f"{self.value(a)}: {a.type}" for a in block.args)
                     label = "  " * (self.depth - 1) + self.block_label(block)
                     lines.append(f"{label}({args}):" if args else f"{label}:")
@@ -257,7 +263,7 @@ class Printer:
     # ----------------------------------------------------------------------------------------------- SSA
 
     def _find_destinations(self, func: Operation) -> None:
-        """Tiles that one operation writes first, in the block that allocates them: results, but for the name."""
+        """Tiles that one operation writes first, in the block that allocates them: SSA results by nature."""
         self._first_use.clear()
         for op in func.walk():
             for value in op.operands:

@@ -142,8 +142,11 @@ ENUMS: dict[str, Enum] = {
     )
 }  # fmt: skip
 
-#: Pipes a `set_flag`/`wait_flag` may name.
-FLAG_PIPES = ("PIPE_S", "PIPE_V", "PIPE_M", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX")
+#: Pipes a `set_flag`/`wait_flag` may name: real ones, MTE4, MTE5 and V2 of newer assemblers included.
+FLAG_PIPES = (
+    "PIPE_S", "PIPE_V", "PIPE_M", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX", "PIPE_MTE4", "PIPE_MTE5",
+    "PIPE_V2",
+)  # fmt: skip
 
 #: The pipe of each `sync_op_type` / `pipe_event_type`.
 SYNC_OP_PIPE = {

@@ -5,6 +5,9 @@ verify(module, target="a3")  ->  list[Diagnostic]
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 from ..asm import effective_profile
 from ..diag import Diagnostic, has_errors
 from ..ir.core import Module
@@ -69,5 +72,13 @@ def _target_attribute(context: Context) -> None:
         severity="warning",
     )
 
+
+class _Callable(ModuleType):
+    """Importing this package binds `pto.verify` to it, which users call: so it can be called."""
+
+    __call__ = staticmethod(verify)
+
+
+sys.modules[__name__].__class__ = _Callable
 
 __all__ = ["LEVELS", "module_profile", "verify"]

@@ -364,10 +364,14 @@ def attribute_problem(declared: Attr, value: Attribute) -> str:
         if isinstance(value, EnumAttr):
             from ..asm.cursor import same_enum
 
-            return "" if same_enum(value.enum, kind) else f"must be a {kind}"
-        if isinstance(value, StrAttr) and ENUMS[kind].canonical(value.value):
-            return ""
-        return f"must be a {kind}"
+            if not same_enum(value.enum, kind):
+                return f"must be a {kind}"
+            word: str | None = value.value
+        else:
+            word = ENUMS[kind].canonical(value.value) if isinstance(value, StrAttr) else None
+            if word is None:
+                return f"must be a {kind}"
+        return "" if not declared.choices or word in declared.choices else f"cannot be {word}"
     classes: dict[str, tuple[type, ...]] = {
         "int": (IntAttr,),
         "bool": (BoolAttr, UnitAttr),

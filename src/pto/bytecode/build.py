@@ -1,0 +1,300 @@
+"""Raw operations to IR: texts parsed, constants and names resolved, every operation checked for its shape.
+
+A few bytes can name a long text again and again. What the program would take as text is therefore counted
+while it is built, and a file that unfolds to more than a program of its size ever does is refused.
+"""
+
+from __future__ import annotations
+
+from ..asm.cursor import Fail, Report
+from ..asm.generic import from_generic
+from ..asm.parser import Parser
+from ..diag import Source
+from ..ir.attrs import Attribute, DenseArrayAttr, EnumAttr, IntAttr, StrAttr, TypeAttr
+from ..ir.core import Block, Module, Operation, Region, Successor, Value
+from ..ir.shape import problem
+from ..ir.types import FunctionType, ScalarType, Type
+from ..isa import DEFAULT, profile, row
+from ..isa.enums import ENUMS
+from . import v0
+from .constants import BadConstant, float_attr, int_attr, wide_attr
+from .debuginfo import DebugInfo, is_name
+from .constants import constant_name
+from .file import Constant, File, RawBlock, RawModule, RawOp
+from .leb import fail
+from .texts import BadText, default, implied, parse_dict, parse_type
+
+_TEXT_PER_BYTE = 256  # characters of text that one byte of a file may stand for; real programs stay below 60
+_ALLOWANCE = 1 << 20
+_ATTRIBUTE_COST = 64  # in characters: what an attribute of an operation takes in memory
+
+
+class Builder:
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self._left = _ALLOWANCE + _TEXT_PER_BYTE * len(file.data)
+        self._types: dict[int, Type] = {}  # by string id: several ids may share a text
+        self._dicts: dict[int, dict[str, Attribute]] = {}
+        self._errors = Parser(Source("", ""), profile(DEFAULT))  # what from_generic reports through
+
+    def module(self, raw: RawModule, debug: DebugInfo | None) -> Module:
+        top = Operation("builtin.module", row("builtin.module"), [], attrs=self.attrs(raw.attrs, 0))
+        region = Region(top)
+        top.regions = [region]
+        body = region.add_block()
+        for id, f in enumerate(raw.functions):
+            self.spend(len(f.name), f.at)
+            attrs: dict[str, Attribute] = {"sym_name": StrAttr(f.name), "function_type": TypeAttr(self.type(f.type, f.at))}
+            attrs.update(self.attrs(f.attrs, f.at))
+            op = Operation("func.func", row("func.func"), [], attrs=attrs, start=f.at, end=f.at + 1)
+            scope = _Scope(self)
+            op.regions = [scope.region(f.body, op)]
+            scope.finish()
+            self.check(op)
+            name_values(op, scope.values, debug.names.get(id, {}) if debug else {})
+            body.append(op)
+        for position, extra in raw.extra:
+            scope = _Scope(self)
+            op = scope.op(extra)
+            scope.finish()
+            for inner in op.walk():
+                if inner.name == "func.func":
+                    name_values(inner, _values(inner), {})
+            op.parent = body
+            body.ops.insert(position, op)
+        return Module(top, self.file.source)
+
+    def fail(self, code: str, message: str, at: int, **more: str) -> None:
+        fail(self.file.source, code, message, at, **more)
+
+    def spend(self, cost: int, at: int) -> None:
+        self._left -= cost
+        if self._left < 0:
+            fail(self.file.source, "PTO-E1215", "the file unfolds to far more text than its size allows", at)
+
+    # -------------------------------------------------------------------------------------------- tables
+
+    def type(self, id: int, at: int) -> Type:
+        string = self.file.types[id - 1]
+        text = self.file.strings[string]
+        self.spend(len(text), at)
+        found = self._types.get(string)
+        if found is None:
+            try:
+                found = self._types[string] = parse_type(text)
+            except BadText as e:
+                fail(self.file.source, "PTO-E1212", f"bad type '{text[:60]}': {e}", self.file.string_at[string])
+        return found
+
+    def attrs(self, id: int, at: int) -> dict[str, Attribute]:
+        """The dictionary of an attribute id, as a new one."""
+        if not id:
+            return {}
+        string = self.file.attrs[id - 1]
+        text = self.file.strings[string]
+        found = self._dicts.get(string)
+        if found is None:
+            try:
+                found = self._dicts[string] = parse_dict(text)
+            except BadText as e:
+                fail(self.file.source, "PTO-E1212", f"bad attributes '{text[:60]}': {e}", self.file.string_at[string])
+        self.spend(len(text) + _ATTRIBUTE_COST * len(found), at)
+        return dict(found)
+
+    def constant(self, entry: Constant, at: int) -> Attribute:
+        if entry.tag == v0.INDEX_VECTOR:
+            fail(self.file.source, "PTO-E1213", "an index vector is not the value of a constant", at)
+        type = self.type(entry.type, entry.at)
+        try:
+            if not isinstance(type, ScalarType):
+                raise BadConstant(f"a number cannot have type {type}")
+            if isinstance(entry.value, int):
+                return int_attr(entry.value, type)
+            assert isinstance(entry.value, bytes)
+            self.spend(3 * len(entry.value), at)
+            return (float_attr if entry.tag == v0.FLOAT else wide_attr)(entry.value, type)
+        except BadConstant as e:
+            fail(self.file.source, "PTO-E1213", f"bad constant: {e}", entry.at)
+
+    def check(self, op: Operation) -> None:
+        wrong = problem(op)
+        if wrong:
+            fail(self.file.source, "PTO-E1214", f"{op.name}: {wrong}", op.start)
+
+    def settle(self, op: Operation, raw: RawOp) -> None:
+        """From the generic form that a file holds to ours."""
+        r = op.row
+        if r is None:
+            return
+        if r.dialect == "cf":
+            op.segments = tuple(int(k < len(op.operands)) for k in range(len(r.operands)))
+        else:
+            self._segments(op, raw)
+            try:
+                from_generic(self._errors, op, r, 0)
+            except (Fail, Report) as e:
+                message = e.message if isinstance(e, Fail) else e.diagnostic.message
+                fail(self.file.source, "PTO-E1214", message, raw.at)
+        for attr in implied(r):
+            if op.attrs.get(attr.name) == default(attr):
+                del op.attrs[attr.name]
+        self.check(op)
+
+    def _segments(self, op: Operation, raw: RawOp) -> None:
+        r = op.row
+        assert r is not None
+        sizes = op.attrs.pop(v0.SEGMENTS, None)
+        if not r.has_segments:
+            return
+        given: tuple[int, ...] | None = None
+        if isinstance(sizes, DenseArrayAttr):
+            given = tuple(v for v in sizes.value if isinstance(v, int))
+        groups = v0.read_segments(r, given, len(op.operands))
+        if groups is None:
+            shown = f"groups {list(given)} do" if given is not None else "that does"
+            self.fail("PTO-E1214", f"{op.name}: {len(op.operands)} operands, {shown} not fit", raw.at)
+            return
+        op.set_attr(v0.SEGMENTS, DenseArrayAttr("i32", groups))
+
+
+class _Scope:
+    """The values of one function, and which of them can be seen where."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.b = builder
+        self.values: list[Value] = []
+        self._region_of: list[Region] = []  # of each value
+        self._pending: list[tuple[Operation, RawOp]] = []
+
+    def region(self, blocks: list[RawBlock], parent: Operation) -> Region:
+        region = Region(parent)
+        for raw in blocks:
+            block = region.add_block(f"^bb{len(region.blocks)}")
+            for id in raw.args:
+                self._define(block.add_arg(self.b.type(id, raw.at)), region)
+            for op in raw.ops:
+                block.append(self.op(op, region))
+        return region
+
+    def op(self, raw: RawOp, region: Region | None = None) -> Operation:
+        b = self.b
+        b.spend(len(raw.name), raw.at)
+        attrs = b.attrs(raw.attrs, raw.at)
+        self._immediate(raw, attrs)
+        types = [b.type(id, raw.at) for id in raw.results]
+        op = Operation(raw.name, raw.row, [], types, attrs or None, start=raw.at, end=raw.end)
+        for value in op.results:
+            self._define(value, region)
+        self._pending.append((op, raw))
+        op.regions = [self.region(blocks, op) for blocks in raw.regions]
+        return op
+
+    def _define(self, value: Value, region: Region | None) -> None:
+        self.values.append(value)
+        self._region_of.append(region or Region())
+
+    def _immediate(self, raw: RawOp, attrs: dict[str, Attribute]) -> None:
+        found = v0.by_name().get(raw.name)
+        if not raw.immediate or found is None:
+            return
+        if found.immediate == v0.CONSTANT:
+            attrs["value"] = self.b.constant(self.b.file.consts[raw.immediate[0]], raw.at)
+        elif found.immediate == v0.PREDICATE:
+            attrs["predicate"] = StrAttr(v0.PREDICATES[raw.immediate[0]])
+        elif found.immediate == v0.EVENT:
+            enums = ("src_op", "sync_op_type"), ("dst_op", "sync_op_type"), ("event_id", "event")
+            for (name, enum), number in zip(enums, raw.immediate, strict=True):
+                word = next((w for w, n in ENUMS[enum].values.items() if n == number), None)
+                if word is None:
+                    fail(self.b.file.source, "PTO-E1211", f"{raw.name}: {name} has no value {number}", raw.at)
+                attrs[name] = EnumAttr(enum, word)
+        elif found.immediate in (v0.VIEW, v0.PARTITION):
+            attrs[v0.SEGMENTS] = DenseArrayAttr("i32", (1, *raw.immediate))
+        elif found.immediate == v0.VALID_MASK:
+            attrs[v0.SEGMENTS] = DenseArrayAttr("i32", (0, raw.immediate[0] & 1, raw.immediate[0] >> 1))
+
+    def finish(self) -> None:
+        """Operands, once every value is there: a branch back may use what is defined further down."""
+        for op, raw in self._pending:
+            at = raw.at
+            for id in raw.operands:
+                if id >= len(self.values):
+                    known = f"0 .. {len(self.values) - 1}" if self.values else "none"
+                    self.b.fail("PTO-E1208", f"value id {id} is out of range", at, expected=known, got=str(id))
+                self._visible(op, id, at)
+            op.operands = [self.values[id] for id in raw.operands]
+            self.b.spend(sum(len(str(v.type)) for v in op.operands), at)
+            self._successors(op, raw)
+            self.b.settle(op, raw)
+
+    def _visible(self, op: Operation, id: int, at: int) -> None:
+        wanted = self._region_of[id]
+        region = op.parent.parent if op.parent else None
+        while region is not wanted:
+            outer = region.parent if region else None
+            if outer is None:
+                self.b.fail("PTO-E1208", f"value id {id} belongs to a region that this operation is not in", at)
+                return
+            region = outer.parent.parent if outer.parent else None
+
+    def _successors(self, op: Operation, raw: RawOp) -> None:
+        targets = op.attrs.pop(v0.SUCCESSORS, None)
+        if targets is None:
+            return
+        blocks = op.parent.parent.blocks if op.parent and op.parent.parent else []
+        pairs = targets.value if isinstance(targets, DenseArrayAttr) else ()
+        numbers = [v for v in pairs if isinstance(v, int) and v >= 0]
+        args = sum(numbers[1::2])
+        if len(numbers) % 2 or len(numbers) != len(pairs) or not numbers or args > len(op.operands) or max(numbers[::2]) >= len(blocks):
+            self.b.fail("PTO-E1214", f"{op.name}: bad branch targets", raw.at)
+        at = len(op.operands) - args
+        passed = op.operands[at:]
+        op.operands = op.operands[:at]
+        successors: list[Successor] = []
+        at = 0
+        for block, count in zip(numbers[::2], numbers[1::2], strict=True):
+            successors.append(Successor(blocks[block], passed[at : at + count]))
+            at += count
+        op.successors = tuple(successors)
+
+
+def _values(func: Operation) -> list[Value]:
+    """Values of a function in the order of their ids."""
+    out: list[Value] = []
+
+    def visit(region: Region) -> None:
+        for block in region.blocks:
+            out.extend(block.args)
+            for op in block.ops:
+                out.extend(op.results)
+                for inner in op.regions:
+                    visit(inner)
+
+    for region in func.regions:
+        visit(region)
+    return out
+
+
+def name_values(func: Operation, values: list[Value], names: dict[int, str]) -> None:
+    """Give values their recorded names, and constants without one the name that says their value."""
+    seen: dict[Block | Operation, set[str]] = {}
+    for id, name in names.items():
+        if id < len(values) and is_name(name):
+            value = values[id]
+            block = value.op.parent if value.op else value.owner
+            taken = seen.setdefault(block, set())  # type: ignore[arg-type]
+            if name not in taken:  # twice in a block cannot be what the program said
+                taken.add(name)
+                value.name = name
+    counts: dict[str, int] = {}
+    for value in values:
+        op = value.op
+        if value.name or op is None or op.name != "arith.constant":
+            continue
+        base = constant_name(op.attrs.get("value"))
+        if base and is_name(base):
+            count = counts[base] = counts.get(base, -1) + 1
+            value.name = f"{base}_{count}" if count else base
+
+
+__all__ = ["Builder", "FunctionType", "IntAttr", "name_values"]

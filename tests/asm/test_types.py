@@ -1,0 +1,102 @@
+"""Type texts: every accepted spelling, its canonical print, and what a bad one is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from pto.asm.type_text import TypeTextError, parse_type
+from pto.ir.types import TileBufType
+from pto.isa import profile
+
+LONG = "!pto.tile_buf<loc=vec, dtype=f32, rows=16, cols=64, v_row=8, v_col=?, blayout=row_major, slayout=none_box, fractal=512, pad=1>"  # noqa: E501
+
+CANONICAL = {
+    LONG: "!pto.tile_buf<vec, 16x64xf32, valid=8x?, pad=1>",
+    '!pto.tile_buf<"vec", 16 x 64 x f32, pad=1, valid=8x?>': "!pto.tile_buf<vec, 16x64xf32, valid=8x?, pad=1>",
+    LONG.replace("v_col=?", "v_col=-1"): "!pto.tile_buf<vec, 16x64xf32, valid=8x?, pad=1>",
+    "!pto.tile<f32, 16, 16>": "!pto.tile_buf<vec, 16x16xf32>",
+    "!pto.tile<16x16xf32>": "!pto.tile_buf<vec, 16x16xf32>",
+    "!pto.tile_buf<loc=vec, f32, 16, 16, RowMajor, NoneBox, None, Zero>": "!pto.tile_buf<vec, 16x16xf32, pad=1>",
+    "!pto.tile<loc=acc, f32, 16, 16>": "!pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>",
+    "!pto.tile_buf<mat, 16x16xf16, compact=2>": "!pto.tile_buf<mat, 16x16xf16, compact=2>",
+    "!pto.tile_buf<vec, 16x32xf8E4M3>": "!pto.tile_buf<vec, 16x32xf8E4M3FN>",
+    "!pto.tile_buf<vec, 16x32x!pto.hif8>": "!pto.tile_buf<vec, 16x32xhif8>",
+    "!pto.ptr<f32, gm>": "!pto.ptr<f32>",
+    "!pto.ptr<f32, vec>": "!pto.ptr<f32, ub>",
+    "!pto.ptr<bf16, #pto.address_space<vec>>": "!pto.ptr<bf16, ub>",
+    "!pto.tensor_view<?x16xf32>": "!pto.tensor_view<?x16xf32>",
+    "!pto.partition_tensor_view<1x1x1x16x16xf32>": "!pto.partition_tensor_view<1x1x1x16x16xf32>",
+    "!pto.vreg<64xf32>": "!pto.vreg<64xf32>",
+    "!pto.vreg<256xui8>": "!pto.vreg<256xui8>",
+    "!pto.mask<b16>": "!pto.mask<b16>",
+    "!pto.mask": "!pto.mask",
+    "!pto.align": "!pto.align",
+    "!pto.eventid_array<4>": "!pto.eventid_array<4>",
+    "!pto.async_session": "!pto.async_session",
+    "!pto.memref<f32, 1x16x16>": "!pto.tensor_view<1x16x16xf32>",
+    "memref<16x?xf32, strided<[64, 1], offset: ?>, #pto.address_space<vec>>": (
+        "memref<16x?xf32, strided<[64, 1], offset: ?>, #pto.address_space<vec>>"
+    ),
+    "vector<4xi16>": "vector<4xi16>",
+    "index": "index",
+    "si8": "si8",
+    "ui8": "ui8",
+    "i7": "i7",
+    "!other.thing<a, b>": "!other.thing<a, b>",
+}
+
+
+@pytest.mark.parametrize("text", CANONICAL)
+def test_canonical_print_is_a_fixpoint(text: str) -> None:
+    a3 = profile("a3")
+    first = str(parse_type(text, a3))
+    assert first == CANONICAL[text]
+    assert str(parse_type(first, a3)) == first
+
+
+def test_left_tiles_have_the_layout_of_the_target() -> None:
+    text = "!pto.tile_buf<left, 16x16xf16, slayout=row_major, blayout=col_major>"
+    on_a3, on_a5 = parse_type(text, profile("a3")), parse_type(text, profile("a5"))
+    assert isinstance(on_a3, TileBufType) and isinstance(on_a5, TileBufType)
+    assert (on_a3.layout, on_a5.layout) == ("ZZ", "NZ")
+
+
+BAD = {
+    "!pto.tile_buff<vec, 16x16xf32>": ("PTO-E0109", "unknown type '!pto.tile_buff'", "tile_buf"),
+    "!pto.tile_buf<vex, 16x16xf32>": ("PTO-E0112", "unknown loc: vex", "'vec'"),
+    "!pto.tile_buf<vec, 16xf32>": ("PTO-E0110", "exactly two shape dims", ""),
+    "!pto.tile_buf<vec, ?x16xf32>": ("PTO-E0110", "expected static shape", "valid=?x?"),
+    "!pto.tile_buf<vec, 16x16xf33>": ("PTO-E0109", "unknown element type 'f33'", "f32"),
+    "!pto.tile_buf<vec, 16x16xf32, valid=16>": (
+        "PTO-E0110",
+        "valid must have exactly two dims",
+        "valid=8x64",
+    ),
+    "!pto.tile_buf<vec, 16x16xf32, padd=1>": (
+        "PTO-E0110",
+        "unknown key in tile_buf compact syntax: padd",
+        "'pad'",
+    ),
+    "!pto.tile_buf<vec, 16x16xf32, pad=1, pad=1>": ("PTO-E0110", "duplicate pad", ""),
+    "!pto.tile_buf<vec, 16x16xf32, pad=9>": ("PTO-E0110", "unknown pad: 9", ""),
+    "!pto.tile_buf<vec, 16x16xf32, compact=3>": ("PTO-E0110", "unknown compact: 3", ""),
+    "!pto.tile_buf<vec, 99999999999999999999x16xf32>": ("PTO-E0104", "too large", ""),
+    LONG.replace("fractal=512, ", ""): ("PTO-E0110", "expected 'fractal'", ""),
+    LONG.replace("v_row=8", "v_row=x"): ("PTO-E0110", "v_row must be '?', -1, or a non-negative integer", ""),
+    "!pto.vreg<128xf32>": ("PTO-E0402", "holds 256 bytes", "!pto.vreg<64xf32>"),
+    "!pto.mask<b64>": ("PTO-E0110", "b8, b16 or b32", ""),
+    "!pto.ptr<f32, ubb>": ("PTO-E0110", "unknown address space 'ubb'", "'ub'"),
+    "!pto.eventid_array<0>": ("PTO-E0110", "positive count", ""),
+    "!pto.tile_view<16x16xf32>": ("PTO-E0109", "unknown type", "partition_tensor_view"),
+    "!pto.align<4>": ("PTO-E0110", "takes no parameters", ""),
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_types_are_explained(text: str) -> None:
+    code, message, help = BAD[text]
+    with pytest.raises(TypeTextError) as caught:
+        parse_type(text, profile("a3"))
+    error = caught.value
+    assert (error.code, message in error.message, help in error.help) == (code, True, True), vars(error)
+    assert 0 <= error.part[0] < error.part[1] <= len(text)

@@ -1,0 +1,42 @@
+"""The generic form is MLIR: xDSL reads it, with its own definitions of arith, scf, cf, func and memref."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pto.asm import parse_source, to_text
+from pto.diag import Source, has_errors
+from pto.verify import verify
+
+xdsl = pytest.importorskip("xdsl", reason="xdsl is a development dependency")
+
+from xdsl.context import Context  # noqa: E402
+from xdsl.dialects import affine, arith, builtin, cf, func, math, memref, scf  # noqa: E402
+from xdsl.parser import Parser  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = sorted(
+    p for folder in ("examples", "tests/golden", "tests/fuzz/corpus") for p in (ROOT / folder).rglob("*.pto")
+)
+
+
+def accepted_by_xdsl(text: str) -> None:
+    context = Context(allow_unregistered=True)
+    for dialect in (
+        builtin.Builtin, arith.Arith, scf.Scf, func.Func, cf.Cf, memref.MemRef, math.Math, affine.Affine,
+    ):  # fmt: skip
+        context.load_dialect(dialect)
+    Parser(context, text).parse_module().verify()
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.name)
+def test_generic_form_is_accepted(path: Path) -> None:
+    module, _ = parse_source(Source(path.name, path.read_text()))
+    if module is not None and not has_errors(verify(module)):
+        accepted_by_xdsl(to_text(module, "generic"))
+
+
+def test_there_are_programs_to_try() -> None:
+    assert len(PROGRAMS) > 10
