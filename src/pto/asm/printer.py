@@ -35,6 +35,7 @@ class Printer:
         self._taken: set[str] = set()
         self._scopes: list[list[str]] = [[]]
         self._labels: dict[Block, str] = {}
+        self._region_labels: dict[Region | None, tuple[set[str], int]] = {}
         self._next = 0
         self._first_use: dict[Value, Operation] = {}
         self._hidden: set[Operation] = set()
@@ -51,6 +52,7 @@ class Printer:
     def enter_function(self, op: Operation) -> None:
         self._next = 0
         self._labels.clear()
+        self._region_labels.clear()
         if self.form == "ssa":
             self._find_destinations(op)
 
@@ -81,15 +83,16 @@ class Printer:
         return ", ".join(self.value(v) for v in values)
 
     def block_label(self, block: Block) -> str:
+        """Labels are local to their region."""
         label = self._labels.get(block)
-        if label is None:  # labels are local to their region
-            siblings = block.parent.blocks if block.parent else [block]
-            used = {self._labels[b] for b in siblings if b in self._labels}
-            label = block.label or "^bb0"
-            k = 0
-            while label in used:
-                k += 1
-                label = f"^bb{k}"
+        if label is None:
+            used, first = self._region_labels.setdefault(block.parent, (set(), 0))
+            label = block.label
+            while not label or label in used:
+                label = f"^bb{first}"
+                first += 1
+            used.add(label)
+            self._region_labels[block.parent] = used, first  # no label below ^bb{first} is free
             self._labels[block] = label
         return label
 
@@ -193,12 +196,11 @@ class Printer:
         """An operation through the format of its row."""
         row = op.row
         assert row is not None
-        for items in row.formats:
-            if fits(items, op, row):
-                text = join(self._items(items, op, row, _named_attrs(items, row)))
+        for form in forms_of(row):
+            if form.fits(op):
+                text = join(self._items(form.items, op, row, form.attrs))
                 name = "return" if op.name == "func.return" else op.name
-                tight = isinstance(items[0], Lit) and items[0].text in ("(", "[", "{")
-                return f"{name}{'' if tight else ' '}{text}" if text else name
+                return f"{name}{'' if form.tight else ' '}{text}" if text else name
         from .generic import to_generic
 
         return to_generic(self, op)
@@ -318,10 +320,6 @@ def flat_order_is_enough(op: Operation) -> bool:
     return optional <= 1 or sum(op.segments or ()) in (len(row.operands), len(row.operands) - optional)
 
 
-def _named_attrs(items: tuple[Item, ...], row: Row) -> set[str]:
-    return {name for name in variables(items) if name in row.attr_index}
-
-
 def present(group: Group, op: Operation, row: Row) -> bool:
     """An optional group is written when everything it names is there."""
     found = False
@@ -344,24 +342,46 @@ def _has(name: str, op: Operation, row: Row) -> bool:
     return index < len(op.results)
 
 
-def fits(items: tuple[Item, ...], op: Operation, row: Row) -> bool:
-    """Whether a format can say all of an operation."""
-    for item in items:
-        if isinstance(item, Var) and not item.many and not _has(item.name, op, row):
+class Form:
+    """A format of a row, with what the printer asks of it worked out once."""
+
+    __slots__ = ("attrs", "has_dict", "items", "mentioned", "needed", "result_types", "row", "tight")
+
+    def __init__(self, items: tuple[Item, ...], row: Row) -> None:
+        self.items = items
+        self.row = row
+        self.mentioned = frozenset(variables(items))
+        self.attrs = {name for name in self.mentioned if name in row.attr_index}
+        self.needed = [i.name for i in items if isinstance(i, Var) and not i.many]
+        results = {r.name for r in row.results}
+        typed = [i for i in items if isinstance(i, TypeOf) and i.name in results and not i.many]
+        self.result_types = len(typed)
+        self.has_dict = any(isinstance(i, AttrDict) for i in items)
+        self.tight = isinstance(items[0], Lit) and items[0].text in ("(", "[", "{")
+
+    def fits(self, op: Operation) -> bool:
+        """Whether this format can say all of an operation."""
+        row = self.row
+        if any(not _has(name, op, row) for name in self.needed):
             return False
-    mentioned = set(variables(items))
-    if any(o.name not in mentioned for o, _ in op.named()):
-        return False
-    shown = mentioned | set(row.infer)
-    results = [r.name for r, _ in zip(row.results, op.results, strict=False)]
-    if any(name not in shown for name in results):
-        return False
-    if len(op.results) < len(
-        [i for i in items if isinstance(i, TypeOf) and i.name in {r.name for r in row.results} and not i.many]
-    ):
-        return False
-    has_dict = any(isinstance(i, AttrDict) for i in items)
-    return has_dict or all(k in mentioned for k in op.attrs)
+        if any(o.name not in self.mentioned for o, _ in op.named()):
+            return False
+        for declared, _ in zip(row.results, op.results, strict=False):
+            if declared.name not in self.mentioned and declared.name not in row.infer:
+                return False
+        if len(op.results) < self.result_types:
+            return False
+        return self.has_dict or all(k in self.mentioned for k in op.attrs)
+
+
+_forms: dict[str, tuple[Form, ...]] = {}
+
+
+def forms_of(row: Row) -> tuple[Form, ...]:
+    found = _forms.get(row.name)
+    if found is None:
+        found = _forms[row.name] = tuple(Form(items, row) for items in row.formats)
+    return found
 
 
 def inline_attr(attr: Attr, value: Attribute) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from ..diag import did_you_mean
 from ..ir.types import (
     INDEX,
+    ConvTileType,
     Dims,
     EventIdArrayType,
     MaskType,
@@ -47,12 +48,12 @@ _DIM = re.compile(r"\s*(\d+|\?)\s*x")
 #: Token types without facts of their own.
 _TOKENS = {
     "align": "", "pipe": "*", "tpipe": "*", "event": "*", "record_event": "*", "async_session": "",
-    "async_event": "", "group": "*", "prefetch_async_context": "", "conv_tile": "*",
+    "async_event": "", "group": "*", "prefetch_async_context": "",
 }  # fmt: skip
 
 _KNOWN = (
     "tile_buf", "tile", "tensor_view", "partition_tensor_view", "ptr", "vreg", "mask", "memref",
-    "eventid_array", *_TOKENS,
+    "eventid_array", "conv_tile", *_TOKENS,
 )  # fmt: skip
 
 
@@ -521,6 +522,20 @@ def _document_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str
     return fields
 
 
+_CONV_LAYOUTS = ("NCHW", "NC1HWC0", "GNCHW", "GNC1HWC0", "NCDHW", "NDC1HWC0", "FRACTAL_Z", "FRACTAL_Z_3D")
+
+
+def _conv_tile(body: _Body, profile: Profile) -> Type:
+    """`!pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>`."""
+    if len(body.parts) != 3:
+        raise body.error("!pto.conv_tile takes a location, a shape and a layout",
+                         help="write !pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>")  # fmt: skip
+    dims, elem = _shape(body, 1)
+    return ConvTileType(
+        elem, _loc(body, 0, body.parts[0][0]), dims, _word(body, 2, body.parts[2][0], "layout", _CONV_LAYOUTS)
+    )
+
+
 # ------------------------------------------------------------------------------------------ builtin types
 
 
@@ -565,6 +580,7 @@ _PARSERS: dict[str, Callable[[_Body, Profile], Type]] = {
     "mask": _mask,
     "memref": _doc_memref,
     "eventid_array": _eventid_array,
+    "conv_tile": _conv_tile,
 }
 _BUILTINS: dict[str, Callable[[_Body, Profile], Type]] = {
     "memref": _memref,

@@ -6,20 +6,21 @@ while it is built, and a file that unfolds to more than a program of its size ev
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from ..asm.cursor import Fail, Report
 from ..asm.generic import from_generic
 from ..asm.parser import Parser
 from ..diag import Source
-from ..ir.attrs import Attribute, DenseArrayAttr, EnumAttr, IntAttr, StrAttr, TypeAttr
+from ..ir.attrs import Attribute, DenseArrayAttr, EnumAttr, StrAttr, TypeAttr
 from ..ir.core import Block, Module, Operation, Region, Successor, Value
 from ..ir.shape import problem
-from ..ir.types import FunctionType, ScalarType, Type
+from ..ir.types import ScalarType, Type
 from ..isa import DEFAULT, profile, row
 from ..isa.enums import ENUMS
 from . import v0
-from .constants import BadConstant, float_attr, int_attr, wide_attr
+from .constants import BadConstant, constant_name, float_attr, int_attr, wide_attr
 from .debuginfo import DebugInfo, is_name
-from .constants import constant_name
 from .file import Constant, File, RawBlock, RawModule, RawOp
 from .leb import fail
 from .texts import BadText, default, implied, parse_dict, parse_type
@@ -34,6 +35,7 @@ class Builder:
         self.file = file
         self._left = _ALLOWANCE + _TEXT_PER_BYTE * len(file.data)
         self._types: dict[int, Type] = {}  # by string id: several ids may share a text
+        self.length: dict[Type, int] = {}  # of each type's text
         self._dicts: dict[int, dict[str, Attribute]] = {}
         self._errors = Parser(Source("", ""), profile(DEFAULT))  # what from_generic reports through
 
@@ -51,26 +53,38 @@ class Builder:
             op.regions = [scope.region(f.body, op)]
             scope.finish()
             self.check(op)
-            name_values(op, scope.values, debug.names.get(id, {}) if debug else {})
+            record_names(scope.values, debug.names.get(id, {}) if debug else {})
+            name_constants(scope.values)
             body.append(op)
-        for position, extra in raw.extra:
-            scope = _Scope(self)
-            op = scope.op(extra)
-            scope.finish()
-            for inner in op.walk():
-                if inner.name == "func.func":
-                    name_values(inner, _values(inner), {})
-            op.parent = body
-            body.ops.insert(position, op)
+        if raw.extra:
+            self._extra(raw, body, region, debug.names.get(len(raw.functions), {}) if debug else {})
         return Module(top, self.file.source)
 
-    def fail(self, code: str, message: str, at: int, **more: str) -> None:
+    def _extra(self, raw: RawModule, body: Block, region: Region, names: dict[int, str]) -> None:
+        """Put the operations that are not functions back to their places."""
+        functions = iter(body.ops)
+        places = dict(raw.extra)
+        total = len(raw.functions) + len(raw.extra)
+        if len(places) != len(raw.extra) or max(places) >= total:
+            self.fail("PTO-E1208", "bad position of a module-level operation", raw.extra[0][1].at)
+        scope = _Scope(self)
+        body.ops = []
+        for k in range(total):
+            body.append(scope.op(places[k], region) if k in places else next(functions))
+        scope.finish()
+        record_names(scope.values, names)
+        for position in places:
+            for op in body.ops[position].walk():
+                if op.name == "func.func":
+                    name_constants(_values(op))
+
+    def fail(self, code: str, message: str, at: int, **more: str) -> NoReturn:
         fail(self.file.source, code, message, at, **more)
 
     def spend(self, cost: int, at: int) -> None:
         self._left -= cost
         if self._left < 0:
-            fail(self.file.source, "PTO-E1215", "the file unfolds to far more text than its size allows", at)
+            self.fail("PTO-E1215", "the file unfolds to far more text than its size allows", at)
 
     # -------------------------------------------------------------------------------------------- tables
 
@@ -82,8 +96,9 @@ class Builder:
         if found is None:
             try:
                 found = self._types[string] = parse_type(text)
+                self.length[found] = len(text)
             except BadText as e:
-                fail(self.file.source, "PTO-E1212", f"bad type '{text[:60]}': {e}", self.file.string_at[string])
+                self.fail("PTO-E1212", f"bad type '{text[:60]}': {e}", self.file.string_at[string])
         return found
 
     def attrs(self, id: int, at: int) -> dict[str, Attribute]:
@@ -97,13 +112,13 @@ class Builder:
             try:
                 found = self._dicts[string] = parse_dict(text)
             except BadText as e:
-                fail(self.file.source, "PTO-E1212", f"bad attributes '{text[:60]}': {e}", self.file.string_at[string])
+                self.fail("PTO-E1212", f"bad attributes '{text[:60]}': {e}", self.file.string_at[string])
         self.spend(len(text) + _ATTRIBUTE_COST * len(found), at)
         return dict(found)
 
     def constant(self, entry: Constant, at: int) -> Attribute:
         if entry.tag == v0.INDEX_VECTOR:
-            fail(self.file.source, "PTO-E1213", "an index vector is not the value of a constant", at)
+            self.fail("PTO-E1213", "an index vector is not the value of a constant", at)
         type = self.type(entry.type, entry.at)
         try:
             if not isinstance(type, ScalarType):
@@ -114,12 +129,12 @@ class Builder:
             self.spend(3 * len(entry.value), at)
             return (float_attr if entry.tag == v0.FLOAT else wide_attr)(entry.value, type)
         except BadConstant as e:
-            fail(self.file.source, "PTO-E1213", f"bad constant: {e}", entry.at)
+            self.fail("PTO-E1213", f"bad constant: {e}", entry.at)
 
     def check(self, op: Operation) -> None:
         wrong = problem(op)
         if wrong:
-            fail(self.file.source, "PTO-E1214", f"{op.name}: {wrong}", op.start)
+            self.fail("PTO-E1214", f"{op.name}: {wrong}", op.start)
 
     def settle(self, op: Operation, raw: RawOp) -> None:
         """From the generic form that a file holds to ours."""
@@ -134,7 +149,7 @@ class Builder:
                 from_generic(self._errors, op, r, 0)
             except (Fail, Report) as e:
                 message = e.message if isinstance(e, Fail) else e.diagnostic.message
-                fail(self.file.source, "PTO-E1214", message, raw.at)
+                self.fail("PTO-E1214", message, raw.at)
         for attr in implied(r):
             if op.attrs.get(attr.name) == default(attr):
                 del op.attrs[attr.name]
@@ -153,7 +168,6 @@ class Builder:
         if groups is None:
             shown = f"groups {list(given)} do" if given is not None else "that does"
             self.fail("PTO-E1214", f"{op.name}: {len(op.operands)} operands, {shown} not fit", raw.at)
-            return
         op.set_attr(v0.SEGMENTS, DenseArrayAttr("i32", groups))
 
 
@@ -169,7 +183,7 @@ class _Scope:
     def region(self, blocks: list[RawBlock], parent: Operation) -> Region:
         region = Region(parent)
         for raw in blocks:
-            block = region.add_block(f"^bb{len(region.blocks)}")
+            block = region.add_block()
             for id in raw.args:
                 self._define(block.add_arg(self.b.type(id, raw.at)), region)
             for op in raw.ops:
@@ -206,7 +220,7 @@ class _Scope:
             for (name, enum), number in zip(enums, raw.immediate, strict=True):
                 word = next((w for w, n in ENUMS[enum].values.items() if n == number), None)
                 if word is None:
-                    fail(self.b.file.source, "PTO-E1211", f"{raw.name}: {name} has no value {number}", raw.at)
+                    self.b.fail("PTO-E1211", f"{raw.name}: {name} has no value {number}", raw.at)
                 attrs[name] = EnumAttr(enum, word)
         elif found.immediate in (v0.VIEW, v0.PARTITION):
             attrs[v0.SEGMENTS] = DenseArrayAttr("i32", (1, *raw.immediate))
@@ -223,7 +237,7 @@ class _Scope:
                     self.b.fail("PTO-E1208", f"value id {id} is out of range", at, expected=known, got=str(id))
                 self._visible(op, id, at)
             op.operands = [self.values[id] for id in raw.operands]
-            self.b.spend(sum(len(str(v.type)) for v in op.operands), at)
+            self.b.spend(sum(self.b.length[v.type] for v in op.operands), at)
             self._successors(op, raw)
             self.b.settle(op, raw)
 
@@ -234,7 +248,6 @@ class _Scope:
             outer = region.parent if region else None
             if outer is None:
                 self.b.fail("PTO-E1208", f"value id {id} belongs to a region that this operation is not in", at)
-                return
             region = outer.parent.parent if outer.parent else None
 
     def _successors(self, op: Operation, raw: RawOp) -> None:
@@ -253,6 +266,7 @@ class _Scope:
         successors: list[Successor] = []
         at = 0
         for block, count in zip(numbers[::2], numbers[1::2], strict=True):
+            blocks[block].label = f"^bb{block}"
             successors.append(Successor(blocks[block], passed[at : at + count]))
             at += count
         op.successors = tuple(successors)
@@ -275,17 +289,21 @@ def _values(func: Operation) -> list[Value]:
     return out
 
 
-def name_values(func: Operation, values: list[Value], names: dict[int, str]) -> None:
-    """Give values their recorded names, and constants without one the name that says their value."""
-    seen: dict[Block | Operation, set[str]] = {}
+def record_names(values: list[Value], names: dict[int, str]) -> None:
+    """Give values the names that debug information has for them."""
+    seen: dict[object, set[str]] = {}  # by block
     for id, name in names.items():
         if id < len(values) and is_name(name):
             value = values[id]
             block = value.op.parent if value.op else value.owner
-            taken = seen.setdefault(block, set())  # type: ignore[arg-type]
+            taken = seen.setdefault(block, set())
             if name not in taken:  # twice in a block cannot be what the program said
                 taken.add(name)
                 value.name = name
+
+
+def name_constants(values: list[Value]) -> None:
+    """Constants of a function that have no name get one that says their value."""
     counts: dict[str, int] = {}
     for value in values:
         op = value.op
@@ -295,6 +313,3 @@ def name_values(func: Operation, values: list[Value], names: dict[int, str]) -> 
         if base and is_name(base):
             count = counts[base] = counts.get(base, -1) + 1
             value.name = f"{base}_{count}" if count else base
-
-
-__all__ = ["Builder", "FunctionType", "IntAttr", "name_values"]

@@ -6,7 +6,8 @@ where that printer spells them out (`v0.IMPLIED`), comparison predicates as numb
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from typing import TypeVar
 
 from ..asm.cursor import Fail, Report
 from ..asm.lexer import EOF
@@ -31,6 +32,8 @@ from ..isa import DEFAULT, profile
 from ..isa.row import Attr, Row
 from .v0 import IMPLIED, SEGMENTS, written_segments
 
+T = TypeVar("T")
+
 _FLAGS = {"overflowFlags": "overflow", "fastmath": "fastmath"}
 
 
@@ -43,8 +46,8 @@ class _Reader(Parser):
 
     def __init__(self, text: str) -> None:
         super().__init__(Source("", text), profile(DEFAULT))
-        self._row_major = replace(self.profile, left_blayout="row_major")
-        self._col_major = replace(self.profile, left_blayout="col_major")
+        self._row_major = self.profile.replace(left_blayout="row_major")
+        self._col_major = self.profile.replace(left_blayout="col_major")
 
     def parse_type_text(self, text: str, offset: int) -> Type:
         self.profile = self._col_major if "blayout=col_major" in text else self._row_major
@@ -52,20 +55,19 @@ class _Reader(Parser):
 
 
 def parse_type(text: str) -> Type:
-    reader = _Reader(text)
-    return _whole(reader, reader.type)  # type: ignore[return-value]
+    return _whole(text, _Reader.type)
 
 
 def parse_dict(text: str) -> dict[str, Attribute]:
+    return _whole(text, _Reader.dictionary)
+
+
+def _whole(text: str, read: Callable[[_Reader], T]) -> T:
     reader = _Reader(text)
-    return _whole(reader, reader.dictionary)  # type: ignore[return-value]
-
-
-def _whole(reader: _Reader, read: object) -> object:
     try:
         if reader.diagnostics:
             raise BadText(reader.diagnostics[0].message)
-        found = read()  # type: ignore[operator]
+        found = read(reader)
     except Fail as e:
         raise BadText(e.message) from None
     except Report as e:

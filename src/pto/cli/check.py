@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 
 from ..asm import parse_source
 from ..diag import Diagnostic, has_errors
 from ..verify import LEVELS, module_profile, verify
-from .common import FAILED, OK, Parser, add_diagnostics, add_target, read_input, show
+from .common import FAILED, OK, Parser, add_capacity, add_diagnostics, add_target, read_input, show, target
 
 _EXAMPLES = """\
   pto check k.pto
@@ -24,6 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument("inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input")
     add_target(p)
+    add_capacity(p)
     p.add_argument(
         "--pto-level",
         choices=LEVELS,
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     options = p.parse_args(arguments)
     found: list[Diagnostic] = []
     for path in options.inputs:
-        problems, summary = check(path, options.arch, options.pto_level)
+        problems, summary = check(path, options)
         found.extend(problems)
         if summary and not options.quiet and options.diagnostics == "text":
             print(summary)
@@ -43,22 +45,23 @@ def main(arguments: Sequence[str]) -> int:
     return FAILED if has_errors(found) else OK
 
 
-def check(path: str, arch: str | None, level: str | None) -> tuple[list[Diagnostic], str]:
+def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     """Diagnostics of one file and, if it is clean, a one-line summary."""
     source, problems = read_input(path)
     if source is None:
         return problems, ""
-    module, problems = parse_source(source, arch)
+    profile = target(options, source)
+    module, problems = parse_source(source, profile)
     if module is None:
         return problems, ""
-    problems = problems + verify(module, arch, level=level, flags="error")
+    problems = problems + verify(module, profile, level=options.pto_level, flags="error")
     if has_errors(problems):
         return problems, ""
     functions = len(module.functions)
     operations = sum(1 for _ in module.walk()) - 1
-    profile = module_profile(module, arch).name
+    name = module_profile(module, profile).name
     return (
         problems,
         f"{source.name}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, "
-        f"target {profile})",
+        f"target {name})",
     )

@@ -9,10 +9,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from .. import __version__, knobs
 from ..diag import Diagnostic, Source, render, render_json
+
+if TYPE_CHECKING:
+    from ..isa.profiles import Profile
 
 OK, FAILED, USAGE, BUG = 0, 1, 2, 70
 
@@ -41,6 +44,37 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         help="target profile: cpu, a2a3 (a2, a3), a5, kirin9030, kirinx90 "
         "(default: the module's pto.target_arch, else a2a3)",
     )
+
+
+def add_capacity(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--capacity",
+        action="append",
+        default=[],
+        metavar="LOC=BYTES",
+        type=_capacity,
+        help="another size of an on-chip buffer, e.g. vec=65536 (several allowed)",
+    )
+
+
+def _capacity(text: str) -> tuple[str, int]:
+    from ..isa.profiles import LOCATIONS
+
+    loc, _, size = text.partition("=")
+    if loc not in LOCATIONS:
+        raise argparse.ArgumentTypeError(f"unknown location '{loc}', expected one of {', '.join(LOCATIONS)}")
+    if not size.isdigit() or len(size) > 15:
+        raise argparse.ArgumentTypeError(f"'{size}' is not a number of bytes")
+    return loc, int(size)
+
+
+def target(options: argparse.Namespace, source: Source) -> str | Profile | None:
+    """The target of one input: what the options say, with the capacities they change."""
+    if not options.capacity:
+        return options.arch
+    from ..asm import effective_profile
+
+    return effective_profile(source.text, options.arch).override(dict(options.capacity))
 
 
 def profile_name(text: str) -> str:

@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from .common import Parser, add_diagnostics, add_target
+    from .common import Parser, add_capacity, add_diagnostics, add_target
 
     p = Parser("ptoas", "PTO assembler: parse, verify, and emit a program in any text form.", _EXAMPLES)
     p.add_argument(
@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         help="text form of the output (default: pto, the destination-style form; dps is the same)",
     )
     add_target(p)
+    add_capacity(p)
     p.add_argument(
         "--pto-level",
         choices=("level1", "level2", "level3"),
@@ -136,19 +137,20 @@ def _assemble(path: str, options: argparse.Namespace) -> tuple[str | None, list[
     """One input: its text in the wanted form, or what is wrong with it."""
     from ..asm import parse_source, to_text
     from ..diag import has_errors
-    from .common import read_input
+    from .common import read_input, target
 
     source, problems = read_input(path)
     if source is None:
         return None, problems
-    module, problems = parse_source(source, options.arch)
+    profile = target(options, source)
+    module, problems = parse_source(source, profile)
     if module is None:
         return None, problems
     if not options.no_verify:
         from ..verify import verify
 
         problems = problems + verify(
-            module, options.arch, level=options.pto_level, insert_sync=options.enable_insert_sync
+            module, profile, level=options.pto_level, insert_sync=options.enable_insert_sync
         )
         if has_errors(problems):
             return None, problems

@@ -37,7 +37,9 @@ _NEEDED: dict[str, dict[str, type[Attribute]]] = {
     "scf.index_switch": {"cases": DenseArrayAttr},
     "cf.switch": {"case_values": DenseArrayAttr},
     "memref.subview": dict.fromkeys(("static_offsets", "static_sizes", "static_strides"), DenseArrayAttr),
-    "memref.reinterpret_cast": dict.fromkeys(("static_offsets", "static_sizes", "static_strides"), DenseArrayAttr),
+    "memref.reinterpret_cast": dict.fromkeys(
+        ("static_offsets", "static_sizes", "static_strides"), DenseArrayAttr
+    ),
 }
 _BRANCH_TARGETS = {"cf.br": 1, "cf.cond_br": 2}
 _DYNAMIC = -(1 << 63)
@@ -48,7 +50,9 @@ def problem(op: Operation) -> str:
     row = op.row
     if row is None:
         return ""
-    return _operands(op, row) or _results(op, row) or _attributes(op, row) or _regions(op, row) or _special(op)
+    return (
+        _operands(op, row) or _results(op, row) or _attributes(op, row) or _regions(op, row) or _special(op)
+    )
 
 
 def _operands(op: Operation, row: Row) -> str:
@@ -144,7 +148,9 @@ def _special(op: Operation) -> str:
         return _function(op)
     if name == "arith.constant":
         value = op.attrs.get("value")
-        known = isinstance(value, IntAttr | FloatAttr) or (isinstance(value, OpaqueAttr) and " : " in value.text)
+        known = isinstance(value, IntAttr | FloatAttr) or (
+            isinstance(value, OpaqueAttr) and " : " in value.text
+        )
         return "" if known else "attribute 'value' is missing or of the wrong kind"
     if name == "scf.for":
         carried = len(op.operands) - 3
@@ -169,6 +175,8 @@ def _function(op: Operation) -> str:
     if blocks and [a.type for a in blocks[0].args] != list(signature.inputs):
         return "the arguments of its body are not those of its type"
     notes = op.attrs.get("arg_attrs")
-    if notes is not None and not (isinstance(notes, ArrayAttr) and all(isinstance(n, DictAttr) for n in notes.items)):
+    if notes is not None and not (
+        isinstance(notes, ArrayAttr) and all(isinstance(n, DictAttr) for n in notes.items)
+    ):
         return "attribute 'arg_attrs' is not a list of dictionaries"
     return ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ..isa import dtypes, tile
 from ..isa.dtypes import DType
@@ -46,9 +47,17 @@ class Type:
 
     kind: str = "any"
 
-    @property
+    @cached_property
     def type(self) -> str:
-        return str(self)
+        """The type as text; printed programs repeat few types often."""
+        return self.text_of()
+
+    if TYPE_CHECKING:
+
+        def text_of(self) -> str: ...
+
+    def __str__(self) -> str:
+        return self.type
 
 
 def _dim(d: int | None) -> str:
@@ -65,7 +74,7 @@ class ScalarType(Type):
 
     text: str
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return self.text
 
     @cached_property
@@ -142,7 +151,7 @@ class TileBufType(_Elements):
 
     kind = "tile"
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         out = f"!pto.tile_buf<{self.loc}, {self.rows}x{self.cols}x{self.elem}"
         if (self.v_row, self.v_col) != (self.rows, self.cols):
             out += f", valid={_dim(self.v_row)}x{_dim(self.v_col)}"
@@ -197,13 +206,31 @@ class TileBufType(_Elements):
 
 
 @dataclass(frozen=True)
+class ConvTileType(_Elements):
+    """A convolution tile; its layout names its dimensions (NC1HWC0, FRACTAL_Z, ...)."""
+
+    loc: str
+    dims: Dims
+    layout: str
+
+    kind = "conv_tile"
+
+    def text_of(self) -> str:
+        return f"!pto.conv_tile<{self.loc}, {dims_text(self.dims)}{self.elem}, {self.layout}>"
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+
+@dataclass(frozen=True)
 class ViewType(_Elements):
     """A view of global memory: `tensor_view` (strided descriptor) or `partition_tensor_view` (window)."""
 
     dims: Dims
     name: str = "partition_tensor_view"
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return f"!pto.{self.name}<{dims_text(self.dims)}{self.elem}>"
 
     @property
@@ -239,7 +266,7 @@ class PtrType(_Elements):
     space: str = "gm"
     kind = "ptr"
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return f"!pto.ptr<{self.elem}>" if self.space == "gm" else f"!pto.ptr<{self.elem}, {self.space}>"
 
 
@@ -250,7 +277,7 @@ class VRegType(_Elements):
     lanes: int
     kind = "vreg"
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return f"!pto.vreg<{self.lanes}x{self.elem}>"
 
 
@@ -261,7 +288,7 @@ class MaskType(Type):
     gran: str | None = None
     kind = "mask"
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return f"!pto.mask<{self.gran}>" if self.gran else "!pto.mask"
 
 
@@ -273,7 +300,7 @@ class MemRefType(_Elements):
     layout_text: str = ""
     space: str = ""
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         layout = f", {self.layout_text}" if self.layout_text else ""
         space = f", #pto.address_space<{self.space}>" if self.space else ""
         return f"memref<{dims_text(self.dims)}{self.elem}{layout}{space}>"
@@ -306,7 +333,7 @@ class ShapedType(_Elements):
     dims: Dims
     name: str = "vector"
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return f"{self.name}<{dims_text(self.dims)}{self.elem}>"
 
     @property
@@ -323,7 +350,7 @@ class EventIdArrayType(Type):
     count: int
     kind = "eventid_array"
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return f"!pto.eventid_array<{self.count}>"
 
 
@@ -334,7 +361,7 @@ class TokenType(Type):
     name: str
     params: str = ""
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return f"!pto.{self.name}<{self.params}>" if self.params else f"!pto.{self.name}"
 
     @property
@@ -351,7 +378,7 @@ class FunctionType(Type):
     results: tuple[Type, ...]
     kind = "function"
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         ins = ", ".join(str(t) for t in self.inputs)
         outs = ", ".join(str(t) for t in self.results)
         one = len(self.results) == 1 and not isinstance(self.results[0], FunctionType)
@@ -364,7 +391,7 @@ class OpaqueType(Type):
 
     text: str
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return self.text
 
 
@@ -374,7 +401,7 @@ class ErrorType(Type):
 
     kind = "error"
 
-    def __str__(self) -> str:
+    def text_of(self) -> str:
         return "<error>"
 
 

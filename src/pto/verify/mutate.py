@@ -8,9 +8,10 @@ from dataclasses import replace
 from ..ir.attrs import ArrayAttr, Attribute, IntAttr
 from ..ir.core import Module
 from ..ir.types import (
-    EventIdArrayType, MaskType, MemRefType, PtrType, ScalarType, ShapedType, TileBufType, Type, ViewType, VRegType,
+    ConvTileType, EventIdArrayType, MaskType, MemRefType, PtrType, ScalarType, ShapedType, TileBufType, Type, ViewType, VRegType,
 )  # fmt: skip
 from ..isa.dtypes import DTYPES
+from ..isa.enums import ENUMS
 from ..isa.profiles import LOCATIONS
 from ..isa.row import Operand, Row
 from ..isa.tile import FRACTALS, LAYOUTS
@@ -58,7 +59,7 @@ def _operand(made: Plan, declared: Operand) -> Iterator[Mutant]:
             for number in _NUMBERS:
                 yield f"{name} = {number}", made.but(constants={**made.constants, (name, at): number})
         if isinstance(type, ViewType):
-            for layout in ("nd", "dn", "nz"):
+            for layout in ENUMS["layout"].values:
                 yield f"{name}: {layout} layout", made.but(layouts={**made.layouts, name: layout})
     yield from _presence(made, declared, types)
 
@@ -118,6 +119,9 @@ def _types(type: Type, made: Plan, declared: Operand) -> Iterator[tuple[str, Typ
         yield from _tiles(type)
     elif isinstance(type, ViewType | MemRefType | ShapedType):
         yield from _dims(type)
+    elif isinstance(type, ConvTileType):
+        yield from ((f"in {loc}", replace(type, loc=loc)) for loc in ("vec", "acc"))
+        yield "layout FRACTAL_Z", replace(type, layout="FRACTAL_Z")
     elif isinstance(type, VRegType):
         yield f"{type.lanes * 2} lanes", replace(type, lanes=type.lanes * 2)
     elif isinstance(type, PtrType):
@@ -165,11 +169,12 @@ def _sizes(n: int) -> tuple[int, ...]:
 
 def _dims(t: ViewType | MemRefType | ShapedType) -> Iterator[tuple[str, Type]]:
     for at, dim in enumerate(t.dims):
-        for size in (*_sizes(dim or 16), 0, None):
+        for size in (*_sizes(dim or 16), 1 << 30, 0, None):
             yield f"dimension {at} = {size}", replace(t, dims=(*t.dims[:at], size, *t.dims[at + 1 :]))
     for rank in (1, 2, 3, 5, 6):
         dims = (1,) * (rank - len(t.dims)) + t.dims[-rank:]
         yield f"rank {rank}", replace(t, dims=dims)
+    yield f"rank {len(t.dims) + 1}", replace(t, dims=(2, *t.dims))
     if isinstance(t, ViewType):
         other = "tensor_view" if t.name == "partition_tensor_view" else "partition_tensor_view"
         yield f"a {other}", replace(t, name=other)

@@ -39,7 +39,7 @@ from .control_witness import PROGRAMS
 #: Default type of an operand by its kind.
 DEFAULTS: dict[str, str] = {
     "tile": "!pto.tile_buf<vec, 16x64x{T}>",
-    "conv_tile": "!pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>",
+    "conv_tile": "!pto.conv_tile<mat, 1x4x8x8x16x{T}, NC1HWC0>",
     "view": "!pto.partition_tensor_view<16x64x{T}>",
     "tensor_view": "!pto.tensor_view<16x64x{T}>",
     "ptr": "!pto.ptr<{T}>",
@@ -211,7 +211,7 @@ def operand_types(
             text = "!pto.ptr<{T}, ub>"
     bits = DTYPES[dtype].bits
     words = {"T": DTYPES[dtype].mlir, "I": f"i{bits}", "U": f"ui{bits}", "N": str(2048 // bits), "W": str(min(max(bits, 8), 32))}
-    words.update((name, DTYPES[d].mlir) for name, d in choice.items() if name)
+    words.update((o.name, DTYPES[choice.get(o.name, choice[""])].mlir) for o in row.operands)
     filled = re.sub(r"\{(\w+)\}", lambda m: words[m[1]], text)
     types = tuple(read_type(t, isa) for t in _split(filled)) if declared.variadic else (read_type(filled, isa),)
     if declared.name in choice:  # the choice of element types goes before an element type written out

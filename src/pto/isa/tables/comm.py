@@ -41,8 +41,10 @@ _BUF = (
     "( $dst, $src, buf( $ping [, $pong] ) : type($dst), type($src), type($ping) [, type($pong)] ) attr-dict"
 )
 
+_STAGE = {f"staged/{name}": "!pto.tile_buf<vec, 16x64x{T}>" for name in ("ping", "pong")}
+
 p2p = Family(
-    "point-to-point", "comm", operands="dst=view:out src=view ping:tmp? pong:tmp?", pipe="ALL",
+    "point-to-point", "comm", types=_STAGE, operands="dst=view:out src=view ping:tmp? pong:tmp?", pipe="ALL",
     core="vector", in_place="none", domain="every index of the shape", dtype_of="src", **_EVERY,
     rules=(*_PAIR, *_staging("src")),
     format=(
@@ -86,12 +88,16 @@ transfer = Family(
         R("dst.elems >= src.elems", on="cpu", msg="expects dst to hold at least the elements of src"),
         R("engine == 'SDMA'", on="a2a3", msg="expects the SDMA engine on A2/A3"),
         R("not has(peer)", on="a2a3", msg="expects no peer on A2/A3"),
-        R("src.elems * src.bytes <= 268435456", when="engine == 'URMA'",
+        R("src.elems * src.bytes <= 268435456", on="cpu a5", when="engine == 'URMA'",
           msg="expects at most 256 MiB with URMA"),
-        R("src.elems * src.bytes <= 2147483647", when="engine == 'RDMA'",
+        R("src.elems * src.bytes <= 2147483647", on="cpu a5", when="engine == 'RDMA'",
           msg="expects at most 2147483647 bytes with RDMA"),
     ),
-    types={"dst": "!pto.partition_tensor_view<128x{T}>", "src": "!pto.partition_tensor_view<128x{T}>"},
+    types={
+        "dst": "!pto.partition_tensor_view<128x{T}>", "src": "!pto.partition_tensor_view<128x{T}>",
+        "memref/dst": "memref<128x{T}, #pto.address_space<gm>>",
+        "memref/src": "memref<128x{T}, #pto.address_space<gm>>",
+    },
     notes=(
         "at most 64 operations of a session are outstanding before issue blocks; the simulator copies at "
         "once and returns handle 0",
@@ -327,7 +333,7 @@ ROWS = (
         meaning="for each rank k, root included: group[k][idx] = src[idx] over the shape of src. Each "
         "chunk is loaded once and stored to all ranks in rank order.",
         cpp="comm::TBROADCAST<CollEngine::$engine>(pg, $src, $ping, $pong)",
-        types={"group": _MEMBERS},
+        types={"group": _MEMBERS, **_STAGE},
     ),
     collective(
         "treduce", opcode=0x128C, aliases="comm.treduce",
@@ -356,7 +362,10 @@ ROWS = (
         "acc. N = 1 copies. recvPong overlaps loads and keeps the order.",
         notes=("the root alone receives; one page's all-rank result and product are wrong",),
         cpp="comm::TREDUCE<CollEngine::$engine>(pg, $dst, $acc, $recvPing, $recvPong, ReduceOp::$reduceOp)",
-        types={"group": _MEMBERS, "attr:reduceOp": "Sum"},
+        types={
+            "group": _MEMBERS, "attr:reduceOp": "Sum",
+            **{f"staged/{n}": "!pto.tile_buf<vec, 16x64x{T}>" for n in ("acc", "recvPing", "recvPong")},
+        },
     ),
     collective(
         "comm.tgather", opcode=0x128D, operands="dst=view:out ping:tmp? pong:tmp? group=view* pg=group?",
@@ -376,7 +385,7 @@ ROWS = (
         "shape (D0, D1, D2, H, W); rows of dst from N*H on are untouched.",
         notes=("the reference asserts equality of the rows; more rows are accepted here",),
         cpp="comm::TGATHER<CollEngine::$engine>(pg, $dst, $ping, $pong)",
-        types={"group": _MEMBERS, "dst": "!pto.partition_tensor_view<32x64x{T}>"},
+        types={"group": _MEMBERS, "dst": "!pto.partition_tensor_view<32x64x{T}>", **_STAGE},
     ),
     collective(
         "comm.tscatter", opcode=0x128E, operands="src=view ping:tmp? pong:tmp? group=view:out* pg=group?",
@@ -395,6 +404,6 @@ ROWS = (
         meaning="group[r][d0, d1, d2, i, j] = src[d0, d1, d2, r*H + i, j] for r in 0..N-1, members of "
         "shape (D0, D1, D2, H, W); further rows of src are ignored.",
         cpp="comm::TSCATTER<CollEngine::$engine>(pg, $src, $ping, $pong)",
-        types={"group": _MEMBERS, "src": "!pto.partition_tensor_view<32x64x{T}>"},
+        types={"group": _MEMBERS, "src": "!pto.partition_tensor_view<32x64x{T}>", **_STAGE},
     ),
 )  # fmt: skip

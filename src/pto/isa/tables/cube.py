@@ -82,7 +82,7 @@ def _mad(name: str, opcode: int, level: str, bias: bool = False, acc: bool = Fal
         ),
         notes=("i8 products accumulate in i32, floating-point ones in f32",),
         no_cpp=f"no builtin signature is documented; at tile level {level}",
-        types=_ptrs(lhs="f16, l0a", rhs="f16, l0b", dst="f32, l0c", bias="f32, bt" if bias else ""),
+        types=_ptrs(lhs="{T}, l0a", rhs="{T}, l0b", dst="{T}, l0c", bias="{dst}, bt" if bias else ""),
     )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def _mad_mx(name: str, opcode: int, level: str, bias: bool = False, acc: bool = 
         rules=(*(_BIAS_RULES if bias else ()), R("k.const % 64 == 0")),
         notes=("the scales are state of the lhs and rhs tiles: load both, mte_l1_l0a_mx and mte_l1_l0b_mx",),
         no_cpp=f"no builtin signature is documented; at tile level {level}",
-        types=_ptrs(lhs="f8E4M3FN, l0a", rhs="f8E4M3FN, l0b", dst="f32, l0c", bias="f32, bt" if bias else ""),
+        types=_ptrs(lhs="{T}, l0a", rhs="{T}, l0b", dst="{T}, l0c", bias="{dst}, bt" if bias else ""),
     )  # fmt: skip
 
 
@@ -225,6 +225,11 @@ _FIX_RULES = (
     R("not has(loop3_count)", when="layout == 'nz2nz'", msg="expects nz2nz without loop3"),
     R("sat_mode == 'sat'", when="has(preserve_nan)"),
 )  # fmt: skip
+_FIX_FORMS = {
+    "dn/attr:layout": "nz2dn", "dn/layout_arg": "i64", "dn/attr:unit_flag": "check_only",
+    "relu/attr:relu_mode": "scalar_relu", "relu/relu_payload": "f32",
+    "relus/attr:relu_mode": "vector_relu", "relus/relu_payload": "!pto.ptr<f32, fb>",
+}  # fmt: skip
 _FIX_ATTRS = (
     _word("unit_flag", "check_only", "check_and_clear",
           doc="check that the L0C tile is complete; check_and_clear also frees it"),
@@ -376,7 +381,7 @@ ROWS = (
         notes=("lengths and gaps count bias-load units, taken as elements of the pair",
                "loads exactly the N values the consuming mad_bias needs"),
         no_cpp="builtin copy_cbuf_to_bt; no signature is documented",
-        types=_ptrs(src="f32, l1", dst="f32, bt"),
+        types=_ptrs(src="{T}, l1", dst="{T}, bt"),
     ),
     parameters(
         "mte_l1_fb", opcode=0x318E, pipe="FIX", doc="Load FIXPIPE parameters from L1 into FB.",
@@ -387,14 +392,14 @@ ROWS = (
                "lengths and gaps count parameter-load units; 64-bit quant words exist at tile level",
                "on FIX, as in the headers; the assembler puts a mat to scaling tmov on MTE1"),
         no_cpp="builtin copy_cbuf_to_fbuf; no signature is documented",
-        types=_ptrs(src="f32, l1", dst="f32, fb"),
+        types=_ptrs(src="{T}, l1", dst="{T}, fb"),
     ),
     fixpipe(
         "mte_l0c_l1", opcode=0x318F, operands=f"{_FIX_HEAD} {_FIX_OPERANDS}", format=_fix_format(_FIX_NAMES),
         rules=spaces(dst="L1"), meaning=_FIX_MEANING,
         doc="Write an L0C tile back to L1 through the fix pipe.",
         no_cpp="no builtin signature is documented; at tile level TMOV, TEXTRACT and TINSERT from acc to mat",
-        types=_ptrs(src="f32, l0c", dst="f32, l1"),
+        types={**_ptrs(src="{T}, l0c", dst="{T}, l1"), **_FIX_FORMS},
     ),
     fixpipe(
         "mte_l0c_gm", opcode=0x3190, operands=f"{_FIX_HEAD} sid=i64 l2_cache_ctrl=i64 {_FIX_OPERANDS}",
@@ -412,7 +417,7 @@ ROWS = (
         notes=("sid and l2_cache_ctrl are hints without effect on values",
                "at tile level a2a3 offers the add only"),
         no_cpp="builtin copy_matrix_cc_to_gm; no signature is documented",
-        types=_ptrs(src="f32, l0c", dst="f32, gm"),
+        types={**_ptrs(src="{T}, l0c", dst="{T}, gm"), **_FIX_FORMS},
     ),
     fixpipe(
         "mte_l0c_ub", opcode=0x3191, operands=f"{_FIX_HEAD} sub_blockid=i64? {_FIX_OPERANDS}", isas="cpu a5",
@@ -434,6 +439,6 @@ ROWS = (
         "columns [0, n/2) to core 0, the rest to core 1.",
         notes=("a2a3 has no path from L0C to UB; it goes through GM",),
         no_cpp="no builtin signature is documented; at tile level TMOV from acc to vec with AccToVecMode",
-        types={**_ptrs(src="f32, l0c", dst="f32, ub"), "sub_blockid": "i64"},
+        types={**_ptrs(src="{T}, l0c", dst="{T}, ub"), "sub_blockid": "i64", **_FIX_FORMS},
     ),
 )  # fmt: skip

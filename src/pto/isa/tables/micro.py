@@ -36,10 +36,7 @@ ROWS = (
             "$addr attr-dict : type($addr) -> type($result)",
             "$addr attr-dict : type($addr) to type($result)",
         ),
-        rules=(
-            R("result.space in (GM, UB, L1, L0A, L0B, L0C, BT, FB)"),
-            R("result.space == addr.space", when="addr.kind in ('ptr', 'memref')"),
-        ),
+        rules=R("result.space == addr.space", when="addr.kind in ('ptr', 'memref')"),
         doc="Typed pointer from a byte address, or from another pointer or memref.",
         meaning="result = the byte address addr, seen as elements of the result type; nothing is accessed. "
         "A ptr or memref operand gives its base address.",

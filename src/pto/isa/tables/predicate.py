@@ -177,14 +177,15 @@ memory = pure.but(
 load = memory.but(
     attrs=(_LOAD_DIST,), dtype_of="source",
     rules=(R("source.space == UB"),),
-    types={"source": "!pto.ptr<i64, ub>", "mask": "!pto.mask<b32>"},
+    types={"mask": "!pto.mask<b32>"},
 )  # fmt: skip
 store = memory.but(
     attrs=(_STORE_DIST,), dtype_of="dest",
     rules=(R("dest.space == UB"),),
-    types={"dest": "!pto.ptr<i64, ub>", "mask": "!pto.mask<b32>"},
+    types={"mask": "!pto.mask<b32>"},
 )  # fmt: skip
 _PK_CPU = "the manual leaves PK out of the cpu profile; the simulator executes it"
+_AT_IMMEDIATE = {"mask": "!pto.mask<b32>", "imm": "i32", "subscript/imm": "", "subscript/offset": "index"}
 _IMMEDIATE = (
     R("0 <= imm.const <= 255", on="a2a3"),
     R("0 <= imm.const <= 1023", on="a5"),
@@ -275,7 +276,7 @@ ROWS = (
         doc="Load a mask from UB at an immediate offset.",
         meaning=f"ea = source + imm * 8 bytes; subscript form: ea = source + offset * U, {_UNITS}; "
         f"with base: ea = source, base = source + offset * U. {_LOAD}",
-        rules=(R("base.type == source.type"), *_IMMEDIATE), notes=_IMMEDIATE_NOTES,
+        rules=(R("base.type == source.type"), *_IMMEDIATE), notes=_IMMEDIATE_NOTES, types=_AT_IMMEDIATE,
         cpp="pldi($mask, $source, $imm, $dist)",
     ),
     store(
@@ -300,7 +301,7 @@ ROWS = (
         doc="Store a mask to UB at an immediate offset.",
         meaning=f"ea = dest + imm * 8 bytes; subscript form: ea = dest + offset * U, {_UNITS}; with base: "
         f"ea = dest, base = dest + offset * U. {_STORE}",
-        rules=(R("base.type == dest.type"), *_IMMEDIATE), notes=(*_IMMEDIATE_NOTES, _PK_CPU),
+        rules=(R("base.type == dest.type"), *_IMMEDIATE), notes=(*_IMMEDIATE_NOTES, _PK_CPU), types=_AT_IMMEDIATE,
         cpp="psti($mask, $dest, $imm, $dist)",
     ),
     pure(
@@ -324,6 +325,6 @@ ROWS = (
             "the manual leaves it out of the cpu profile; the simulator executes it",
         ),
         cpp="pstu($align, $mask, $base)",
-        types={"mask": "!pto.mask<b32>", "base": "!pto.ptr<ui32, ub>", "base_out": "!pto.ptr<ui32, ub>"},
+        types={"base_out": "!pto.ptr<{T}, ub>"},
     ),
 )  # fmt: skip

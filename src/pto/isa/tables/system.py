@@ -28,7 +28,8 @@ _QUANT_MODES = (
     "NoQuant", "F322F16", "VREQ8", "REQ8", "VDEQF16", "DEQF16", "VSHIFTS322S16", "SHIFTS322S16", "F322BF16",
     "VQF322B8_PRE", "QF322B8_PRE", "QF322F16_PRE", "QF322BF16_PRE", "QS322BF16_PRE", "VQS322BF16_PRE",
 )  # fmt: skip
-_TILE = "!pto.tile_buf<vec, 16x64xf32>"
+_TILE = "!pto.tile_buf<vec, 16x64x{T}>"
+_ACC = "!pto.tile_buf<acc, 16x64x{T}, blayout=col_major, slayout=row_major, fractal=1024>"
 _ACC = "!pto.tile_buf<acc, 16x64xf32, blayout=col_major, slayout=row_major, fractal=1024>"
 _MAT = "!pto.tile_buf<mat, 16x64xf32, blayout=col_major, slayout=row_major>"
 _PUSH_PIPE = (("tile.loc in (ACC, MAT)", "FIX"), ("", "MTE3"))
@@ -204,7 +205,7 @@ ROWS = (
             "not for auto mode; a full FIFO whose peer never pops is a deadlock",
         ),
         cpp="TPUSH<Pipe, Tile, TileSplitAxis::$split>($pipe_handle, $tile)",
-        dtype_of="tile", cpu="all", a2a3="any", a5="all", types={"tile": _TILE},
+        dtype_of="tile", cpu="all", a2a3="any", a5="all", types={"tile": _TILE, "acc/tile": _ACC},
     ),
     fifo(
         "tpop", opcode=0x1261, pipe=_POP_PIPE, operands="tile=tile|view:out pipe_handle=pipe "
@@ -324,7 +325,7 @@ ROWS = (
         "$peer_local_addr)",
         types={
             "local_addr": "i32", "attr:dir_mask": "1", "attr:slot_size": "1024", "attr:slot_num": "8",
-            "pipe": "!pto.pipe",
+            "attr:flag_base": "0", "pipe": "!pto.pipe",
         },
     ),
     setup(
@@ -365,7 +366,7 @@ ROWS = (
         "$local_addr, $peer_local_addr)",
         types={
             "gm_addr": "!pto.ptr<f32>", "local_addr": "i32", "attr:dir_mask": "1", "attr:slot_size": "1024",
-            "attr:slot_num": "8", "pipe": "!pto.pipe",
+            "attr:slot_num": "8", "attr:flag_base": "0", "pipe": "!pto.pipe",
         },
     ),
     section(

@@ -485,7 +485,8 @@ _CONVERT = (
             R(f"tmp.size >= max(32 * ceil(min({_C}, 64), 8), 128 + 32 * ceil(min({_C}, 64), 16))",
               on="a2a3", when="src.dtype == F16 and dst.dtype == I8 and sat_mode == 'OFF' and dst.v_col > 0"),
         ),
-        types={"src": _TILE, "dst": _TILE, "tmp": "!pto.tile_buf<vec, 16x256xi32>"},
+        types={"src": _TILE, "dst": _TILE, "tmp": "!pto.tile_buf<vec, 16x256xi32>",
+               "wrap/attr:sat_mode": "OFF", "wrap/tmp": "!pto.tile_buf<vec, 1x64xi32>"},
         notes=(
             "Absent sat_mode: a2a3 and a5 take OFF for f16->u8, f16->i8, f32->i16, f16->i16, i64->i32 and "
             "i32->i16 and ON otherwise; cpu takes OFF. a2a3 ignores OFF for other pairs.",

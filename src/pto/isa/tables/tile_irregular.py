@@ -7,7 +7,7 @@ row says bytes.
 from __future__ import annotations
 
 from ..row import Attr, Combos, Family
-from ..rules import R, Rule
+from ..rules import R
 from ._common import form, nd, row_major, same_dtype, same_shape, same_valid, vec
 
 _NPU = "a2a3 a5"
@@ -27,11 +27,6 @@ def _cross(first: str, second: str) -> str:
 def _axis(name: str) -> Attr:
     return Attr(name, "str", "row", choices=("row", "col"),
                 doc="mask form: select columns (row) or rows (col)")
-
-
-def _a5_only(msg: str) -> Rule:
-    """The message for a target that lacks the instruction."""
-    return R("isa != 'a2a3'", on="a2a3", msg=msg)
 
 
 irregular = Family(
@@ -88,13 +83,20 @@ partial_arg = irregular.but(
         R("valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal)", on=_NPU),
         R("valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal)", on=_NPU),
     ),
-    types={"*": "!pto.tile_buf<vec, 16x64xf32>",
-           **{f"{n}Idx": "!pto.tile_buf<vec, 16x64xi32>" for n in ("src0", "src1", "dst")}},
+    types={"*": "!pto.tile_buf<vec, 16x64x{dstVal}>",
+           **{f"{n}Idx": "!pto.tile_buf<vec, 16x64x{dstIdx}>" for n in ("src0", "src1", "dst")}},
     notes=(
         "Each tile is addressed by its own layout; the C++ headers use the value tile's offsets for the "
         "indices too, so give both the same shape.",
     ),
 )  # fmt: skip
+
+
+def _lists(form: str, sources: str) -> dict[str, str]:
+    """Witness of the form of tmrgsort that merges separate lists."""
+    tiles = {f"{form}/{name}": "!pto.tile_buf<vec, 1x1024x{T}>" for name in f"{sources} tmp".split()}
+    return {**tiles, f"{form}/blockLen": "", f"{form}/excuted": "vector<4xi16>"}
+
 
 _SORT = (
     irregular(
@@ -174,7 +176,8 @@ _SORT = (
             R("src.size + dst.size < 256 * 1024", on="a5", when="has(blockLen)", code="SA-0043"),
         ),
         types={"src": "!pto.tile_buf<vec, 1x1024x{T}>", "dst": "!pto.tile_buf<vec, 1x1024x{T}>",
-               "blockLen": "i32"},
+               "blockLen": "i32",
+               **_lists("two", "src1"), **_lists("four", "src1 src2 src3")},
         notes=(
             "A dst smaller than the lists keeps only the first dst.v_col // E records (top k).",
             "tmp has at least the columns of all lists together; only hardware uses it.",
@@ -261,7 +264,16 @@ _INDEXED = (
             R("src.dtype in (I16, U16, I32, U32, F16, F32)", on="a5", when="has(cdst)",
               msg="expects A5 compare-form tgather src element type to be i16/i32/f16/f32"),
         ),
-        types={"attr:maskPattern": "P1111"},
+        types={
+            "attr:maskPattern": "P1111",
+            "index/attr:maskPattern": "", "index/indices": "!pto.tile_buf<vec, 16x64xi32>",
+            "index/tmp": "!pto.tile_buf<vec, 16x64xi32>",
+            **{f"{form}/{key}": text for form in ("value", "row") for key, text in (
+                ("attr:maskPattern", ""), ("dst", "!pto.tile_buf<vec, 16x64xi32>"),
+                ("cdst", "!pto.tile_buf<vec, 16x8xi32>"), ("tmp", "!pto.tile_buf<vec, 16x256xi32>"))},
+            "value/cdst@cpu": "!pto.tile_buf<vec, 16x8x{dst}>", "value/kValue": "{T}",
+            "row/kTile": "!pto.tile_buf<vec, 16x8xui32>",
+        },
         notes=(
             "The form follows from the operands: indices = index, cdst with kValue or kTile = compare, else "
             "mask.",
@@ -325,8 +337,12 @@ _INDEXED = (
             R("src.v_row == dst.v_row", when="not has(indexes) and scatter_axis == 'row'"),
             R("src.v_col == dst.v_col", when="not has(indexes) and scatter_axis == 'col'"),
         ),
-        types={"indexes": "!pto.tile_buf<vec, 16x64xi32>", "src": "!pto.tile_buf<vec, 16x64xf32>",
-               "dst": "!pto.tile_buf<vec, 16x64xf32>"},
+        types={
+            "indexes": "!pto.tile_buf<vec, 16x64x{I}>", "half/indexes": "!pto.tile_buf<vec, 16x64xi16>",
+            "word/indexes": "!pto.tile_buf<vec, 16x64xi32>",
+            "mask/indexes": "", "mask/attr:maskPattern": "P1111",
+            "rows/indexes": "", "rows/attr:maskPattern": "P1111", "rows/attr:scatter_axis": "col",
+        },
         notes=(
             "Indexes are not bounds-checked by hardware; they are element offsets in storage order, not row "
             "numbers.",
@@ -391,9 +407,7 @@ _GENERATORS = (
         cpp="TRANDOM<rounds>($dst, {$key0, $key1}, {$counter0, $counter1, $counter2, $counter3})",
         cpu="i32 u32", a5="i32 u32",
         rules=(
-            _a5_only("trandom is only supported for A5 targets"),
             *vec("dst"), *row_major("dst", on="cpu a5"),
-            R("rounds in (7, 10)"),
         ),
         notes=("The counter advances by the stride after every 256 columns, so wide rows skip counter "
                "space.",),
@@ -414,7 +428,6 @@ _GENERATORS = (
         cpp="THISTOGRAM<isMSB>($dst, $src, $idx) | THISTOGRAM<HistByte>($dst, $src, $idx)",
         combos=(Combos.of("dst src idx", cpu="u32,u16,u8 u32,u32,u8", a5="u32,u16,u8 u32,u32,u8"),),
         rules=(
-            _a5_only("thistogram is only supported on A5"),
             *vec("src idx dst"), *nd("src dst", on="cpu a5"),
             R("idx.layout == DN and idx.cols == 1", when="src.bits == 16"),
             R("src.rows == dst.rows"),
@@ -425,6 +438,7 @@ _GENERATORS = (
         ),
         types={"src": "!pto.tile_buf<vec, 32x64xui16>",
                "idx": "!pto.tile_buf<vec, 32x1xui8, blayout=col_major>",
+               "word/idx": "!pto.tile_buf<vec, 3x32xui8>",
                "dst": "!pto.tile_buf<vec, 32x256xui32>"},
         notes=(
             "One document gives plain counts; headers, tests and goldens are cumulative.",
@@ -447,6 +461,16 @@ _MX_GROUP = (
 _MX_ALG = Attr(
     "scale_alg", "str", "OCP", choices=("OCP", "NV"), doc="how the group exponent follows from the maximum"
 )
+
+
+def _mx(form: str, scheme: str) -> dict[str, str]:
+    """Witness of an MX form of tquant: group results as flat one-row tiles."""
+    return {
+        f"{form}/attr:quant_type": scheme, f"{form}/fp": "", f"{form}/exp": "!pto.tile_buf<vec, 1x64xui8>",
+        f"{form}/max": "!pto.tile_buf<vec, 1x64xf32>", f"{form}/scaling": "!pto.tile_buf<vec, 1x64xf32>",
+    }  # fmt: skip
+
+
 _MX_CPU = _cross("i8 f8e4m3 f4e2m1", "f32 f16 bf16")
 _MX_A5 = f"{_cross('i8 f8e4m3', 'f32 f16 bf16')} f4e2m1,f16 f4e2m1,bf16"
 
@@ -515,7 +539,10 @@ _QUANT = (
             R("src.rows * src.cols <= 59461", on="a5", when="has(exp)"),
         ),
         types={"attr:quant_type": "INT8_SYM", "src": "!pto.tile_buf<vec, 32x64xf32>",
-               "fp": "!pto.tile_buf<vec, 32x8xf32>", "dst": "!pto.tile_buf<vec, 32x64xi8>"},
+               "fp": "!pto.tile_buf<vec, 32x8xf32>", "dst": "!pto.tile_buf<vec, 32x64xi8>",
+               "asym/attr:quant_type": "INT8_ASYM", "asym/offset": "!pto.tile_buf<vec, 32x8xf32>",
+               **_mx("mxfp8", "MXFP8"), **_mx("mxfp4", "MXFP4_E2M1"), **_mx("rows", "MXFP8"),
+               "rows/attr:grp_axis": "0"},
         notes=(
             "Documents give round(x/scale) + offset; every header multiplies and adds the offset before "
             "rounding.",
@@ -549,7 +576,7 @@ _QUANT = (
         ),
         types={"src": "!pto.tile_buf<vec, 64x64xf32>", "dst": "!pto.tile_buf<vec, 64x64xi8>",
                "exp": "!pto.tile_buf<vec, 2x64xui8>", "max": "!pto.tile_buf<vec, 2x64xf32>",
-               "scaling": "!pto.tile_buf<vec, 2x64xf32>"},
+               "scaling": "!pto.tile_buf<vec, 2x64xf32>", "mxfp4/attr:quant_type": "MXFP4_E2M1"},
         notes=("In C++ an overload of TQUANT. tmov with grp_axis 0 expects the exponents not interleaved.",),
     ),
     irregular(
@@ -596,7 +623,7 @@ _QUANT = (
             R("scale.v_row >= dst.v_row and offset.v_row >= dst.v_row", on="cpu"),
         ),
         types={"src": "!pto.tile_buf<vec, 16x64xi8>", "dst": "!pto.tile_buf<vec, 16x64xf32>",
-               "scale": "!pto.tile_buf<vec, 16x8xf32>", "offset": "!pto.tile_buf<vec, 16x8xf32>"},
+               "scale": "!pto.tile_buf<vec, 16x16x{dst}>", "offset": "!pto.tile_buf<vec, 16x16x{dst}>"},
         notes=("scale is the true scale; that of tquant is its reciprocal.",),
     ),
 )  # fmt: skip

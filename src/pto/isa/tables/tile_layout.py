@@ -37,9 +37,16 @@ _RELU = Attr("reluPreMode", "relu_pre_mode", "no_relu", doc="ReLU fused into a m
 _MODE = Attr("accToVecMode", "acc_to_vec_mode", doc="which vector core receives an accumulator move")
 _PHASE = Attr("st_phase", "st_phase", "unspecified", doc="unit-flag phase; no numeric effect")
 
-_ACC = "!pto.tile_buf<acc, 32x32x{T}, blayout=col_major, slayout=row_major, fractal=1024>"
-_MAT = "!pto.tile_buf<mat, 32x32x{T}, blayout=col_major, slayout=row_major>"
-_FP = "!pto.tile_buf<scaling, 1x32xui64>"
+_ACC = "!pto.tile_buf<acc, 64x64x{T}, blayout=col_major, slayout=row_major, fractal=1024>"
+_MAT = "!pto.tile_buf<mat, 64x64x{T}, blayout=col_major, slayout=row_major>"
+_ND_16 = "!pto.tile_buf<vec, 16x64x{T}>"
+_NZ_16 = "!pto.tile_buf<vec, 16x64x{T}, blayout=col_major, slayout=row_major>"
+_FP = "!pto.tile_buf<scaling, 1x64xui64>"
+
+
+def _forms(**shown: dict[str, str]) -> dict[str, str]:
+    """Witness types of further forms: `_forms(acc={"src": ..})` gives `acc/src`."""
+    return {f"{form}/{name}": text for form, types in shown.items() for name, text in types.items()}
 
 
 def _starts(row: str, col: str) -> tuple[Rule, ...]:
@@ -233,6 +240,18 @@ _MOVES = (
             R("src.rows % 16 == 0 and src.cols % 2 == 0", when="has(tmp) and grp_axis == 1"),
             R("src.rows % 2 == 0 and src.cols % 16 == 0", when="has(tmp) and grp_axis == 0"),
         ),
+        types=_forms(
+            left={"src": _MAT, "dst": _MAT.replace("mat", "left")},
+            bias={"src": "!pto.tile_buf<mat, 1x64x{T}>", "dst": "!pto.tile_buf<bias, 1x64x{T}>"},
+            scaling={"src": "!pto.tile_buf<mat, 1x64x{T}>", "dst": "!pto.tile_buf<scaling, 1x64x{T}>"},
+            scale={"src": "!pto.tile_buf<mat, 16x64x{T}>", "dst": "!pto.tile_buf<scale_left, 16x64x{T}>"},
+            acc={"src": _ACC, "dst": _MAT},
+            words={"src": _ACC, "dst": _MAT, "fp": _FP},
+            word={"src": _ACC, "dst": _MAT, "preQuantScalar": "i64"},
+            split={"src": _ACC, "dst": "!pto.tile_buf<vec, 64x64x{T}>", "attr:accToVecMode": "dual_mode_split_n"},
+            zz=dict.fromkeys(("src", "dst", "tmp"), "!pto.tile_buf<vec, 16x32x{T}>"),
+            dn={**dict.fromkeys(("src", "dst", "tmp"), "!pto.tile_buf<vec, 16x32x{T}>"), "attr:grp_axis": "0"},
+        ),
         notes=(
             "ReLU here keeps NaN; the ReLU of tstore, textract and tinsert maps NaN to 0.",
             "The field's text binds the first extra operand of ins to fp, so preQuantScalar alone is written "
@@ -335,8 +354,20 @@ _WINDOWS = (
         ),
         types={
             "src": _MAT,
-            "dst": "!pto.tile_buf<left, 16x32x{T}, blayout=col_major, slayout=row_major>",
-            "dst@a2a3": "!pto.tile_buf<left, 16x32x{T}, slayout=row_major>",
+            "dst": "!pto.tile_buf<left, 16x64x{T}, blayout=col_major, slayout=row_major>",
+            "dst@a2a3": "!pto.tile_buf<left, 16x64x{T}, slayout=row_major>",
+            **_forms(
+                right={"dst": "!pto.tile_buf<right, 64x64x{T}, slayout=col_major>"},
+                scaling={"dst": "!pto.tile_buf<scaling, 1x64x{T}>"},
+                scale_left={"src": _MAT.replace("col_major", "row_major"), "dst": "!pto.tile_buf<scale_left, 16x64x{T}>"},
+                scale_right={"src": _MAT.replace("slayout=row", "slayout=col"),
+                             "dst": "!pto.tile_buf<scale_right, 16x64x{T}>"},
+                acc={"src": _ACC, "dst": _MAT, "dst@a2a3": _MAT},
+                vec={"src": "!pto.tile_buf<vec, 64x64x{T}>", "dst": _ND_16, "dst@a2a3": _ND_16},
+                nz={"src": _MAT.replace("mat", "vec"), "dst": _NZ_16, "dst@a2a3": _NZ_16},
+                two={"src": "!pto.tile_buf<vec, 64x64x{T}>", "dst": _NZ_16, "dst@a2a3": _NZ_16, "dst1": _NZ_16,
+                     "indexRow1": "index", "indexCol1": "index"},
+            ),
         },
         notes=(
             "The window is measured in valid extents on cpu and in static shapes elsewhere.",
@@ -380,7 +411,7 @@ _WINDOWS = (
             "TINSERT<Dst, Src, ReluPreMode>($dst, $src, $preQuantScalar, $indexRow, $indexCol) | "
             "TINSERT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, $preQuantScalar, $indexRow, $indexCol)"
             " | TINSERT<TInsertMode>($dst, $src, $indexRow, $indexCol)",
-        cpu="all", a2a3="any", a5="all", dtype_of="src dst",
+        cpu="all", a2a3="any", a5=f"{_CUBE_A5} i32 u32", dtype_of="src dst",
         combos=(
             Combos.of("dst src", when="src.loc == ACC and has(preQuantScalar)", a2a3=_QUANT_A2A3,
                       a5=_QUANT_A5),
@@ -413,8 +444,15 @@ _WINDOWS = (
             R("src.loc == ACC and dst.loc == VEC", when="has(accToVecMode)"),
         ),
         types={
-            "src": "!pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>",
-            "dst": "!pto.tile_buf<mat, 32x32xf16, blayout=col_major, slayout=row_major>",
+            "src": "!pto.tile_buf<acc, 16x16x{T}, blayout=col_major, slayout=row_major, fractal=1024>",
+            "src@a2a3": "!pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>",
+            "dst": _MAT,
+            **_forms(
+                word={"preQuantScalar": "i64"},
+                vec={"src": _ND_16, "src@a2a3": _ND_16, "dst": "!pto.tile_buf<vec, 64x64x{T}>"},
+                mat={"src": _ND_16, "src@a2a3": _ND_16},
+                wide={"src": "!pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>"},
+            ),
         },
         notes=(
             "The window is measured against the dst valid extents on cpu and its static shape elsewhere.",
@@ -576,7 +614,8 @@ _REARRANGE = (
             *same_dtype("src0Idx src1Idx dstIdx"),
             R("src0Idx.dtype in (I8, U8, I16, U16, I32, U32)"),
         ),
-        types={"src0": "!pto.tile_buf<vec, 16x32x{T}>", "src1": "!pto.tile_buf<vec, 16x32x{T}>"},
+        types={"src0": "!pto.tile_buf<vec, 16x32x{T}>", "src1": "!pto.tile_buf<vec, 16x32x{T}>",
+               **{f"indexed/{n}Idx": "!pto.tile_buf<vec, 16x8xi32>" for n in ("src0", "src1", "dst")}},
         notes=(
             "An index value is element count * bytes of the index type, not data bytes: all headers agree.",
             "The C++ simulator asserts dst.v_col == src0.v_col + src1.v_col; hardware only needs room in "
@@ -591,12 +630,12 @@ _REARRANGE = (
         cpp="TPACK($dst, $src)",
         cpu="b32 b16 b8", a5="b32 b16 b8", dtype_of="src dst",
         rules=(
-            R("isa != 'a2a3'", on="a2a3", msg="tpack is only supported on A5 targets"),
             *vec("src dst"), *row_major("src dst"), *same_valid("dst src"),
             R("src.bytes > dst.bytes",
               msg="expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes"),
         ),
-        types={"src": "!pto.tile_buf<vec, 16x64xi32>", "dst": "!pto.tile_buf<vec, 16x64xi16>"},
+        types={"src": "!pto.tile_buf<vec, 16x64xi32>", "dst": "!pto.tile_buf<vec, 16x64x{T}>",
+               "wide/src": "!pto.tile_buf<vec, 16x64x{T}>", "wide/dst": "!pto.tile_buf<vec, 16x64xi8>"},
         notes=("The C++ headers declare no TPACK yet; a truncating copy is the recorded meaning.",),
     ),
     move(
@@ -663,7 +702,8 @@ _REARRANGE = (
             R("src0.v_row == dst0.v_row and src0.v_col == 2 * dst0.v_col", when="not has(src1)"),
             R("src0.row_bytes >= 512", on="a5", when="not has(src1)"),
         ),
-        types={"src0": "!pto.tile_buf<vec, 16x128x{T}>"},
+        types={"src0": "!pto.tile_buf<vec, 16x512x{T}>", "*": "!pto.tile_buf<vec, 16x256x{T}>",
+               **{f"two/{n}": "!pto.tile_buf<vec, 16x256x{T}>" for n in ("src0", "src1")}},
         notes=("One document page gives the single-source form equal widths; src0 is twice as wide.",),
     ),
 )  # fmt: skip

@@ -84,7 +84,12 @@ _tload = memory(
     domain="dst valid region; it decides the size of the transfer",
     cpu="all", a2a3="any", a5="all", dtype_code="SA-0010",
     rules=_load_rules,
-    types={"dst": "!pto.tile_buf<vec, 16x64x{T}>"},
+    types={
+        "dst": "!pto.tile_buf<vec, 16x64x{T}>",
+        "nz/dst": "!pto.tile_buf<mat, 16x64x{T}, blayout=col_major, slayout=row_major>",
+        "zn/dst": "!pto.tile_buf<mat, 64x16x{T}, slayout=col_major>", "zn/src": "!pto.partition_tensor_view<64x16x{T}>",
+        "zz/dst": "!pto.tile_buf<mat, 16x64x{T}, slayout=row_major, fractal=32>",
+    },
     notes=(
         "hardware specifies padding only for a pad other than null; do not rely on the zeros of a null pad",
         "extents at run time: ND/DN into a row-major tile s0*s1*s2*s3 == valid rows and s4 == valid columns,"
@@ -120,7 +125,7 @@ _tprefetch_async = memory(
     doc="Warm the L2 cache with a flat region of global memory, asynchronously.",
     meaning="no value changes; event completes at once (handle 0, SDMA)",
     domain="all of src",
-    rules=R("src.contiguous"),
+    rules=R("src.elems == src.dims[-1]", msg="expects src to be a flat contiguous 1-D region"),
     types={"src": "!pto.partition_tensor_view<1024xf32>"},
     notes=(
         "runs on the SDMA engine (cache-maintenance opcode 6), not on a pipe of the core; the scalar unit"
@@ -174,6 +179,7 @@ _acc_rules = (
     R("src.cols % 16 == 0", on=NPU, code="SA-0126", when="src.loc == ACC and dst.layout != ND"),
 )  # fmt: skip
 
+_ACC = "!pto.tile_buf<acc, 16x64x{T}, blayout=col_major, slayout=row_major, fractal=1024>"
 _STORE_LINE = "1 in (src.v_row, src.v_col)"
 
 _tstore = memory(
@@ -222,6 +228,7 @@ _tstore = memory(
     types={
         "src": "!pto.tile_buf<vec, 16x64x{T}>",
         "dst": "!pto.partition_tensor_view<16x64x{T}>",
+        "acc/src": _ACC, "quantised/src": _ACC, "quantised/preQuantScalar": "i64",
     },
     notes=(
         _WORD,

@@ -142,7 +142,7 @@ _R2 = f"ceil({_R1}, 256 // src.bytes)"
 
 row_arg = arg.but(
     domain="column 0 of dst (and dstVal), rows of the src valid region",
-    types={"dst": _COLUMN_0, "dstVal": _COLUMN_0},
+    types={"dst": _COLUMN_0, "dstVal": _COLUMN_0, "index/dstVal": ""},
     combos=(
         Combos.of(
             "dst src tmp", code="SA-0187", when="not has(dstVal)",
@@ -237,6 +237,7 @@ _cols = (
             R("tmp.cols >= src.v_col", on=NPU, when="isBinary"),
             R("tmp.rows >= ceil(src.v_row, 2)", on=NPU, when="isBinary"),
         ),
+        types={"dst": _ROW_0, "binary/tmp": "!pto.tile_buf<vec, 16x64x{src}>", "binary/attr:isBinary": "true"},
         notes=(
             "starts from 0 with an accumulator of the dst dtype (f16 and bf16 are not widened, unlike"
             " trowsum); integers wrap",
@@ -272,7 +273,7 @@ _GAP = f"min(256 // src.bytes, ceil(src.v_col, {_EPB}) * {_EPB})"
 
 col_arg = arg.but(
     domain="row 0 of dst (and dstVal), columns of the src valid region",
-    types={"dst": _ROW_0, "dstVal": _ROW_0},
+    types={"dst": _ROW_0, "dstVal": _ROW_0, "index/dstVal": ""},
     combos=(
         Combos.of(
             "dst src tmp", code="SA-0187", when="not has(dstVal)",

@@ -346,8 +346,7 @@ _CONVERSION = (
                 "Float to integer rounds first, then clamps to the range (SAT; NaN gives 0) or keeps the "
                 "low bits (NOSAT). Float narrowing clamps to the largest finite value (SAT) or gives "
                 "infinity (NOSAT).",
-        types={"input": "!pto.vreg<64xf32>", "r": "!pto.vreg<128xf16>", "mask": "!pto.mask<b32>",
-               "attr:part": "EVEN"},
+        types={"attr:part": "EVEN", "quarter/attr:part": "P0", "same/attr:part": ""},
         notes=(
             ZEROING,
             "The mask has the granularity of the source.",
@@ -406,7 +405,7 @@ _permute = _select.but(
         R(f"idx.dtype in {INTS}", msg="expects idx to hold integer lane indices: a select with an implicit "
                                       "predicate has no defined meaning"),
     ),
-    meaning="r[i] = src[u(idx[i]) mod N].", types={"idx": "!pto.vreg<64xi32>"},
+    meaning="r[i] = src[u(idx[i]) mod N].", types={"idx": "!pto.vreg<{N}x{I}>"},
     notes=("The manual calls it a reversed select with an implicit predicate; headers and assembler use it "
            "as a lane permutation, and so do we.",),
 )  # fmt: skip

@@ -243,7 +243,7 @@ _LOADS = (
         doc="Gather of elements by an index vector.", domain="active lanes; the others are 0",
         meaning="active(i): r[i] = UB_T[source + zext(offsets[i])]. An index n in place of the mask makes "
                 "the first n lanes active. 8-bit sources: 128 lanes, each byte zero-extended to 16 bits.",
-        types={"offsets": "!pto.vreg<64xui32>", "mask": "!pto.mask<b32>"},
+        types={"offsets": "!pto.vreg<{N}x{U}>", "bytes/source": "!pto.ptr<ui8, ub>"},
         notes=("Addresses are checked for active lanes only.", "Offsets are read as unsigned."),
     ),
     _load(
@@ -300,6 +300,7 @@ _STORES = (
         meaning="ea = dest + offset; with a result, ea = dest and base = dest + offset. Only active lanes "
                 "write; inactive bytes are not read back. Without a mask all lanes are active. Align 32, 1PT "
                 "element alignment:\n" + _table(_STORE),
+        types={"masked/mask": "!pto.mask<b{W}>"},
         notes=(_ALIGNED, "The MRG modes are part of the surface but not supported by current A5 hardware.",
                "Strict mode checks the whole footprint, lenient mode the active bytes only."),
     ),
@@ -369,7 +370,8 @@ _STORES = (
         doc="Scatter of elements by an index vector.", domain="the addressed elements of active lanes",
         meaning="active(i): UB_T[dest + zext(offsets[i])] = value[i]. An index n in place of the mask makes "
                 "the first n lanes active. 8-bit elements: 128 requests, request i stores value[2i].",
-        types={"offsets": "!pto.vreg<64xui32>", "mask": "!pto.mask<b32>"},
+        types={"offsets": "!pto.vreg<{N}x{U}>", "bytes/offsets": "!pto.vreg<128xui16>",
+               "bytes/mask": "!pto.mask<b16>"},
         notes=("Addresses are checked for active lanes only.",
                "Equal offsets: the lowest lane wins on a5; an error on a2a3 and cpu."),
     ),
@@ -504,7 +506,8 @@ _MATERIALIZATION = (
               msg="expects position only with a vector input"),
         ),
         doc="Repetition of a scalar, or of one lane of a vector, in every lane.",
-        domain="lanes on in mask, all without one; the others are 0", types={"input": "!pto.vreg<64xf32>"},
+        domain="lanes on in mask, all without one; the others are 0",
+        types={"input": "!pto.vreg<{N}x{T}>", "scalar/input": "{T}"},
         meaning="x = input where it is a scalar, input[0] (LOWEST) or input[N-1] (HIGHEST); "
                 "r[i] = mask[i] ? x : 0.",
         notes=("The hardware's merging variant is not reachable in SSA form.",),

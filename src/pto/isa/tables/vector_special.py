@@ -103,7 +103,7 @@ _REARRANGEMENT = (
         rules=(
             *same_dtype("r src"), *full_width("src index r"), R("index.lanes == src.lanes"), integer("index"),
         ),
-        meaning="r[i] = src[u(index[i]) mod N].", types={"index": "!pto.vreg<64xi32>"},
+        meaning="r[i] = src[u(index[i]) mod N].", types={"index": "!pto.vreg<{N}x{I}>"},
         notes=("Indices beyond N wrap; the prose of the manual also allows clamping.",),
     ),
     _resize(
@@ -119,7 +119,7 @@ _REARRANGEMENT = (
         meaning="N wide lanes, 2N narrow lanes; trunc keeps the low bits. Two sources: r[i] = "
                 "trunc(src0[i]), r[N+i] = trunc(src1[i]); half is not used. One source: LOWER gives "
                 "r[0..N-1] = trunc(src0), the rest 0; HIGHER gives r[N..] = trunc(src0), the rest 0.",
-        types={"src0": "!pto.vreg<64xi32>", "src1": "!pto.vreg<64xi32>", "r": "!pto.vreg<128xui16>"},
+        types={"src1": "!pto.vreg<{N}x{src0}>", "half": "index", "one/src1": "", "one/half": ""},
         notes=("No saturation.",),
     ),
     _unpack(
@@ -173,8 +173,7 @@ _FUSED = (
         doc="Exponential of a difference, as in softmax.",
         meaning="Same type: r[i] = mask[i] ? exp(input[i] - maximum[i]) : 0. f16 to f32, p = 0 for EVEN and "
                 "1 for ODD: r[i] = mask[2i+p] ? exp(input[2i+p] - maximum[2i+p]) : 0.",
-        types={"input": "!pto.vreg<64xf32>", "maximum": "!pto.vreg<64xf32>", "r": "!pto.vreg<64xf32>",
-               "mask": "!pto.mask<b32>"},
+        types={"maximum": "!pto.vreg<{N}x{input}>", "mask": "!pto.mask<b{W}>"},
         notes=("The manual keeps the type and has no mask; the A5 gives f32.",),
     ),
     _float(
@@ -194,8 +193,7 @@ _FUSED = (
         "vaddreluconv", opcode=0x30D5, combos=pairs("lhs r", "f32,f16 f16,i8"),
         doc="Sum, ReLU and conversion to a narrower type.",
         meaning="r[i] = mask[i] ? convert(max(x + y, 0)) : 0.",
-        types={"lhs": "!pto.vreg<64xf32>", "rhs": "!pto.vreg<64xf32>", "r": "!pto.vreg<128xf16>",
-               "mask": "!pto.mask<b32>"},
+        types={"rhs": "!pto.vreg<{N}x{lhs}>", "mask": "!pto.mask<b{W}>"},
         notes=("An example of the manual converts f16 to f32; only the two listed pairs are specified.",),
     ),
     _converting(

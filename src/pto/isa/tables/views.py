@@ -109,6 +109,9 @@ ROWS = (
         types={
             "source": "!pto.tensor_view<16x64xf32>", "result": "!pto.partition_tensor_view<16x64xf32>",
             "offsets": "index, index", "sizes": "index, index",
+            "5d/source": "!pto.tensor_view<2x2x2x16x64xf32>",
+            "5d/result": "!pto.partition_tensor_view<2x2x2x16x64xf32>",
+            "5d/offsets": "index, index, index, index, index", "5d/sizes": "index, index, index, index, index",
         },
     ),
     query(
@@ -219,6 +222,15 @@ ROWS = (
         types={
             "source": "!pto.tile_buf<vec, 32x64xf32>", "result": "!pto.tile_buf<vec, 16x64xf32>",
             "offsets": "index, index", "attr:sizes": "[16, 64]",
+            "nz/source": "!pto.tile_buf<mat, 32x64xf32, blayout=col_major, slayout=row_major>",
+            "nz/attr:sizes": "[32, 32]",
+            "zn/source": "!pto.tile_buf<mat, 32x64xf32, slayout=col_major>",
+            "acc/source": "!pto.tile_buf<acc, 32x64xf32, blayout=col_major, slayout=row_major, fractal=1024>",
+            "acc/attr:sizes": "[32, 32]",
+            "acc_rows/source": "!pto.tile_buf<acc, 32x64xf32, slayout=row_major, fractal=1024>",
+            "scale/source": "!pto.tile_buf<mat, 32x64xf8E8M0FNU, slayout=row_major, fractal=32>",
+            "scale_cols/source": "!pto.tile_buf<mat, 32x64xf8E8M0FNU, blayout=col_major, slayout=row_major, fractal=32>",
+            "scale_cols/attr:sizes": "[32, 32]",
         },
     ),
     view(

@@ -1,0 +1,35 @@
+"""PTO-BC v0: programs as compact binary files, and back.
+
+    data = pto.to_bytecode(module)          # bytes; keeps everything but names, comments and source positions
+    module = pto.from_bytecode(data)        # raises pto.DiagnosticError with a code and a byte offset
+"""
+
+from __future__ import annotations
+
+from ..diag import Diagnostic, DiagnosticError, Source
+from ..ir.core import Module
+from .v0 import MAGIC
+from .writer import to_bytecode
+
+
+def from_bytecode(data: bytes, name: str = "<bytecode>") -> Module:
+    """The module of a bytecode file; positions of its operations are byte offsets."""
+    from .build import Builder
+    from .debuginfo import read_debuginfo
+    from .file import read_file, read_module
+
+    file = read_file(bytes(data), name)
+    return Builder(file).module(read_module(file), read_debuginfo(file))
+
+
+def to_source(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
+    """A bytecode file as canonical text, so that what comes after can point at lines."""
+    from ..asm import to_text
+
+    try:
+        return Source(name, to_text(from_bytecode(data, name))), []
+    except DiagnosticError as e:
+        return None, e.diagnostics
+
+
+__all__ = ["MAGIC", "from_bytecode", "to_bytecode", "to_source"]
