@@ -26,7 +26,7 @@ from ..ir.attrs import (
 )
 from ..ir.core import Block, Operation, Value
 from ..ir.types import ERROR, I64, FunctionType, ScalarType, Type
-from ..isa.enums import ENUMS
+from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import Profile
 from ..isa.row import Attr
 from .lexer import EOF, tokenize, unquote
@@ -551,12 +551,6 @@ def _adopt(placeholder: Value, value: Value) -> None:
         owner.results[value.index] = placeholder
     else:
         owner.args[value.index] = placeholder
-
-
-def same_enum(a: str, b: str) -> bool:
-    """Two enums that may stand for one another."""
-    classes = ("sync_op_type", "pipe_event_type")
-    return a == b or (a in classes and b in classes)
 
 
 def decode_bits(bits: int, type: ScalarType) -> float:

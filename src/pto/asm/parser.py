@@ -13,9 +13,9 @@ from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, has_errors
 from ..ir.attrs import Attribute, DenseArrayAttr, IntAttr, StrAttr
 from ..ir.core import Block, Module, Operation, Region, Successor, Value
 from ..ir.types import ERROR, FunctionType, Type
-from ..isa import DEFAULT, mnemonics, profile, row
+from ..isa import mnemonics, row
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var
-from ..isa.profiles import ALIASES, Profile
+from ..isa.profiles import Profile, resolve
 from ..isa.row import Attr, Row
 from .cursor import Cursor, Fail, Report
 from .lexer import EOF, unquote
@@ -722,13 +722,8 @@ def target_of(text: str) -> str | None:
 
 
 def effective_profile(text: str, target: str | Profile | None) -> Profile:
-    """The profile of a program: the given one, else its `pto.target_arch`, else the default."""
-    if isinstance(target, Profile):
-        return target
-    if target is not None:
-        return profile(target)
-    written = target_of(text)
-    return profile(written) if written and written.lower() in ALIASES else profile(DEFAULT)
+    """The profile of a program text, known before it is parsed: Left tiles depend on it."""
+    return resolve(target, target_of(text))
 
 
 def parse_source(

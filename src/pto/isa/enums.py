@@ -144,6 +144,13 @@ ENUMS: dict[str, Enum] = {
     )
 }  # fmt: skip
 
+
+def same_enum(a: str, b: str) -> bool:
+    """Whether a value of one enum may stand for one of the other."""
+    classes = ("sync_op_type", "pipe_event_type")
+    return a == b or (a in classes and b in classes)
+
+
 #: Pipes a `set_flag`/`wait_flag` may name: real ones, MTE4, MTE5 and V2 of newer assemblers included.
 FLAG_PIPES = (
     "PIPE_S", "PIPE_V", "PIPE_M", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX", "PIPE_MTE4", "PIPE_MTE5",

@@ -72,6 +72,15 @@ DEFAULT = "a2a3"
 ISAS = ("cpu", "a2a3", "a5")
 
 
+def resolve(target: str | Profile | None, written: str | None) -> Profile:
+    """The profile a program is held to: the given one, else the one it names itself, else the default."""
+    if isinstance(target, Profile):
+        return target
+    if target is not None:
+        return profile(target)
+    return profile(written if written and written.lower() in ALIASES else DEFAULT)
+
+
 def profile(name: str) -> Profile:
     """Look a profile up by name or alias, case-insensitively; `KeyError` for an unknown one."""
     return PROFILES[ALIASES[name.lower()]]

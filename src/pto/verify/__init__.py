@@ -8,10 +8,9 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from ..asm import effective_profile
-from ..diag import Diagnostic, has_errors
+from ..diag import Diagnostic, did_you_mean, has_errors
 from ..ir.core import Module
-from ..isa.profiles import Profile
+from ..isa.profiles import ALIASES, Profile, resolve
 from .context import Context
 from .fifo import check_fifos
 from .flags import check_flags
@@ -25,10 +24,8 @@ LEVELS = ("level1", "level2", "level3")
 
 def module_profile(module: Module, target: str | Profile | None = None) -> Profile:
     """The profile a module is held to: the given one, else its attribute, else the default."""
-    if target is None and "pto.target_arch" in module.attrs:
-        text = f'pto.target_arch = "{module.attrs["pto.target_arch"].value}"'
-        return effective_profile(text, None)
-    return effective_profile("", target)
+    written = module.attrs.get("pto.target_arch")
+    return resolve(target, str(written.value) if written is not None else None)
 
 
 def verify(
@@ -55,9 +52,6 @@ def verify(
 
 
 def _target_attribute(context: Context) -> None:
-    from ..diag import did_you_mean
-    from ..isa.profiles import ALIASES
-
     found = context.module.attrs.get("pto.target_arch")
     if found is None or str(found.value).lower() in ALIASES:
         return

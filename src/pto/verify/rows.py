@@ -14,7 +14,7 @@ from ..ir.attrs import Attribute, EnumAttr
 from ..ir.core import Operation, constant_of
 from ..ir.types import ERROR, FunctionType, MemRefType, ScalarType, ShapedType, TileBufType, Type, ViewType
 from ..isa.dtypes import DTYPES
-from ..isa.enums import ENUMS
+from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import PROFILES
 from ..isa.row import KINDS, Attr, Combos, Operand, Row
 from ..isa.rules import Rule, Unknown, Violation, check, evaluate, facts_in, holds, names_in
@@ -362,8 +362,6 @@ def attribute_problem(declared: Attr, value: Attribute) -> str:
     kind = declared.kind
     if kind in ENUMS:
         if isinstance(value, EnumAttr):
-            from ..asm.cursor import same_enum
-
             if not same_enum(value.enum, kind):
                 return f"must be a {kind}"
             word: str | None = value.value
