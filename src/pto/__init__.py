@@ -4,6 +4,7 @@
     m = pto.parse("k.pto")               # path or text; raises pto.DiagnosticError with ALL diagnostics
     pto.verify(m, target="a3")           # list[Diagnostic]
     print(pto.to_text(m, form="ssa"))
+    pto.from_bytecode(pto.to_bytecode(m))
 
 Names are imported on first use, so that `import pto` costs next to nothing.
 """
@@ -16,6 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .asm import to_text
+    from .bytecode import from_bytecode, to_bytecode
     from .diag import Diagnostic, DiagnosticError
     from .frontdoor import parse
     from .ir import Builder, Module
@@ -26,12 +28,17 @@ _LAZY = {
     "Diagnostic": "diag",
     "DiagnosticError": "diag",
     "Module": "ir",
+    "from_bytecode": "bytecode",
     "parse": "frontdoor",
+    "to_bytecode": "bytecode",
     "to_text": "asm",
     "verify": "verify",
 }
 
-__all__ = ["Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "parse", "to_text", "verify"]
+__all__ = [
+    "Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "from_bytecode", "parse",
+    "to_bytecode", "to_text", "verify",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -24,6 +24,7 @@ from .cursor import Fail, Report
 from .lexer import EOF
 from .parser import Parser
 from .printer import Printer, flat_order_is_enough
+from .structured import PARSERS
 
 _DIRECTIVES = (".module", ".func", ".arg", ".const", ".end", ".result", ".declare")
 _COMMENT = re.compile(r"^[ \t]*#(?![\w.]*\s*=)[^\n]*", re.MULTILINE)
@@ -88,8 +89,8 @@ class _Reader:
                 try:
                     self.directive()
                 except (Fail, Report) as problem:
-                    p._record(problem)
-                    p._skip(at)
+                    p.record(problem)
+                    p.skip(at)
                 continue
             if p.t[p.i] in ("module", "builtin.module", "func.func"):
                 self.close_function()
@@ -218,8 +219,6 @@ class _Reader:
         at = p.i
         name = p.value_name()
         p.eat("=")
-        from .structured import PARSERS
-
         found = row("arith.constant")
         assert found is not None
         op = PARSERS["arith.constant"](p, found, [], at)

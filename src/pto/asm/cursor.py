@@ -71,6 +71,7 @@ class Cursor:
         self._enums: dict[str, Attribute] = {}
         self.values: dict[str, Value] = {}
         self._scopes: list[list[str]] = []
+        self._closed: list[str] = []  # names of the scope left last, to suggest from
         self._forward: dict[str, tuple[Value, int, int]] = {}  # name -> placeholder, token, scope depth
 
     # ------------------------------------------------------------------------------------------- tokens
@@ -467,7 +468,8 @@ class Cursor:
         self.deeper()
 
     def close_scope(self) -> None:
-        for name in self._scopes.pop():
+        self._closed = self._scopes.pop()
+        for name in self._closed:
             self.values.pop(name, None)
         self.depth -= 1
         inner = len(self._scopes) + 1
@@ -536,7 +538,7 @@ class Cursor:
                 del self._forward[name]
                 self.error(
                     "PTO-E0201", f"undefined value '{name}'", at,
-                    help=did_you_mean(name, self.values) or "define it before this use",
+                    help=did_you_mean(name, (*self.values, *self._closed)) or "define it before this use",
                 )  # fmt: skip
 
 

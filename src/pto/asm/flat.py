@@ -7,8 +7,6 @@ becomes an `alloc_tile` and an `outs` operand. Immediates become constants; `%vi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir.attrs import Attribute, FloatAttr
 from ..ir.core import Operation, Value
 from ..ir.types import ERROR, I32, I64, INDEX, ScalarType, TileBufType, Type, ViewType
@@ -16,30 +14,21 @@ from ..isa import row as find_row
 from ..isa.row import Operand, Row
 from .cursor import Fail, decode_bits
 from .lexer import unquote
+from .row_reader import RowReader
+from .statement import Names, Statement
 from .type_text import is_type_start
-
-if TYPE_CHECKING:
-    from .parser import Names, Parser, Statement
 
 Given = tuple[Value | None, int, tuple[int | float, bool, bool] | None]  # value or immediate, token
 
 
-def looks_flat(p: Parser, row: Row, bare: bool) -> bool:
+def looks_flat(p: RowReader, row: Row, bare: bool) -> bool:
     """Whether the statement at the cursor is written as a flat list."""
-    if not row.is_dps or not starts_with_ins(row):
+    if not row.is_dps or not row.is_ins_outs:
         return bare and p.t[p.i][:1] == "%" and not row.format
     return p.t[p.i] not in ("ins", "outs", "(")
 
 
-def starts_with_ins(row: Row) -> bool:
-    """Whether the row is written `ins(...) outs(...)`, which a flat list can replace."""
-    first = row.format if isinstance(row.format, str) else row.format[0]
-    return not first or first.startswith(("ins(", "outs("))
-
-
-def parse(p: Parser, row: Row, names: Names, bare: bool) -> Operation:
-    from .parser import Statement
-
+def parse(p: RowReader, row: Row, names: Names, bare: bool) -> Operation:
     begin = p.i
     st = Statement()
     given = _operands(p, row, st)
@@ -60,7 +49,7 @@ def parse(p: Parser, row: Row, names: Names, bare: bool) -> Operation:
     return p.finish(row, st, names, begin)
 
 
-def _operands(p: Parser, row: Row, st: Statement) -> list[Given]:
+def _operands(p: RowReader, row: Row, st: Statement) -> list[Given]:
     """The comma-separated list; strings and bare words in it are attributes."""
     given: list[Given] = []
     while True:
@@ -94,7 +83,7 @@ def _operands(p: Parser, row: Row, st: Statement) -> list[Given]:
             return given
 
 
-def _subscript(p: Parser, row: Row, value: Value, given: list[Given], at: int) -> Value | None:
+def _subscript(p: RowReader, row: Row, value: Value, given: list[Given], at: int) -> Value | None:
     """`%x[%i, %j]`: further operands of the instruction, or a window of a view."""
     p.eat("[")
     indices: list[tuple[Value, int]] = []
@@ -125,7 +114,7 @@ class _Window(Value):
         self.view, self.indices, self.at = view, indices, at
 
 
-def _signature(p: Parser) -> tuple[list[Type], list[Type]]:
+def _signature(p: RowReader) -> tuple[list[Type], list[Type]]:
     """`: (T, T) -> T`, `: T, T -> R` or `: T`."""
     types: list[Type] = []
     results: list[Type] = []
@@ -149,7 +138,7 @@ def _signature(p: Parser) -> tuple[list[Type], list[Type]]:
     return types, results
 
 
-def _hash_attrs(p: Parser, row: Row, st: Statement) -> None:
+def _hash_attrs(p: RowReader, row: Row, st: Statement) -> None:
     """Trailing `#key=value` attributes of PTO-AS."""
     while p.t[p.i][:1] == "#" and p.t[p.i + 1] == "=":
         at = p.i
@@ -214,7 +203,7 @@ def _required(order: tuple[Operand, ...]) -> str:
     return ", ".join(o.name for o in order if not o.optional)
 
 
-def _assign(p: Parser, row: Row, order: tuple[Operand, ...], given: list[Given]) -> list[list[Given]]:
+def _assign(p: RowReader, row: Row, order: tuple[Operand, ...], given: list[Given]) -> list[list[Given]]:
     """Given operands per declared operand, optional ones filled only when there are enough."""
     required = sum(not o.optional and not o.variadic for o in order)
     spare = len(given) - required
@@ -248,7 +237,7 @@ def _assign(p: Parser, row: Row, order: tuple[Operand, ...], given: list[Given])
 
 
 def _bind(
-    p: Parser,
+    p: RowReader,
     row: Row,
     st: Statement,
     chosen: list[list[Given]],
@@ -288,7 +277,7 @@ def _immediate_type(declared: Operand, elem: ScalarType | None) -> ScalarType:
     return elem or I32
 
 
-def _constant(p: Parser, number: tuple[int | float, bool, bool], type: ScalarType, at: int) -> Value:
+def _constant(p: RowReader, number: tuple[int | float, bool, bool], type: ScalarType, at: int) -> Value:
     value, is_float, is_hex = number
     attr: Attribute
     if type.is_float:
@@ -302,7 +291,7 @@ def _constant(p: Parser, number: tuple[int | float, bool, bool], type: ScalarTyp
 
 
 def _insert(
-    p: Parser,
+    p: RowReader,
     name: str,
     operands: list[Value],
     type: Type,
@@ -317,7 +306,7 @@ def _insert(
     return op.result
 
 
-def _window(p: Parser, window: _Window, tile: TileBufType | None) -> Value:
+def _window(p: RowReader, window: _Window, tile: TileBufType | None) -> Value:
     """`partition_view` of the tile's size at the given indices."""
     view = window.view.type
     assert isinstance(view, ViewType)
@@ -337,7 +326,7 @@ def _window(p: Parser, window: _Window, tile: TileBufType | None) -> Value:
 
 
 def _fresh_destinations(
-    p: Parser, row: Row, st: Statement, names: Names, types: list[Type], begin: int
+    p: RowReader, row: Row, st: Statement, names: Names, types: list[Type], begin: int
 ) -> None:
     """Results of the SSA form: one fresh tile per destination."""
     outs = [o for o in row.outs if o.name not in st.values]

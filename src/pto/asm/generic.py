@@ -7,8 +7,6 @@ arguments are operands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ir.attrs import (
     Attribute,
     BoolAttr,
@@ -21,18 +19,15 @@ from ..ir.attrs import (
 from ..ir.core import Operation
 from ..ir.types import I1, I64, FunctionType
 from ..isa.row import Row
-from .cursor import Fail
-
-if TYPE_CHECKING:
-    from .parser import Parser
-    from .printer import Printer
+from .cursor import Cursor, Fail
+from .writer import Writer
 
 _SEGMENTS = "operandSegmentSizes"
 _BRANCHES = {"cf.br": 0, "cf.cond_br": 1, "cf.switch": 1}  # operands before the branch arguments
 _FLAGS = {"overflowFlags": "overflow", "fastmath": "fastmath"}
 
 
-def from_generic(p: Parser, op: Operation, row: Row, at: int) -> None:
+def from_generic(p: Cursor, op: Operation, row: Row, at: int) -> None:
     """Turn a generically written operation into ours, in place."""
     op.name = row.full_name
     sizes = op.attrs.get(_SEGMENTS) or op.attrs.get("operand_segment_sizes")
@@ -116,7 +111,7 @@ def _branch_operands(op: Operation, row: Row, sizes: Attribute | None) -> None:
         at += count
 
 
-def to_generic(p: Printer, op: Operation) -> str:
+def to_generic(p: Writer, op: Operation) -> str:
     """One operation in generic form, without its results."""
     row = op.row
     operands = list(op.operands)

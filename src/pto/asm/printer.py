@@ -10,45 +10,17 @@ Names of values are kept; unnamed ones are numbered. Printing what was printed g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
 from ..ir.attrs import Attribute, DenseArrayAttr, EnumAttr, IntAttr, StrAttr, dict_text
-from ..ir.core import Block, Module, Operation, Region, Value
+from ..ir.core import Operation, Value
 from ..ir.types import FunctionType
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
 from ..isa.row import Attr, Row
-from .comments import Comments
+from .generic import to_generic
 from .structured import PRINTERS
+from .writer import Writer
 
-FORMS = ("pto", "ssa", "asm", "generic")
 
-
-class Printer:
-    """`comments` (from `pto.asm.comments`) are printed where they stood relative to the operations."""
-
-    def __init__(self, form: str = "pto", comments: Comments | None = None) -> None:
-        self.form = form
-        self.comments = comments
-        self.depth = 0
-        self._names: dict[Value, str] = {}
-        self._taken: set[str] = set()
-        self._scopes: list[list[str]] = [[]]
-        self._labels: dict[Block, str] = {}
-        self._region_labels: dict[Region | None, tuple[set[str], int]] = {}
-        self._next = 0
-        self._first_use: dict[Value, Operation] = {}
-        self._hidden: set[Operation] = set()
-
-    # -------------------------------------------------------------------------------------------- names
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        self._scopes.append([])
-        yield
-        for name in self._scopes.pop():
-            self._taken.discard(name)
-
+class Printer(Writer):
     def enter_function(self, op: Operation) -> None:
         self._next = 0
         self._labels.clear()
@@ -56,141 +28,24 @@ class Printer:
         if self.form == "ssa":
             self._find_destinations(op)
 
-    def define(self, value: Value) -> str:
-        if value in self._names:
-            return self._names[value]
-        wanted = value.name.partition("#")[0]
-        name = f"%{wanted}"
-        if not wanted:
-            while f"%{self._next}" in self._taken:
-                self._next += 1
-            name = f"%{self._next}"
-            self._next += 1
-        elif name in self._taken:
-            k = 1
-            while f"%{wanted}_{k}" in self._taken:
-                k += 1
-            name = f"%{wanted}_{k}"
-        self._taken.add(name)
-        self._scopes[-1].append(name)
-        self._names[value] = name
-        return name
-
-    def value(self, value: Value) -> str:
-        return self._names.get(value) or self.define(value)
-
-    def values(self, values: Sequence[Value]) -> str:
-        return ", ".join(self.value(v) for v in values)
-
-    def block_label(self, block: Block) -> str:
-        """Labels are local to their region."""
-        label = self._labels.get(block)
-        if label is None:
-            used, first = self._region_labels.setdefault(block.parent, (set(), 0))
-            label = block.label
-            while not label or label in used:
-                label = f"^bb{first}"
-                first += 1
-            used.add(label)
-            self._region_labels[block.parent] = used, first  # no label below ^bb{first} is free
-            self._labels[block] = label
-        return label
-
-    def _results(self, op: Operation) -> str:
-        """`%a, %b = ` or `%r:2 = ` for a group named r#0, r#1."""
-        if not op.results:
-            return ""
-        base = op.results[0].name.partition("#")[0]
-        if len(op.results) > 1 and all(r.name == f"{base}#{k}" for k, r in enumerate(op.results)):
-            group = self.define(op.results[0])
-            for k, r in enumerate(op.results):
-                self._names[r] = f"{group}#{k}"
-            return f"{group}:{len(op.results)} = "
-        return ", ".join(self.define(r) for r in op.results) + " = "
-
-    # ----------------------------------------------------------------------------------------- structure
-
-    def pad(self) -> str:
-        return "  " * self.depth
-
-    def module(self, module: Module) -> str:
-        lines: list[str] = []
-        ops = module.body.ops if module.implicit and self.form != "generic" else [module.op]
-        for op in ops:
-            self._append(lines, op)
-        if self.comments is not None:
-            lines.extend(self.comments.rest())
-        return "\n".join(lines) + "\n"
-
-    def _append(self, lines: list[str], op: Operation) -> None:
-        """One operation as lines, with the comments before it and behind it."""
-        if self.comments is None:
-            lines.append(self.pad() + self.operation(op))
-            return
-        lines.extend(self.comments.before(op.start, self.pad(), first=lines[-1:] == ["{"] or not lines))
-        text = self.pad() + self.operation(op)
-        lines.append(text + self.comments.behind(op.end))
-
-    def region(self, region: Region, entry_args: bool = True, hide: str = "") -> str:
-        """`{ ... }`; `hide` is an operand-less terminator that the text leaves out."""
-        lines = ["{"]
-        self.depth += 1
-        with self.scope():
-            for block in region.blocks:  # arguments first: branches may name later blocks
-                for arg in block.args:
-                    self.define(arg)
-            for k, block in enumerate(region.blocks):
-                empty = self.form == "generic" and not block.ops
-                if (
-                    k
-                    or empty
-                    or (entry_args and block.args)
-                    or (k == 0 and block in self._branch_targets(region))
-                ):
-                    args = ", ".join(f"{self.value(a)}: {a.type}" for a in block.args)
-                    label = "  " * (self.depth - 1) + self.block_label(block)
-                    lines.append(f"{label}({args}):" if args else f"{label}:")
-                for op in block.ops:
-                    if op in self._hidden:
-                        continue
-                    bare = not op.operands and not op.attrs
-                    if hide and op is block.ops[-1] and op.name == hide and bare and self.form != "generic":
-                        continue
-                    self._append(lines, op)
-            if self.comments is not None and region.parent is not None:
-                lines.extend(self.comments.before(region.parent.end - 1, self.pad(), first=True))
-        self.depth -= 1
-        return "\n".join([*lines, self.pad() + "}"])
-
-    def _branch_targets(self, region: Region) -> set[Block]:
-        if len(region.blocks) == 1 and not region.blocks[0].label:
-            return set()
-        return {s.block for b in region.blocks for op in b.ops for s in op.successors}
-
     def operation(self, op: Operation) -> str:
         if self.form == "generic":
-            from .generic import to_generic
-
             if op.name == "func.func":
                 self.enter_function(op)
             # Results are named after the body is printed only where the body cannot see them.
             body = to_generic(self, op)
-            return self._results(op) + body
+            return self.results(op) + body
         show = PRINTERS.get(op.name)
         if show is not None:
             body = show(self, op)
-            return self._results(op) + body
+            return self.results(op) + body
         if op.row is None:
-            from .generic import to_generic
-
-            return self._results(op) + to_generic(self, op)
+            return self.results(op) + to_generic(self, op)
         if self.form == "ssa" and op.row.is_dps:
             text = self._ssa(op)
             if text is not None:
                 return text
-        return self._results(op) + self.row_text(op)
-
-    # ---------------------------------------------------------------------------------------------- rows
+        return self.results(op) + self.row_text(op)
 
     def row_text(self, op: Operation) -> str:
         """An operation through the format of its row."""
@@ -201,8 +56,6 @@ class Printer:
                 text = join(self._items(form.items, op, row, form.attrs))
                 name = "return" if op.name == "func.return" else op.name
                 return f"{name}{'' if form.tight else ' '}{text}" if text else name
-        from .generic import to_generic
-
         return to_generic(self, op)
 
     def _items(self, items: tuple[Item, ...], op: Operation, row: Row, named: set[str]) -> list[str]:
@@ -259,11 +112,6 @@ class Printer:
             return inline_attr(attr, value) if value is not None else ""
         return self.region(op.regions[row.regions.index(item.name)])
 
-    def attr_dict(self, attrs: dict[str, Attribute]) -> str:
-        return dict_text(attrs)
-
-    # ----------------------------------------------------------------------------------------------- SSA
-
     def _find_destinations(self, func: Operation) -> None:
         """Tiles that one operation writes first, in the block that allocates them: SSA results by nature."""
         self._first_use.clear()
@@ -311,10 +159,8 @@ class Printer:
 
 def flat_order_is_enough(op: Operation) -> bool:
     """Whether a flat operand list says which operand is which."""
-    from .flat import starts_with_ins
-
     row = op.row
-    if row is None or not starts_with_ins(row) or any(o.variadic for o in row.operands):
+    if row is None or not row.is_ins_outs or any(o.variadic for o in row.operands):
         return False
     optional = sum(o.optional for o in row.operands)
     return optional <= 1 or sum(op.segments or ()) in (len(row.operands), len(row.operands) - optional)
@@ -399,7 +245,6 @@ def inline_attr(attr: Attr, value: Attribute) -> str:
     return str(value)
 
 
-_TIGHT_AFTER = ("(", "[", "<")
 _TIGHT_BEFORE = (")", "]", ">", ",")
 
 
@@ -419,16 +264,3 @@ def join(parts: list[str]) -> str:
         )
         out += part if tight else " " + part
     return out
-
-
-def to_text(module: Module, form: str = "pto", comments: bool = False) -> str:
-    """A module as text in one of FORMS; `comments` keeps those of the source (not in assembly)."""
-    aliases = {"dps": "pto", "mlir": "generic"}
-    form = aliases.get(form, form)
-    if form not in FORMS:
-        raise ValueError(f"unknown text form {form!r}; one of {', '.join(FORMS)}")
-    if form == "asm":
-        from .assembly import to_assembly
-
-        return to_assembly(module)
-    return Printer(form, Comments(module.source.text) if comments else None).module(module)

@@ -7,7 +7,6 @@ read and written through the format of its row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..ir.attrs import (
     ArrayAttr,
@@ -23,17 +22,16 @@ from ..ir.attrs import (
     TypeAttr,
     symbol_text,
 )
-from ..ir.core import Operation, Region, Successor, Value, constant_of
-from ..ir.types import ERROR, I1, INDEX, FunctionType, MemRefType, TileBufType, Type, ViewType
+from ..ir.core import Operation, Region, Successor, Value
+from ..ir.types import I1, INDEX, FunctionType, Type
 from ..isa.row import Row
+from .blocks import Blocks
 from .cursor import Fail
+from .statement import Names
+from .writer import Writer
 
-if TYPE_CHECKING:
-    from .parser import Names, Parser, Statement
-    from .printer import Printer
-
-Parse = Callable[["Parser", Row, "Names", int], Operation]
-Print = Callable[["Printer", Operation], str]
+Parse = Callable[[Blocks, Row, Names, int], Operation]
+Print = Callable[[Writer, Operation], str]
 
 #: Attributes that a function's header already shows.
 _FUNC_HEADER = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
@@ -58,7 +56,7 @@ def _make(
 # ------------------------------------------------------------------------------------- module and function
 
 
-def _module(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _module(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     attrs: dict[str, Attribute] = {}
     if p.t[p.i][:1] == "@":
         attrs["sym_name"] = StrAttr(p.symbol())
@@ -68,7 +66,7 @@ def _module(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [], attrs=attrs, regions=[region])
 
 
-def _print_module(p: Printer, op: Operation) -> str:
+def _print_module(p: Writer, op: Operation) -> str:
     name = op.attrs.get("sym_name")
     rest = {k: v for k, v in op.attrs.items() if k != "sym_name"}
     head = "module"
@@ -79,7 +77,7 @@ def _print_module(p: Printer, op: Operation) -> str:
     return f"{head} {p.region(op.regions[0])}"
 
 
-def _func(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _func(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     attrs: dict[str, Attribute] = {}
     visibility = ""
     if p.t[p.i] in ("private", "public", "nested"):
@@ -139,7 +137,7 @@ def _func(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [], attrs=attrs, regions=[region])
 
 
-def _print_func(p: Printer, op: Operation) -> str:
+def _print_func(p: Writer, op: Operation) -> str:
     signature = op.attrs["function_type"].value
     body = op.regions[0]
     shown = op.attrs.get("arg_attrs")
@@ -166,7 +164,7 @@ def _print_func(p: Printer, op: Operation) -> str:
     return f"{head} {p.region(body, entry_args=False)}"
 
 
-def _call(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _call(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     callee = p.symbol()
     p.eat("(")
     values: list[tuple[Value, int]] = []
@@ -189,7 +187,7 @@ def _call(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [v for v, _ in values], signature.results, attrs, (len(values),))
 
 
-def _print_call(p: Printer, op: Operation) -> str:
+def _print_call(p: Writer, op: Operation) -> str:
     rest = {k: v for k, v in op.attrs.items() if k != "callee"}
     signature = FunctionType(tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
     dictionary = f" {p.attr_dict(rest)}" if rest else ""
@@ -199,7 +197,7 @@ def _print_call(p: Printer, op: Operation) -> str:
 # ---------------------------------------------------------------------------------------------- constants
 
 
-def _constant(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _constant(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     attrs: dict[str, Attribute] = p.dictionary() if p.t[p.i] == "{" else {}
     where = p.i
     value = p.attribute()
@@ -222,7 +220,7 @@ def _constant(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [], [type], {**attrs, "value": value})
 
 
-def _print_constant(p: Printer, op: Operation) -> str:
+def _print_constant(p: Writer, op: Operation) -> str:
     value = op.attrs["value"]
     rest = {k: v for k, v in op.attrs.items() if k != "value"}
     text = f"{value.value} : {value.type}" if isinstance(value, IntAttr) and value.type != I1 else str(value)
@@ -232,7 +230,7 @@ def _print_constant(p: Printer, op: Operation) -> str:
 # ---------------------------------------------------------------------------------------------------- scf
 
 
-def _assignments(p: Parser) -> tuple[list[tuple[str, int]], list[tuple[Value, int]]]:
+def _assignments(p: Blocks) -> tuple[list[tuple[str, int]], list[tuple[Value, int]]]:
     """`(%a = %x, %b = %y)` -> names and initial values."""
     names: list[tuple[str, int]] = []
     values: list[tuple[Value, int]] = []
@@ -247,11 +245,11 @@ def _assignments(p: Parser) -> tuple[list[tuple[str, int]], list[tuple[Value, in
     return names, values
 
 
-def _types(p: Parser) -> list[Type]:
+def _types(p: Blocks) -> list[Type]:
     return p.type_list() if p.t[p.i] == "(" else [p.type()]
 
 
-def _for(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _for(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     var_at = p.i
     variable = p.value_name()
     p.eat("=")
@@ -284,7 +282,7 @@ def _for(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, operands, types, attrs, (1, 1, 1, len(inits)), [region])
 
 
-def _print_for(p: Printer, op: Operation) -> str:
+def _print_for(p: Writer, op: Operation) -> str:
     lb, ub, step, *inits = op.operands
     body = op.regions[0].blocks[0]
     with p.scope():
@@ -301,7 +299,7 @@ def _print_for(p: Printer, op: Operation) -> str:
     return text + (f" {p.attr_dict(op.attrs)}" if op.attrs else "")
 
 
-def _if(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _if(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     condition, where = p.value(), p.i - 1
     p.check_type(condition, I1, where)
     types: list[Type] = []
@@ -314,7 +312,7 @@ def _if(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [condition], types, attrs, None, regions)
 
 
-def _print_if(p: Printer, op: Operation) -> str:
+def _print_if(p: Writer, op: Operation) -> str:
     head = f"scf.if {p.value(op.operands[0])}"
     if op.results:
         head += f" -> ({', '.join(str(r.type) for r in op.results)})"
@@ -325,7 +323,7 @@ def _print_if(p: Printer, op: Operation) -> str:
     return text + (f" {p.attr_dict(op.attrs)}" if op.attrs else "")
 
 
-def _while(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _while(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     carried, inits = _assignments(p) if p.t[p.i] == "(" else ([], [])
     p.eat(":")
     where = p.i
@@ -343,7 +341,7 @@ def _while(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [v for v, _ in inits], signature.results, attrs, (len(inits),), [before, after])
 
 
-def _print_while(p: Printer, op: Operation) -> str:
+def _print_while(p: Writer, op: Operation) -> str:
     signature = FunctionType(tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
     before, after = op.regions
     with p.scope():
@@ -357,7 +355,7 @@ def _print_while(p: Printer, op: Operation) -> str:
     return text + (f" attributes {p.attr_dict(op.attrs)}" if op.attrs else "")
 
 
-def _execute_region(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _execute_region(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     types: list[Type] = []
     if p.accept("->"):
         types = _types(p)
@@ -366,7 +364,7 @@ def _execute_region(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [], types, attrs, None, [region])
 
 
-def _print_execute_region(p: Printer, op: Operation) -> str:
+def _print_execute_region(p: Writer, op: Operation) -> str:
     head = "scf.execute_region"
     if op.results:
         head += f" -> ({', '.join(str(r.type) for r in op.results)})"
@@ -374,7 +372,7 @@ def _print_execute_region(p: Printer, op: Operation) -> str:
     return text + (f" {p.attr_dict(op.attrs)}" if op.attrs else "")
 
 
-def _index_switch(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _index_switch(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     arg, where = p.value(), p.i - 1
     p.check_type(arg, INDEX, where)
     attrs = p.dictionary() if p.t[p.i] == "{" else {}
@@ -397,7 +395,7 @@ def _index_switch(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [arg], types, attrs, None, [default, *regions])
 
 
-def _print_index_switch(p: Printer, op: Operation) -> str:
+def _print_index_switch(p: Writer, op: Operation) -> str:
     rest = {k: v for k, v in op.attrs.items() if k != "cases"}
     head = f"scf.index_switch {p.value(op.operands[0])}{' ' + p.attr_dict(rest) if rest else ''}"
     if op.results:
@@ -413,7 +411,7 @@ def _print_index_switch(p: Printer, op: Operation) -> str:
 # ----------------------------------------------------------------------------------------------------- cf
 
 
-def _br(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _br(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     op = _make(row, [], segments=(0,))
     op.successors = (p.successor(),)
     if p.t[p.i] == "{":
@@ -421,18 +419,18 @@ def _br(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return op
 
 
-def _successor_text(p: Printer, s: Successor) -> str:
+def _successor_text(p: Writer, s: Successor) -> str:
     label = p.block_label(s.block)
     if not s.args:
         return label
     return f"{label}({p.values(s.args)} : {', '.join(str(v.type) for v in s.args)})"
 
 
-def _print_br(p: Printer, op: Operation) -> str:
+def _print_br(p: Writer, op: Operation) -> str:
     return f"cf.br {_successor_text(p, op.successors[0])}" + (f" {p.attr_dict(op.attrs)}" if op.attrs else "")
 
 
-def _cond_br(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _cond_br(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     condition, where = p.value(), p.i - 1
     p.check_type(condition, I1, where)
     op = _make(row, [condition], segments=(1, 0, 0))
@@ -445,14 +443,14 @@ def _cond_br(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return op
 
 
-def _print_cond_br(p: Printer, op: Operation) -> str:
+def _print_cond_br(p: Writer, op: Operation) -> str:
     targets = ", ".join(_successor_text(p, s) for s in op.successors)
     return f"cf.cond_br {p.value(op.operands[0])}, {targets}" + (
         f" {p.attr_dict(op.attrs)}" if op.attrs else ""
     )
 
 
-def _switch(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _switch(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     flag, where = p.value(), p.i - 1
     p.eat(":")
     p.check_type(flag, p.type(), where)
@@ -475,7 +473,7 @@ def _switch(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return op
 
 
-def _print_switch(p: Printer, op: Operation) -> str:
+def _print_switch(p: Writer, op: Operation) -> str:
     default, *rest = op.successors
     parts = [f"default: {_successor_text(p, default)}"]
     parts += [f"{v}: {_successor_text(p, s)}" for v, s in zip(op.attr("case_values"), rest, strict=True)]
@@ -486,7 +484,7 @@ def _print_switch(p: Printer, op: Operation) -> str:
 # ------------------------------------------------------------------------------------------------- memref
 
 
-def _mixed_list(p: Parser) -> tuple[list[tuple[Value, int]], list[int | float]]:
+def _mixed_list(p: Blocks) -> tuple[list[tuple[Value, int]], list[int | float]]:
     """`[%a, 4, 1]` -> dynamic values and static numbers (dynamic ones marked)."""
     dynamic: list[tuple[Value, int]] = []
     static: list[int | float] = []
@@ -510,7 +508,7 @@ _TRIPLE = ("offsets", "sizes", "strides")
 def _strided(keyed: bool) -> Parse:
     """memref.subview `%s[..] [..] [..]` and memref.reinterpret_cast `%s to offset: [..], sizes: ..`."""
 
-    def parse(p: Parser, row: Row, names: Names, at: int) -> Operation:
+    def parse(p: Blocks, row: Row, names: Names, at: int) -> Operation:
         source, where = p.value(), p.i - 1
         lists = []
         if keyed:
@@ -539,7 +537,7 @@ def _strided(keyed: bool) -> Parse:
 
 
 def _print_strided(keyed: bool) -> Print:
-    def show(p: Printer, op: Operation) -> str:
+    def show(p: Writer, op: Operation) -> str:
         text = f"{op.name} {p.value(op.operands[0])}"
         if keyed:
             text += " to"
@@ -559,7 +557,7 @@ def _print_strided(keyed: bool) -> Print:
     return show
 
 
-def _affine_apply(p: Parser, row: Row, names: Names, at: int) -> Operation:
+def _affine_apply(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     where = p.i
     mapping = p.attribute()
     if not isinstance(mapping, OpaqueAttr):
@@ -578,84 +576,13 @@ def _affine_apply(p: Parser, row: Row, names: Names, at: int) -> Operation:
     return _make(row, operands, [INDEX], attrs, (len(operands),))
 
 
-def _print_affine_apply(p: Printer, op: Operation) -> str:
+def _print_affine_apply(p: Writer, op: Operation) -> str:
     mapping = op.attr("map")
     inside = mapping.partition("(")[2].partition(")")[0]
     dims = len([d for d in inside.split(",") if d.strip()])
     first, second = op.operands[:dims], op.operands[dims:]
     text = f"affine.apply {mapping}({p.values(first)})"
     return text + (f"[{p.values(second)}]" if second else "")
-
-
-# ---------------------------------------------------------------------------------------- type inference
-
-
-def _subset(st: Statement) -> Type:
-    """`pto.subset`: the sizes as shape, the parent's location, layout and clipped valid region."""
-    source = st.values["source"][0][0].type
-    sizes = _sizes(st)
-    offsets = [constant_of(v) for v, _ in st.values.get("offsets", ())]
-    if not isinstance(source, TileBufType) or sizes is None or len(offsets) != 2:
-        return ERROR
-    valid: list[int | None] = []
-    for size, parent, offset in zip(sizes, (source.v_row, source.v_col), offsets, strict=True):
-        if parent is None or not isinstance(offset, int):
-            valid.append(None)
-        else:
-            valid.append(min(size, parent - offset % parent) if parent else 0)
-    return _window_of(source, sizes, (valid[0], valid[1]))
-
-
-def _subview(st: Statement) -> Type:
-    """`pto.subview` without a written type: the whole window is valid unless `valid [..]` says otherwise."""
-    source = st.values["source"][0][0].type
-    sizes = _sizes(st)
-    if not isinstance(source, TileBufType) or sizes is None:
-        return ERROR
-    valid: list[int | None] = []
-    for name, size in zip(("valid_row", "valid_col"), sizes, strict=True):
-        given = st.values.get(name)
-        number = constant_of(given[0][0]) if given else size
-        valid.append(number if isinstance(number, int) else None)
-    return _window_of(source, sizes, (valid[0], valid[1]))
-
-
-def _sizes(st: Statement) -> tuple[int, int] | None:
-    sizes = st.attrs.get("sizes")
-    if not isinstance(sizes, ArrayAttr | DenseArrayAttr) or len(sizes.value) != 2:
-        return None
-    return int(sizes.value[0]), int(sizes.value[1])
-
-
-def _window_of(source: TileBufType, sizes: tuple[int, int], valid: tuple[int | None, int | None]) -> Type:
-    return TileBufType(
-        source.elem,
-        source.loc,
-        *sizes,
-        *valid,
-        source.blayout,
-        source.slayout,
-        source.fractal,
-        source.pad,
-        source.compact,
-    )
-
-
-def _partition_view(st: Statement) -> Type:
-    """`pto.partition_view` without a written type: constant sizes are static."""
-    source = st.values["source"][0][0].type
-    if not isinstance(source, ViewType | MemRefType):
-        return ERROR
-    numbers = [constant_of(v) for v, _ in st.values.get("sizes", ())]
-    return ViewType(source.elem, tuple(n if isinstance(n, int) else None for n in numbers))
-
-
-#: Result types that rows leave to inference, by the name in `Row.infer`.
-INFERENCE: dict[str, Callable[[Statement], Type]] = {
-    "subset": _subset,
-    "subview": _subview,
-    "partition_view": _partition_view,
-}
 
 
 PARSERS: dict[str, Parse] = {

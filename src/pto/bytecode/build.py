@@ -46,7 +46,10 @@ class Builder:
         body = region.add_block()
         for id, f in enumerate(raw.functions):
             self.spend(len(f.name), f.at)
-            attrs: dict[str, Attribute] = {"sym_name": StrAttr(f.name), "function_type": TypeAttr(self.type(f.type, f.at))}
+            attrs: dict[str, Attribute] = {
+                "sym_name": StrAttr(f.name),
+                "function_type": TypeAttr(self.type(f.type, f.at)),
+            }
             attrs.update(self.attrs(f.attrs, f.at))
             op = Operation("func.func", row("func.func"), [], attrs=attrs, start=f.at, end=f.at + 1)
             scope = _Scope(self)
@@ -234,7 +237,9 @@ class _Scope:
             for id in raw.operands:
                 if id >= len(self.values):
                     known = f"0 .. {len(self.values) - 1}" if self.values else "none"
-                    self.b.fail("PTO-E1208", f"value id {id} is out of range", at, expected=known, got=str(id))
+                    self.b.fail(
+                        "PTO-E1208", f"value id {id} is out of range", at, expected=known, got=str(id)
+                    )
                 self._visible(op, id, at)
             op.operands = [self.values[id] for id in raw.operands]
             self.b.spend(sum(self.b.length[v.type] for v in op.operands), at)
@@ -247,7 +252,7 @@ class _Scope:
         while region is not wanted:
             outer = region.parent if region else None
             if outer is None:
-                self.b.fail("PTO-E1208", f"value id {id} belongs to a region that this operation is not in", at)
+                self.b.fail("PTO-E1208", f"value id {id} is not visible here: its region has ended", at)
             region = outer.parent.parent if outer.parent else None
 
     def _successors(self, op: Operation, raw: RawOp) -> None:
@@ -258,7 +263,13 @@ class _Scope:
         pairs = targets.value if isinstance(targets, DenseArrayAttr) else ()
         numbers = [v for v in pairs if isinstance(v, int) and v >= 0]
         args = sum(numbers[1::2])
-        if len(numbers) % 2 or len(numbers) != len(pairs) or not numbers or args > len(op.operands) or max(numbers[::2]) >= len(blocks):
+        if (
+            len(numbers) % 2
+            or len(numbers) != len(pairs)
+            or not numbers
+            or args > len(op.operands)
+            or max(numbers[::2]) >= len(blocks)
+        ):
             self.b.fail("PTO-E1214", f"{op.name}: bad branch targets", raw.at)
         at = len(op.operands) - args
         passed = op.operands[at:]

@@ -114,7 +114,7 @@ class DebugWriter:
 
 
 def _place(source: Source, op: Operation) -> tuple[int, int] | None:
-    """Line and column of an operation's name; a terminator that the text leaves out is where its parent is."""
+    """Line and column of an operation's name; a terminator that the text leaves out is at its parent."""
     text = source.text
     while text[op.start : op.start + 1] == "}":
         parent = op.parent.parent.parent if op.parent and op.parent.parent else None

@@ -69,8 +69,9 @@ class _Listing:
         results = ", ".join(f"{self._define()}: t{id}" for id in op.results)
         operands = ", ".join(f"%{id}" for id in op.operands)
         code = "generic" if op.opcode == v0.GENERIC else f"{op.opcode:04X}"
-        text = f"{results + ' = ' if results else ''}{_cut(op.name)}({operands}){self._immediate(op)}{self._attrs(op.attrs)}"
-        yield f"  0x{op.at:04x} {'  ' * depth}{code} {text}{self._place()}"
+        head = f"{code} {results}{' = ' * bool(results)}{_cut(op.name)}({operands})"
+        tail = f"{self._immediate(op)}{self._attrs(op.attrs)}{self._place()}"
+        yield f"  0x{op.at:04x} {'  ' * depth}{head}{tail}"
         self._op += 1
         for k, region in enumerate(op.regions):
             if not region:

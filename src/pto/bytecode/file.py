@@ -112,14 +112,25 @@ def _container(file: File) -> None:
         )  # fmt: skip
     if length != r.end - r.at:
         got = f"the header says {length} bytes, the file has {r.end - r.at}"
-        r.fail("PTO-E1203", "payload length does not match the file", 10, got=got, help="the file is cut or has grown")
+        r.fail(
+            "PTO-E1203",
+            "payload length does not match the file",
+            10,
+            got=got,
+            help="the file is cut or has grown",
+        )
     order = list(v0.SECTION_NAMES)
     next_allowed = 0
     while r.at < r.end:
         at, id = r.at, r.u8()
         if id not in order[next_allowed:]:
             what = f"section {_section(id)} " + ("is out of order" if id in order else "is not known")
-            r.fail("PTO-E1204", what, at, expected=f"one of {', '.join(map(_section, order[next_allowed:])) or 'none'}")
+            r.fail(
+                "PTO-E1204",
+                what,
+                at,
+                expected=f"one of {', '.join(map(_section, order[next_allowed:])) or 'none'}",
+            )
         skipped = [s for s in order[next_allowed : order.index(id)] if s in v0.REQUIRED]
         if skipped:
             r.fail("PTO-E1204", f"section {_section(skipped[0])} is missing", at, got=_section(id))
@@ -252,7 +263,12 @@ class _Stream:
         found = v0.table().get((opcode, variant))
         if found is None:
             shown = f"0x{opcode:04X}" + ("" if variant is None else f" variant {variant}")
-            r.fail("PTO-E1211", f"unknown opcode {shown}", at, help="v0 has no such operation; the file may be damaged")
+            r.fail(
+                "PTO-E1211",
+                f"unknown opcode {shown}",
+                at,
+                help="v0 has no such operation; the file may be damaged",
+            )
         immediate = self._immediate(found)
         operands = [r.uleb() for _ in range(self._operand_count(found, immediate))]
         results = [self.type_id() for _ in range(found.results)]
@@ -275,7 +291,12 @@ class _Stream:
         limit = len(v0.PREDICATES) if kind == v0.PREDICATE else 4
         value = r.u8()
         if value >= limit:
-            r.fail("PTO-E1211", f"{found.row.name}: immediate {value} is out of range", at, expected=f"0 .. {limit - 1}")
+            r.fail(
+                "PTO-E1211",
+                f"{found.row.name}: immediate {value} is out of range",
+                at,
+                expected=f"0 .. {limit - 1}",
+            )
         return (value,)
 
     def _operand_count(self, found: v0.Op, immediate: tuple[int, ...]) -> int:
@@ -295,10 +316,17 @@ class _Stream:
             r.fail("PTO-E1211", f"'{name[:40]}' is not the name of an operation", name_at)
         row = v0.known(name)
         if row is None and name.startswith("pto."):
-            r.fail("PTO-E1211", f"unknown operation '{name[:80]}'", name_at, help="`pto isa` lists every operation")
+            r.fail(
+                "PTO-E1211",
+                f"unknown operation '{name[:80]}'",
+                name_at,
+                help="`pto isa` lists every operation",
+            )
         results = [self.type_id() for _ in range(r.count("results"))]
         operands = [r.uleb() for _ in range(r.count("operands"))]
-        op = RawOp(at, r.at, v0.GENERIC, row.full_name if row else name, row, attrs, (), operands, results, [])
+        op = RawOp(
+            at, r.at, v0.GENERIC, row.full_name if row else name, row, attrs, (), operands, results, []
+        )
         op.regions = [self.region(depth + 1) for _ in range(r.count("regions"))]
         op.end = r.at
         return op

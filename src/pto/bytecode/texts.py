@@ -85,7 +85,8 @@ def dict_text(items: dict[str, Attribute]) -> str:
     if not items:
         return ""
     parts = (
-        key_text(k) if isinstance(v, UnitAttr) else f"{key_text(k)} = {_value(v)}" for k, v in sorted(items.items())
+        key_text(k) if isinstance(v, UnitAttr) else f"{key_text(k)} = {_value(v)}"
+        for k, v in sorted(items.items())
     )
     return "{" + ", ".join(parts) + "}"
 

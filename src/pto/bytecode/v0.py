@@ -1,8 +1,8 @@
 """PTO-BC v0 as data: sections, and how each operation lies in the stream.
 
-Opcode numbers, variants, results and regions are those of the instruction table. What v0 alone fixes is below:
-which operands it counts, which immediates it writes, how the field's operations group their operands, and
-which default attributes the field's printer shows. Everything else of our table is written as a generic
+Opcode numbers, variants, results and regions are those of the instruction table. What v0 alone fixes is
+below: which operands it counts, which immediates it writes, how the field's operations group their operands,
+and which default attributes the field's printer shows. Everything else of our table is written as a generic
 operation (name, types and operands spelled out).
 """
 
@@ -20,13 +20,13 @@ VERSION = 0
 
 STRINGS, TYPES, ATTRS, CONSTS, MODULE, DEBUG, EXTRA = 0x01, 0x02, 0x03, 0x04, 0x06, 0x07, 0x7F
 SECTION_NAMES = {
-    STRINGS: "STRINGS", TYPES: "TYPES", ATTRS: "ATTRS", CONSTS: "CONSTPOOL", MODULE: "MODULE", DEBUG: "DEBUGINFO",
-    EXTRA: "EXTRA",
+    STRINGS: "STRINGS", TYPES: "TYPES", ATTRS: "ATTRS", CONSTS: "CONSTPOOL", MODULE: "MODULE",
+    DEBUG: "DEBUGINFO", EXTRA: "EXTRA",
 }  # fmt: skip
 REQUIRED = (STRINGS, TYPES, ATTRS, CONSTS, MODULE)
 
-#: The EXTRA section is skipped by readers that do not know it. Ours starts with this tag and holds what v0 has
-#: no place for: module-level operations other than functions.
+#: The EXTRA section is skipped by readers that do not know it. Ours starts with this tag and holds what v0
+#: has no place for: module-level operations other than functions.
 EXTRA_TAG = b"pto\x01"
 
 GENERIC = 0xFFFF
@@ -61,7 +61,8 @@ _IMMEDIATES = {
 }  # fmt: skip
 #: Fixed counts that include an operand our row calls optional.
 _FIXED = {
-    "tcolsum": 3, "tprelu": 4, "trem": 4, "trems": 4, "tscatter": 3, "tsel": 5, "tsels": 5, "txor": 4, "txors": 4,
+    "tcolsum": 3, "tprelu": 4, "trem": 4, "trems": 4, "tscatter": 3, "tsel": 5, "tsels": 5, "txor": 4,
+    "txors": 4,
 }  # fmt: skip
 #: Numbers that the field's table has but its dialect does not: its reader cannot build the operation.
 _UNREADABLE = frozenset(
@@ -70,10 +71,11 @@ _UNREADABLE = frozenset(
 #: Operand counts of the two mode registers, which our rows write as attributes.
 _MODE_OPERANDS = {"sethf32mode": 2, "settf32mode": 2}
 
-#: How our operand groups fold into those the field writes (`operandSegmentSizes`): the number of our groups per
-#: group of the field; () where the field writes none. Groups past the sum must be empty.
+#: How our operand groups fold into those the field writes (`operandSegmentSizes`): the number of our groups
+#: per group of the field; () where the field writes none. Groups past the sum must be empty.
 FOLDS: dict[str, tuple[int, ...]] = {
-    "textract": (), "tquant": (), "tmov": (1, 1, 1, 1), "tgather": (1, 1, 1, 1, 1, 1), "tmrgsort": (4, 1, 1, 1, 1),
+    "textract": (), "tquant": (), "tmov": (1, 1, 1, 1), "tgather": (1, 1, 1, 1, 1, 1),
+    "tmrgsort": (4, 1, 1, 1, 1),
 }  # fmt: skip
 
 #: Attributes that are written with their default where the program leaves them out.
@@ -136,7 +138,7 @@ def by_name() -> dict[str, Op]:
 
 
 def spread(r: Row, count: int) -> tuple[int, ...] | None:
-    """Group sizes that `count` operands have when nothing says so: optional groups are filled from the left."""
+    """Group sizes of `count` operands when nothing says them: optional groups are filled from the left."""
     spare = count - sum(not o.optional and not o.variadic for o in r.operands)
     out: list[int] = []
     for o in r.operands:

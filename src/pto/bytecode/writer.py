@@ -26,8 +26,8 @@ T = TypeVar("T")
 def to_bytecode(module: Module, *, strict: bool = False, debuginfo: bool = False) -> bytes:
     """A module as PTO-BC v0.
 
-    `strict` raises `DiagnosticError` for what the field's reader cannot take; `debuginfo` adds value names and
-    source locations. In strict mode value names are the field's own, which are those of its canonical text.
+    `strict` raises `DiagnosticError` for what the field's reader cannot take; `debuginfo` adds value names
+    and source locations. In strict mode value names are the field's own: those of its canonical text.
     """
     return _Writer(module, strict, debuginfo).file()
 
@@ -179,7 +179,9 @@ class _Writer:
     def _refuse(self, op: Operation, why: str) -> None:
         if self.strict:
             help = "encode without --strict-v0 to write it in our own extension of the format"
-            self.problems.append(Diagnostic("PTO-E1216", f"{op.name}: {why}", self.module.span(op), help=help))
+            self.problems.append(
+                Diagnostic("PTO-E1216", f"{op.name}: {why}", self.module.span(op), help=help)
+            )
 
     # -------------------------------------------------------------------------------------------- stream
 
@@ -304,7 +306,10 @@ def _misfit(found: v0.Op, op: Operation) -> str:
     if found.immediate == v0.CONSTANT and constant_bits(op.attrs.get("value")) is None:
         return "v0 has no constant of this kind"
     if found.immediate == v0.EVENT:
-        kinds = [v.enum if isinstance(v, EnumAttr) else "" for v in map(op.attrs.get, ("src_op", "dst_op", "event_id"))]
+        kinds = [
+            v.enum if isinstance(v, EnumAttr) else ""
+            for v in map(op.attrs.get, ("src_op", "dst_op", "event_id"))
+        ]
         if kinds != ["sync_op_type", "sync_op_type", "event"]:
             return "v0 takes #pto.sync_op_type operation classes and a fixed event id only"
     row = found.row
@@ -318,5 +323,3 @@ def _misfit(found: v0.Op, op: Operation) -> str:
 def _enum_number(value: Attribute | None) -> int:
     assert isinstance(value, EnumAttr)
     return ENUMS[value.enum].values[value.value]
-
-

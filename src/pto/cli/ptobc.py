@@ -9,7 +9,18 @@ from pathlib import Path
 
 from .. import __version__
 from ..diag import Diagnostic, DiagnosticError
-from .common import FAILED, OK, USAGE, Parser, add_diagnostics, add_target, read_input, run, show, write_output
+from .common import (
+    FAILED,
+    OK,
+    USAGE,
+    Parser,
+    add_diagnostics,
+    add_target,
+    read_input,
+    run,
+    show,
+    write_output,
+)
 
 _EXAMPLES = """\
   ptobc encode k.pto -o k.ptobc            text (any form) to bytecode
@@ -44,25 +55,38 @@ def _parser() -> argparse.ArgumentParser:
     verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
 
     encode = verbs.add_parser(
-        "encode", help="text to bytecode", description="Write a program as bytecode.", examples=_ENCODE_EXAMPLES
+        "encode",
+        help="text to bytecode",
+        description="Write a program as bytecode.",
+        examples=_ENCODE_EXAMPLES,
     )
     encode.add_argument("input", metavar="IN", help="program text in any form; '-' for standard input")
     encode.add_argument("-o", dest="output", default="-", metavar="OUT", help="output file (default: stdout)")
     add_target(encode)
-    encode.add_argument("--strict-v0", action="store_true", help="refuse operations that the field's v0 reader cannot take")
+    encode.add_argument(
+        "--strict-v0", action="store_true", help="refuse operations that the field's v0 reader cannot take"
+    )
     encode.add_argument("--debuginfo", action="store_true", help="add value names and source locations")
     add_diagnostics(encode)
 
     decode = verbs.add_parser(
-        "decode", help="bytecode to text", description="Print a bytecode file as text.", examples=_DECODE_EXAMPLES
+        "decode",
+        help="bytecode to text",
+        description="Print a bytecode file as text.",
+        examples=_DECODE_EXAMPLES,
     )
     decode.add_argument("input", metavar="IN", help="bytecode; '-' for standard input")
     decode.add_argument("-o", dest="output", default="-", metavar="OUT", help="output file (default: stdout)")
-    decode.add_argument("--emit", choices=("pto", "ssa", "asm", "generic"), default="pto", help="text form (default: pto)")
+    decode.add_argument(
+        "--emit", choices=("pto", "ssa", "asm", "generic"), default="pto", help="text form (default: pto)"
+    )
     add_diagnostics(decode)
 
     listing = verbs.add_parser(
-        "dump", help="list a bytecode file", description="List sections, tables and operations.", examples=_DUMP_EXAMPLES
+        "dump",
+        help="list a bytecode file",
+        description="List sections, tables and operations.",
+        examples=_DUMP_EXAMPLES,
     )
     listing.add_argument("input", metavar="IN", help="bytecode; '-' for standard input")
     add_diagnostics(listing)
@@ -87,7 +111,9 @@ def _encode(options: argparse.Namespace, problems: list[Diagnostic]) -> int:
     from ..bytecode import to_bytecode
 
     if options.output == "-" and sys.stdout.isatty():
-        print("ptobc encode: bytecode is not shown on a terminal\ngive an output file: -o OUT", file=sys.stderr)
+        print(
+            "ptobc encode: bytecode is not shown on a terminal\ngive an output file: -o OUT", file=sys.stderr
+        )
         return USAGE
     source, found = read_input(options.input)
     problems.extend(found)
@@ -126,7 +152,9 @@ def _read(path: str) -> tuple[str, bytes]:
         return path, Path(path).read_bytes()
     except OSError as e:
         why = (e.strerror or str(e)).lower()
-        raise DiagnosticError([Diagnostic("PTO-E0001", f"cannot read '{path}': {why}", help="check the path")]) from None
+        raise DiagnosticError(
+            [Diagnostic("PTO-E0001", f"cannot read '{path}': {why}", help="check the path")]
+        ) from None
 
 
 def _write(path: str, data: bytes, problems: list[Diagnostic]) -> int:

@@ -1,7 +1,8 @@
 """Our own diagnostic codes, PTO-Exxxx: (code, title, what it means, way out).
 
 01xx text, 02xx names and structure, 03xx types, 04xx shapes, 05xx locations and layouts, 06xx target
-profiles, 07xx memory, 08xx synchronization, 09xx auto and manual mode, 10xx scopes, 11xx cross-core FIFOs.
+profiles, 07xx memory, 08xx synchronization, 09xx auto and manual mode, 10xx scopes, 11xx cross-core FIFOs,
+12xx bytecode.
 """
 
 from __future__ import annotations
@@ -370,5 +371,101 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "pipe ends do not match",
         "A pipe on reserved buffers needs exactly two ends in two functions.",
         "Initialise the pipe in both functions, on the same reserved buffer.",
+    ),
+    (
+        "PTO-E1201",
+        "not bytecode",
+        "The file does not start with the bytes 'PTOBC' and 0.",
+        "Give ptobc decode a bytecode file; ptobc encode makes one from text.",
+    ),
+    (
+        "PTO-E1202",
+        "unsupported bytecode version",
+        "The file is of a version, or has flags, that this release does not know.",
+        "Read it with the release that wrote it, or encode the program again.",
+    ),
+    (
+        "PTO-E1203",
+        "payload length does not match",
+        "The header gives another size than the file has: it is cut or has grown.",
+        "Copy the file again, in binary mode.",
+    ),
+    (
+        "PTO-E1204",
+        "bad section",
+        "A section is unknown, missing, out of order, or longer than the file.",
+        "Encode the program again; sections come in the order of their numbers.",
+    ),
+    (
+        "PTO-E1205",
+        "unexpected end of a section",
+        "A section ends in the middle of an entry.",
+        "Encode the program again.",
+    ),
+    (
+        "PTO-E1206",
+        "bad LEB128 number",
+        "A number is longer than 64 bits or not in its shortest form.",
+        "Encode the program again.",
+    ),
+    (
+        "PTO-E1207",
+        "string is not UTF-8",
+        "An entry of the string table is not UTF-8 text.",
+        "Encode the program again.",
+    ),
+    (
+        "PTO-E1208",
+        "id out of range",
+        "A string, type, attribute, constant, value or file is named that does not exist here.",
+        "Encode the program again.",
+    ),
+    (
+        "PTO-E1209",
+        "count too large",
+        "More entries are announced than the rest of the section can hold.",
+        "Encode the program again.",
+    ),
+    (
+        "PTO-E1210",
+        "bytes left over",
+        "A section goes on after its last entry.",
+        "Encode the program again.",
+    ),
+    (
+        "PTO-E1211",
+        "unknown operation in bytecode",
+        "An opcode, variant, immediate or operation name is not one that we know.",
+        "Update pto, or encode the program again.",
+    ),
+    (
+        "PTO-E1212",
+        "bad text in a table",
+        "A type or attribute of the tables is not text, or its text has errors.",
+        "Correct the program and encode it again.",
+    ),
+    (
+        "PTO-E1213",
+        "bad constant",
+        "An entry of the constant pool is not a value of its type.",
+        "Encode the program again.",
+    ),
+    (
+        "PTO-E1214",
+        "malformed operation",
+        "Operands, results, regions or attributes are not those the operation has.",
+        "Encode the program again.",
+    ),
+    (
+        "PTO-E1215",
+        "file unfolds too far",
+        "A small file names long texts so often that the program would fill the memory.",
+        "The file is damaged or hostile; encode the program again.",
+    ),
+    (
+        "PTO-E1216",
+        "not expressible in PTO-BC v0",
+        "With --strict-v0, an operation that the field's reader cannot take.",
+        "Encode without --strict-v0, or rewrite the operation.",
     ),
 )

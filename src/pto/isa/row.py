@@ -206,6 +206,12 @@ class Row:
         return not self.results and any(o.role in ("out", "inout") for o in self.operands)
 
     @cached_property
+    def is_ins_outs(self) -> bool:
+        """Written `ins(...) outs(...)`, which a flat operand list can replace."""
+        first = self.format if isinstance(self.format, str) else self.format[0]
+        return self.is_dps and (not first or first.startswith(("ins(", "outs(")))
+
+    @cached_property
     def has_segments(self) -> bool:
         """Operand groups vary, so an operation records how many values each group holds."""
         return any(o.optional or o.variadic for o in self.operands)

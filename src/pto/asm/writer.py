@@ -1,0 +1,153 @@
+"""Names, scopes, indentation and comments of printed text: what every printed form shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ..ir.attrs import Attribute, dict_text
+from ..ir.core import Block, Module, Operation, Region, Value
+from .comments import Comments
+
+
+class Writer:
+    """`comments` are printed where they stood relative to the operations. `operation` is the printer's."""
+
+    def __init__(self, form: str = "pto", comments: Comments | None = None) -> None:
+        self.form = form
+        self.comments = comments
+        self.depth = 0
+        self._names: dict[Value, str] = {}
+        self._taken: set[str] = set()
+        self._scopes: list[list[str]] = [[]]
+        self._labels: dict[Block, str] = {}
+        self._region_labels: dict[Region | None, tuple[set[str], int]] = {}
+        self._next = 0
+        self._first_use: dict[Value, Operation] = {}
+        self._hidden: set[Operation] = set()
+
+    if TYPE_CHECKING:
+
+        def operation(self, op: Operation) -> str: ...
+
+        def enter_function(self, op: Operation) -> None: ...
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        self._scopes.append([])
+        yield
+        for name in self._scopes.pop():
+            self._taken.discard(name)
+
+    def define(self, value: Value) -> str:
+        if value in self._names:
+            return self._names[value]
+        wanted = value.name.partition("#")[0]
+        name = f"%{wanted}"
+        if not wanted:
+            while f"%{self._next}" in self._taken:
+                self._next += 1
+            name = f"%{self._next}"
+            self._next += 1
+        elif name in self._taken:
+            k = 1
+            while f"%{wanted}_{k}" in self._taken:
+                k += 1
+            name = f"%{wanted}_{k}"
+        self._taken.add(name)
+        self._scopes[-1].append(name)
+        self._names[value] = name
+        return name
+
+    def value(self, value: Value) -> str:
+        return self._names.get(value) or self.define(value)
+
+    def values(self, values: Sequence[Value]) -> str:
+        return ", ".join(self.value(v) for v in values)
+
+    def block_label(self, block: Block) -> str:
+        """Labels are local to their region."""
+        label = self._labels.get(block)
+        if label is None:
+            used, first = self._region_labels.setdefault(block.parent, (set(), 0))
+            label = block.label
+            while not label or label in used:
+                label = f"^bb{first}"
+                first += 1
+            used.add(label)
+            self._region_labels[block.parent] = used, first  # no label below ^bb{first} is free
+            self._labels[block] = label
+        return label
+
+    def results(self, op: Operation) -> str:
+        """`%a, %b = ` or `%r:2 = ` for a group named r#0, r#1."""
+        if not op.results:
+            return ""
+        base = op.results[0].name.partition("#")[0]
+        if len(op.results) > 1 and all(r.name == f"{base}#{k}" for k, r in enumerate(op.results)):
+            group = self.define(op.results[0])
+            for k, r in enumerate(op.results):
+                self._names[r] = f"{group}#{k}"
+            return f"{group}:{len(op.results)} = "
+        return ", ".join(self.define(r) for r in op.results) + " = "
+
+    def pad(self) -> str:
+        return "  " * self.depth
+
+    def module(self, module: Module) -> str:
+        lines: list[str] = []
+        ops = module.body.ops if module.implicit and self.form != "generic" else [module.op]
+        for op in ops:
+            self._append(lines, op)
+        if self.comments is not None:
+            lines.extend(self.comments.rest())
+        return "\n".join(lines) + "\n"
+
+    def _append(self, lines: list[str], op: Operation) -> None:
+        """One operation as lines, with the comments before it and behind it."""
+        if self.comments is None:
+            lines.append(self.pad() + self.operation(op))
+            return
+        lines.extend(self.comments.before(op.start, self.pad(), first=lines[-1:] == ["{"] or not lines))
+        text = self.pad() + self.operation(op)
+        lines.append(text + self.comments.behind(op.end))
+
+    def region(self, region: Region, entry_args: bool = True, hide: str = "") -> str:
+        """`{ ... }`; `hide` is an operand-less terminator that the text leaves out."""
+        lines = ["{"]
+        self.depth += 1
+        with self.scope():
+            for block in region.blocks:  # arguments first: branches may name later blocks
+                for arg in block.args:
+                    self.define(arg)
+            for k, block in enumerate(region.blocks):
+                empty = self.form == "generic" and not block.ops
+                if (
+                    k
+                    or empty
+                    or (entry_args and block.args)
+                    or (k == 0 and block in self._branch_targets(region))
+                ):
+                    args = ", ".join(f"{self.value(a)}: {a.type}" for a in block.args)
+                    label = "  " * (self.depth - 1) + self.block_label(block)
+                    lines.append(f"{label}({args}):" if args else f"{label}:")
+                for op in block.ops:
+                    if op in self._hidden:
+                        continue
+                    bare = not op.operands and not op.attrs
+                    if hide and op is block.ops[-1] and op.name == hide and bare and self.form != "generic":
+                        continue
+                    self._append(lines, op)
+            if self.comments is not None and region.parent is not None:
+                lines.extend(self.comments.before(region.parent.end - 1, self.pad(), first=True))
+        self.depth -= 1
+        return "\n".join([*lines, self.pad() + "}"])
+
+    def _branch_targets(self, region: Region) -> set[Block]:
+        if len(region.blocks) == 1 and not region.blocks[0].label:
+            return set()
+        return {s.block for b in region.blocks for op in b.ops for s in op.successors}
+
+    def attr_dict(self, attrs: dict[str, Attribute]) -> str:
+        return dict_text(attrs)
