@@ -99,7 +99,7 @@ class _Reader:
                 continue
             if self.func is None:
                 self.open_function("main", {})
-            if p.t[p.i][:1] == "^":
+            if p.t[p.i][:1] == "^" and self.func is not None:
                 p.label(self.func.regions[0])
                 continue
             if p.t[p.i] == "}":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..isa.enums import ENUMS
 from ..isa.record import Record
@@ -16,8 +16,7 @@ class Attribute(Record):
 
     if TYPE_CHECKING:
 
-        @property
-        def value(self) -> Any: ...
+        def __getattr__(self, name: Literal["value"]) -> Any: ...
 
 
 class IntAttr(Attribute):
@@ -144,7 +143,7 @@ class ArrayAttr(Attribute):
     items: tuple[Attribute, ...]
 
     @property
-    def value(self) -> tuple[Any, ...]:  # type: ignore[override]
+    def value(self) -> tuple[Any, ...]:
         return tuple(i.value for i in self.items)
 
     def __str__(self) -> str:
@@ -170,7 +169,7 @@ class DictAttr(Attribute):
     items: dict[str, Attribute]
 
     @property
-    def value(self) -> dict[str, Any]:  # type: ignore[override]
+    def value(self) -> dict[str, Any]:
         return {k: v.value for k, v in self.items.items()}
 
     def __str__(self) -> str:
@@ -186,7 +185,7 @@ class OpaqueAttr(Attribute):
     text: str
 
     @property
-    def value(self) -> str:  # type: ignore[override]
+    def value(self) -> str:
         return self.text
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ code for fifty classes would take longer than assembling a kernel.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -23,7 +23,9 @@ Self = TypeVar("Self", bound="Record")
 class Record:
     """Base class; `class Point(Record): x: int; y: int = 0`. Defaults are shared, so never mutate them."""
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+        _fields: ClassVar[tuple[str, ...]]
+    else:
         _fields: tuple[str, ...] = ()
         _defaults: dict[str, Any] = {}
 
