@@ -31,10 +31,11 @@ $(BIN)/python:
 
 $(SETUP): pyproject.toml CMakeLists.txt $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install -e '.[dev]'
+	$(BIN)/python -m compileall -q src/pto
 	@touch $@
 
 $(DOCS): $(SETUP)
-	$(BIN)/python -m pip install -e '.[dev,docs]'
+	$(BIN)/python -m pip install mkdocs mkdocs-material
 	@touch $@
 
 setup: $(SETUP)
@@ -60,7 +61,7 @@ bench: $(SETUP)
 	@for b in bench/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 docs: $(DOCS)
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(SANITIZED): $(NATIVE)
 	@mkdir -p $(@D)

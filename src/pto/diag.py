@@ -27,11 +27,18 @@ class Source:
         line = bisect_right(starts, offset)
         return line, offset - starts[line - 1] + 1
 
-    def line(self, number: int) -> str:
-        """Text of a 1-based line, without its line end."""
+    def bounds(self, number: int) -> tuple[int, int]:
+        """Offsets of the first character of a 1-based line and of its end, the line end left out."""
         starts = self._starts()
         end = starts[number] - 1 if number < len(starts) else len(self.text)
-        return self.text[starts[number - 1] : end].rstrip("\r")
+        while end > starts[number - 1] and self.text[end - 1] == "\r":
+            end -= 1
+        return starts[number - 1], end
+
+    def line(self, number: int) -> str:
+        """Text of a 1-based line, without its line end."""
+        start, end = self.bounds(number)
+        return self.text[start:end]
 
     def _starts(self) -> list[int]:
         if not self._lines:
@@ -170,16 +177,18 @@ def _excerpt(span: Span | None, color: bool) -> list[str]:
     if span is None or not span.source.text:
         return []
     number, column = span.place
-    text = span.source.line(number).replace("\t", " ")
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    first, last = span.source.bounds(number)
     at = column - 1
-    length = max(1, min(span.end, span.start + len(text) - at) - span.start)
-    if len(text) > _MAX:
-        cut = max(0, min(at - _MAX // 3, len(text) - _MAX))
-        prefix = "..." if cut else ""
-        suffix = "..." if cut + _MAX < len(text) else ""
-        text = prefix + text[cut : cut + _MAX] + suffix
-        at += len(prefix) - cut
+    length = max(1, min(span.end, last) - span.start)
+    prefix = suffix = ""
+    if last - first > _MAX:  # cut before anything else: a line can be the whole file
+        first += max(0, min(at - _MAX // 3, last - first - _MAX))
+        prefix = "..." if first > span.start - at else ""
+        suffix = "..." if first + _MAX < last else ""
+        last = min(last, first + _MAX)
+        at = span.start - first + len(prefix)
+    shown = span.source.text[first:last].replace("\t", " ")
+    text = prefix + "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown) + suffix
     pad = "".join(" " * _width(c) for c in text[:at])
     carets = "^" * max(1, sum(_width(c) for c in text[at : at + length]))
     gutter = f"{number:>5} | "

@@ -102,7 +102,7 @@ def _branch_operands(op: Operation, row: Row, sizes: Attribute | None) -> None:
         counts = [*counts[:2], *per_case]
         values = op.attrs.get("case_values")
         if isinstance(values, OpaqueAttr):
-            inside = values.text.partition("<")[2].rpartition(">")[0].strip("[] ")
+            inside = values.text.partition("<")[2].partition(">")[0].strip("[] ")
             numbers = tuple(int(v) for v in inside.split(",") if v.strip())
             op.attrs["case_values"] = DenseArrayAttr("i64", numbers)
     at = 0

@@ -6,12 +6,12 @@ through the formats of its row.
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, StrAttr
 from ..ir.core import Module, Operation, Region, Successor, Value
-from ..ir.types import ERROR, FunctionType
+from ..ir.types import ERROR, FunctionType, Type
 from ..isa import mnemonics, row
 from ..isa.row import Row, default_format
 from . import flat, structured
@@ -21,6 +21,10 @@ from .generic import from_generic
 from .lexer import EOF, unquote
 from .row_reader import RowReader, compiled
 from .statement import Names, Statement
+
+MAX_ALIAS = 10_000  # characters an alias may stand for
+
+_Named = TypeVar("_Named", Type, Attribute)
 
 
 class Parser(RowReader):
@@ -50,18 +54,24 @@ class Parser(RowReader):
         self.i += 2
         try:
             if text[0] == "!":
-                self.type_aliases[text[1:]] = self.type()
+                self.type_aliases[text[1:]] = self._short(self.type(), at)
             elif self.t[self.i] == "loc":
                 self.location()
                 self.attr_aliases[text[1:]] = StrAttr("loc")
             else:
-                self.attr_aliases[text[1:]] = self.attribute()
+                self.attr_aliases[text[1:]] = self._short(self.attribute(), at)
         except (Fail, Report) as problem:
             self.record(problem)
             if text[0] == "!":
                 self.type_aliases[text[1:]] = ERROR
             self.skip(at)
         return True
+
+    def _short(self, named: _Named, at: int) -> _Named:
+        """Aliases of aliases double with every line; what they stand for has to stay printable."""
+        if len(str(named)) > MAX_ALIAS:
+            self.report("PTO-E0105", f"alias stands for more than {MAX_ALIAS} characters", at)
+        return named
 
     def statement(self) -> Operation:
         t = self.t

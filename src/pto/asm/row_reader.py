@@ -7,6 +7,7 @@ failure is the one reported.
 from __future__ import annotations
 
 from ..ir.core import Operation, Region, Value
+from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, Type
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var
 from ..isa.row import Attr, Row
@@ -153,15 +154,24 @@ class RowReader(Blocks):
                 if not self._may_start(step, st):
                     return
                 self.run(step[1], st, found)
+                self._check_group(saved[0], st, found)
             except Fail as fail:
                 # A group that got past its first token is what the user meant: keep its error.
-                if fail.at > begin + 1 and step[3]:
+                if fail.at > begin + 1 and step[3] and fail.code != "PTO-E0303":
                     raise
                 self.i = begin
                 _restore(st, saved)
                 return
             if not step[2] or self.i == begin:
                 return
+
+    def _check_group(self, before: dict[str, int], st: Statement, found: Row) -> None:
+        """Operands of several optional groups look alike; their kinds tell them apart."""
+        for name, got in st.values.items():
+            declared = found.operands[found.operand_index[name]]
+            for value, at in got[before.get(name, 0) :]:
+                if not kind_matches(declared, value.type):
+                    raise Fail(at, f"operand '{name}' cannot be {value.type}", code="PTO-E0303")
 
     def _may_start(self, step: Step, st: Statement) -> bool:
         """Types of an optional operand are present exactly when the operand is."""
@@ -173,6 +183,7 @@ class RowReader(Blocks):
     def finish(self, found: Row, st: Statement, names: Names, at: int) -> Operation:
         """Assemble the operation: operands in table order, types checked, results typed."""
         operands: list[Value] = []
+        several = not isinstance(found.format, str)
         segments: list[int] | None = [] if found.has_segments else None
         for declared in found.operands:
             got = st.values.get(declared.name, ())
@@ -184,6 +195,11 @@ class RowReader(Blocks):
                 raise Fail(self.i, f"operand '{declared.name}' is missing")
             if len(got) > 1 and not declared.variadic:
                 raise Fail(got[1][1], f"operand '{declared.name}' is given twice")
+            if several:  # the wrong form of the statement, another may fit
+                for value, where in got:
+                    if not kind_matches(declared, value.type):
+                        message = f"operand '{declared.name}' cannot be {value.type}"
+                        raise Fail(where, message, code="PTO-E0303")
             types = st.types.get(declared.name)
             if types:
                 if len(types) == len(got):

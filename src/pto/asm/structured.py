@@ -143,25 +143,26 @@ def _print_func(p: Writer, op: Operation) -> str:
     shown = op.attrs.get("arg_attrs")
     notes = shown.items if isinstance(shown, ArrayAttr) else ()
     p.enter_function(op)
-    args: list[str] = []
-    for i, type in enumerate(signature.inputs):
-        text = f"{p.define(body.blocks[0].args[i])}: {type}" if body.blocks else str(type)
-        note = notes[i] if i < len(notes) else None
-        if isinstance(note, DictAttr) and note.items:
-            text += f" {note}"
-        args.append(text)
-    visibility = op.attr("sym_visibility")
-    shown_visibility = f"{visibility} " if visibility else ""
-    head = f"func.func {shown_visibility}{symbol_text(op.attr('sym_name'))}({', '.join(args)})"
-    if signature.results:
-        one = len(signature.results) == 1
-        head += f" -> {signature.results[0] if one else '(' + ', '.join(map(str, signature.results)) + ')'}"
-    rest = {k: v for k, v in op.attrs.items() if k not in _FUNC_HEADER}
-    if rest:
-        head += f" attributes {p.attr_dict(rest)}"
-    if not body.blocks:
-        return head
-    return f"{head} {p.region(body, entry_args=False)}"
+    with p.scope():
+        args: list[str] = []
+        for i, type in enumerate(signature.inputs):
+            text = f"{p.define(body.blocks[0].args[i])}: {type}" if body.blocks else str(type)
+            note = notes[i] if i < len(notes) else None
+            if isinstance(note, DictAttr) and note.items:
+                text += f" {note}"
+            args.append(text)
+        visibility = op.attr("sym_visibility")
+        shown_visibility = f"{visibility} " if visibility else ""
+        head = f"func.func {shown_visibility}{symbol_text(op.attr('sym_name'))}({', '.join(args)})"
+        if signature.results:
+            results = ", ".join(map(str, signature.results))
+            head += f" -> {results if len(signature.results) == 1 else f'({results})'}"
+        rest = {k: v for k, v in op.attrs.items() if k not in _FUNC_HEADER}
+        if rest:
+            head += f" attributes {p.attr_dict(rest)}"
+        if not body.blocks:
+            return head
+        return f"{head} {p.region(body, entry_args=False)}"
 
 
 def _call(p: Blocks, row: Row, names: Names, at: int) -> Operation:

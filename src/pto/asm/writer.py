@@ -36,9 +36,11 @@ class Writer:
     @contextmanager
     def scope(self) -> Iterator[None]:
         self._scopes.append([])
-        yield
-        for name in self._scopes.pop():
-            self._taken.discard(name)
+        try:
+            yield
+        finally:
+            for name in self._scopes.pop():
+                self._taken.discard(name)
 
     def define(self, value: Value) -> str:
         if value in self._names:

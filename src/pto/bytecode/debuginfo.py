@@ -83,9 +83,7 @@ class DebugWriter:
     def names(self, function: int, values: list[Value]) -> None:
         counts: dict[str, int] = {}
         for id, value in enumerate(values):
-            name = value.name if self._own_names else ""
-            if not name:
-                name = self._default_name(value, counts) or ("" if self._own_names else str(id))
+            name = value.name if self._own_names else self._default_name(value, counts) or str(id)
             if name:
                 self._names.append((function, id, self._intern(name)))
 
@@ -125,6 +123,6 @@ def _place(source: Source, op: Operation) -> tuple[int, int] | None:
         return None
     at = op.start
     if text[at] == "%":
-        at = text.index("=", at, op.end) + 1
-        at += len(text[at : op.end]) - len(text[at : op.end].lstrip())
+        rest = text[at : op.end].partition("=")[2]
+        at = op.end - len(rest.lstrip()) if rest else at  # a tile made for an SSA result is at its name
     return source.place(at)

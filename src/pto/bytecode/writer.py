@@ -157,6 +157,7 @@ class _Writer:
             self._op(out, op, 0)
         if debug is not None:
             debug.names(len(body) - len(others), values)
+            self._debug = debug
         return bytes(out)
 
     def _number(self, region: Region, skip: str = "") -> list[Value]:

@@ -186,7 +186,7 @@ def _bug(tool: str, arguments: list[str]) -> int:
             with open(path, "rb") as f:
                 text.append(f"---- {path}\n{f.read(1 << 20).decode('utf-8', 'replace')}")
     try:
-        handle, name = tempfile.mkstemp(prefix=f"{tool}-bug-", suffix=".txt", dir=folder)
+        handle, name = tempfile.mkstemp(prefix=f"{tool.replace(' ', '-')}-bug-", suffix=".txt", dir=folder)
         with os.fdopen(handle, "w", encoding="utf-8") as f:
             f.write("\n".join(text))
         where = f"; a reproducer is in {name}"

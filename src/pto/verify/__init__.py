@@ -40,13 +40,14 @@ def verify(
     context = Context(module, module_profile(module, target), level, insert_sync)
     _target_attribute(context)
     check_structure(context)
+    sound = not has_errors(context.diagnostics)
     checker = RowChecker(context)
     for op in module.walk():
         checker.check(op)
     check_tiles(context)
     check_scopes(context)
     check_fifos(context)
-    if flags != "off" and not has_errors(context.diagnostics):
+    if flags != "off" and sound:
         check_flags(context, flags)
     return context.diagnostics
 

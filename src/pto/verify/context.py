@@ -27,27 +27,28 @@ class Context:
         return {"a2a3": "A2/A3", "a5": "A5", "cpu": "CPU"}.get(self.profile.isa, self.profile.name)
 
     def report(
-        self, op: Operation, code: str, message: str, *, at: str | Value | None = None, expected: str = "",
-        got: str = "", help: str = "", severity: str = "error",
+        self, op: Operation, code: str, message: str, *, at: str | Value | None = None, skip: int = 0,
+        expected: str = "", got: str = "", help: str = "", severity: str = "error",
     ) -> Diagnostic:  # fmt: skip
         """Record a problem of `op`, pointing at one operand where `at` names it."""
         name = op.row.name if op.row else op.name
-        span = self.span(op, at)
+        span = self.span(op, at, skip)
         d = Diagnostic(code, f"{name}: {message}", span, severity, expected, got, help)
         self.diagnostics.append(d)
         return d
 
-    def span(self, op: Operation, at: str | Value | None = None) -> Span:
-        """The operation's first line, or the first occurrence of an operand or word in it."""
+    def span(self, op: Operation, at: str | Value | None = None, skip: int = 0) -> Span:
+        """The operation's first line, or an occurrence (after `skip` others) of an operand or word in it."""
         text = self.module.source.text
         start, end = op.start, op.end
         if isinstance(at, Value):
             at = f"%{at.name}" if at.name else None
         if at:
-            pattern = re.escape(at) + r"(?![\w$.\-])"
-            head = _head_end(text, start, end)
-            m = re.compile(pattern).search(text, start, end)
-            if m and m.start() < max(head, end if not op.regions else head):
+            pattern = re.compile(re.escape(at) + r"(?![\w$.\-])")
+            last = _head_end(text, start, end) if op.regions else end
+            found = list(pattern.finditer(text, start, last))
+            if found:
+                m = found[min(skip, len(found) - 1)]
                 return Span(self.module.source, m.start(), m.end())
         return Span(self.module.source, start, _head_end(text, start, end))
 

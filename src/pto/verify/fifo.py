@@ -51,6 +51,7 @@ def check_fifos(context: Context) -> None:
                         op, "PTO-E1102", f"buffer '{key[1]}' is reserved twice in this function", at="name"
                     )
                 reserved[key] = op
+    manual = is_manual(context.module, context.level)
     for func in context.module.functions:
         _function(context, func)
         for op in func.walk():
@@ -65,7 +66,7 @@ def check_fifos(context: Context) -> None:
                         f"'@{peer}' reserves no buffer '{name}'",
                         help="add pto.reserve_buffer there, with this name",
                     )
-        if not is_manual(context.module, context.level):
+        if not manual:
             _fixed_buffers(context, func)
     _peers(context, [end for func in context.module.functions for end in _ends(func)])
 

@@ -19,7 +19,30 @@ from .witness import Plan, build, first_plan, make_attribute, operand_types, wit
 
 _SPACES = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "fb")
 _SCALARS = tuple(dict.fromkeys(("index", *(d.mlir for d in DTYPES.values()))))
-_NUMBERS = (0, -1, 1, 2, 3, 5, 7, 8, 16, 17, 31, 32, 64, 128, 256, 512, 1024, 4096, 1 << 16, 1 << 21, 1 << 40, 1 << 62)
+_NUMBERS = (
+    0,
+    -1,
+    1,
+    2,
+    3,
+    5,
+    7,
+    8,
+    16,
+    17,
+    31,
+    32,
+    64,
+    128,
+    256,
+    512,
+    1024,
+    4096,
+    1 << 16,
+    1 << 21,
+    1 << 40,
+    1 << 62,
+)
 _MANY = 9  # more values than any variadic operand may have
 
 Mutant = tuple[str, Plan]
@@ -85,8 +108,10 @@ def _ordered(made: Plan, name: str, types: tuple[Type, ...]) -> dict[str, tuple[
 
 
 def _some_dtype(made: Plan) -> str:
-    """Element type of an added operand: that of the first operand that has one."""
-    for types in (*made.operands.values(), *made.results.values()):
+    """Element type of an added operand: that of the first operand the row's dtypes speak of."""
+    given = {**made.operands, **made.results}
+    named = [*made.row.dtype_of, *(n for c in made.row.combos for n in c.operands)]
+    for types in (*(given[n] for n in named if n in given), *given.values()):
         for type in types:
             dtype = getattr(type, "dtype", None)
             if dtype is not None:
@@ -164,7 +189,9 @@ def _tiles(t: TileBufType) -> Iterator[tuple[str, TileBufType]]:
 
 
 def _sizes(n: int) -> tuple[int, ...]:
-    return tuple(s for s in dict.fromkeys((n * 2, n // 2, n + 1, n - 1, 1, 8, n + 16, 4096, 65536)) if s not in (0, n))
+    return tuple(
+        s for s in dict.fromkeys((n * 2, n // 2, n + 1, n - 1, 1, 8, n + 16, 4096, 65536)) if s not in (0, n)
+    )
 
 
 def _dims(t: ViewType | MemRefType | ShapedType) -> Iterator[tuple[str, Type]]:

@@ -6,18 +6,20 @@ Checks that depend on types only are remembered by signature: real programs repe
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, EnumAttr
 from ..ir.core import Operation, constant_of
-from ..ir.types import ERROR, FunctionType, MemRefType, ScalarType, ShapedType, TileBufType, Type, ViewType
+from ..ir.kinds import kind_matches
+from ..ir.types import ERROR, TileBufType, Type
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import PROFILES
-from ..isa.row import KINDS, Attr, Combos, Operand, Row
-from ..isa.rules import Rule, Unknown, Violation, check, evaluate, facts_in, holds, names_in
+from ..isa.row import KINDS, Attr, Combos, Row
+from ..isa.rules import Rule, Unknown, Violation, check, evaluate, facts_in, holds
 from .context import Arg, Args, Context
 
 _SHAPE = frozenset(
@@ -213,10 +215,11 @@ class RowChecker:
 
     def _bad_dtype(self, op: Operation, row: Row, name: str, dtype: str, legal: tuple[str, ...]) -> None:
         elsewhere = [i for i in row.isas if dtype in row.dtypes.get(i, ()) and i != "cpu"]
-        value = op.get(name) if name in row.operand_index else None
+        index = _operand_of(op, row, name)
+        value = op.operands[index] if index is not None else None
         shown = "/".join(legal)
         if elsewhere and self.isa != "cpu":
-            code = "PTO-E0602"
+            code = row.dtype_code or "PTO-E0602"
             message = f"element type {dtype} needs the {_ARCH_NAMES[elsewhere[0]]} profile: "
             help = f"on {_ARCH_NAMES[self.isa]} use {nearest_dtype(dtype, legal)}, or target {elsewhere[0]}"
         else:
@@ -228,6 +231,7 @@ class RowChecker:
             code,
             f"{message}expects {self.context.arch} {row.name} {name} element type to be {shown}",
             at=value,
+            skip=op.operands[:index].count(value) if value is not None else 0,
             expected=shown,
             got=dtype,
             help=help,
@@ -248,27 +252,34 @@ class RowChecker:
             return True
         shown = " or ".join(_combo_text(c) for c in legal[:8]) + (" ..." if len(legal) > 8 else "")
         near = min(legal, key=lambda c: sum(h != w for h, w in zip(have, c, strict=True)))
+        help = f"nearest legal choice: {_combo_text(near)}"
+        code = "PTO-E0302"
+        for isa in (i for i in ("a2a3", "a5") if i != self.isa and self.isa != "cpu"):
+            if any(all(h == w for h, w in zip(have, c, strict=True)) for c in combos.legal.get(isa, ())):
+                help += f"; {_ARCH_NAMES[isa]} has this combination"
+                code = "PTO-E0602"
         self.context.report(
             op,
-            combos.code or row.dtype_code or "PTO-E0302",
+            combos.code or row.dtype_code or code,
             f"element types ({', '.join(combos.operands)}) = {_combo_text(tuple(map(str, have)))} "
             f"are not a legal combination on {self.context.arch}",
             expected=shown,
             got=_combo_text(tuple(map(str, have))),
-            help=f"nearest legal choice: {_combo_text(near)}",
+            help=help,
         )
         return False
 
     def _violated(self, op: Operation, row: Row, violation: Violation) -> None:
         rule = violation.rule
-        names = [n for n in _ordered_names(rule.expr) if n in row.operand_index]
-        value = op.get(names[0]) if names else None
+        index = _operand_of(op, row, rule.expr)
+        value = op.operands[index] if index is not None else None
         code = rule.code or (_CLASSES[_class_of(rule)][0])
         self.context.report(
             op,
             code,
             violation.message,
             at=value,
+            skip=op.operands[:index].count(value) if value is not None else 0,
             expected=violation.expected,
             got=violation.got,
             help=rule_help(rule, violation),
@@ -314,35 +325,6 @@ class RowChecker:
 
 
 # ------------------------------------------------------------------------------------------- pure helpers
-
-
-def kind_matches(declared: Operand, type: Type) -> bool:
-    """Whether a type is of one of the declared kinds."""
-    return any(_is_kind(k, type) for k in declared.kinds)
-
-
-def _is_kind(kind: str, type: Type) -> bool:
-    if kind == "any" or type is ERROR:
-        return True
-    if isinstance(type, TileBufType):
-        return kind in ("tile", "conv_tile")
-    if isinstance(type, MemRefType):
-        return kind == "memref" or (kind in ("view", "tensor_view") and not type.local) or kind == "tile"
-    if isinstance(type, ViewType):
-        return kind == "view" or (kind == "tensor_view" and type.name == "tensor_view")
-    if isinstance(type, ScalarType):
-        if kind == "scalar":
-            return type.text != "index"
-        if kind == "int":
-            return not type.is_float
-        if kind == "float":
-            return type.is_float
-        return kind == type.text
-    if isinstance(type, ShapedType):
-        return kind == type.name or (kind in ("tile", "view") and type.name == "tensor")
-    if isinstance(type, FunctionType):
-        return False
-    return type.kind == kind
 
 
 def attribute_problem(declared: Attr, value: Attribute) -> str:
@@ -429,12 +411,20 @@ def _class_of(rule: Rule) -> int:
     return 0
 
 
-@cache
-def _ordered_names(expr: str) -> tuple[str, ...]:
-    known = names_in(expr)
-    import re
+_WORD = re.compile(r"([A-Za-z_]\w*)(?:\[(\d+)\])?")
 
-    return tuple(dict.fromkeys(w for w in re.findall(r"[A-Za-z_]\w*", expr) if w in known))
+
+def _operand_of(op: Operation, row: Row, expr: str) -> int | None:
+    """Index of the first operand a rule names and the operation has; `sizes[1]` is the second of its group."""
+    for m in _WORD.finditer(expr):
+        position = row.operand_index.get(m[1])
+        if position is None:
+            continue
+        counts = op.segments or (1,) * len(row.operands)
+        inside = int(m[2] or 0)
+        if inside < counts[position]:
+            return sum(counts[:position]) + inside
+    return None
 
 
 def _depends_on_values(rule: Rule, row: Row) -> bool:

@@ -232,29 +232,29 @@ class Dominance:
     def __init__(self, context: Context, func: Operation) -> None:
         self.context = context
         self.func = func
+        self.visible: set[Value] = set()
 
     def check(self) -> None:
-        region = self.func.regions[0]
-        self._region(region, set())
+        self._region(self.func.regions[0])
 
-    def _region(self, region: Region, visible: set[Value]) -> None:
-        if len(region.blocks) <= 1:
-            for block in region.blocks:
-                self._block(block, visible)
-            return
-        tree = dominator_tree(region)
-        defined: dict[Block, set[Value]] = {}
-        for block in region.blocks:
-            inherited = set(visible)
-            walk: Block | None = tree.get(block)
-            while walk is not None:
-                inherited |= defined.get(walk, _all_defs(walk))
-                walk = tree.get(walk) if tree.get(walk) is not walk else None
-            before = set(inherited)
-            self._block(block, inherited)
-            defined[block] = inherited - before
+    def _region(self, region: Region) -> None:
+        """Down the dominator tree: a block sees what encloses it and what its dominators define."""
+        children: dict[Block, list[Block]] = {}
+        if len(region.blocks) > 1:
+            for block, parent in dominator_tree(region).items():
+                children.setdefault(parent, []).append(block)
+        work: list[tuple[Block, list[Value] | None]] = [(block, None) for block in region.blocks[:1]]
+        while work:
+            block, added = work.pop()
+            if added is not None:  # everything it dominates is done
+                self.visible.difference_update(added)
+                continue
+            work.append((block, self._block(block)))
+            work.extend((child, None) for child in reversed(children.get(block, ())))
 
-    def _block(self, block: Block, visible: set[Value]) -> None:
+    def _block(self, block: Block) -> list[Value]:
+        """Check a block; its own values stay visible and are returned."""
+        visible = self.visible
         added: list[Value] = list(block.args)
         visible.update(added)
         for op in block.ops:
@@ -276,9 +276,10 @@ class Dominance:
                         got=", ".join(map(str, have)) or "no values",
                     )
             for region in op.regions:
-                inner = set(visible)
-                self._region(region, inner)
+                self._region(region)
             visible.update(op.results)
+            added.extend(op.results)
+        return added
 
     def _late(self, op: Operation, value: Value) -> None:
         d = self.context.report(
@@ -286,10 +287,6 @@ class Dominance:
             help="move the definition up, or pass the value as a block argument",
         )  # fmt: skip
         self.context.note_definition(d, value)
-
-
-def _all_defs(block: Block) -> set[Value]:
-    return {*block.args, *(r for op in block.ops for r in op.results)}
 
 
 def dominator_tree(region: Region) -> dict[Block, Block]:

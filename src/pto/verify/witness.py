@@ -22,7 +22,7 @@ from typing import Any
 from ..asm import parse, to_text
 from ..asm.type_text import parse_type
 from ..ir.attrs import (
-    ArrayAttr, Attribute, BoolAttr, EnumAttr, FloatAttr, IntAttr, OpaqueAttr, StrAttr, SymbolAttr, TypeAttr, UnitAttr,
+    ArrayAttr, Attribute, BoolAttr, DenseArrayAttr, EnumAttr, FloatAttr, IntAttr, OpaqueAttr, StrAttr, SymbolAttr, TypeAttr, UnitAttr,
 )  # fmt: skip
 from ..ir.builder import Builder
 from ..ir.core import Block, Module, Operation, Region, Value
@@ -195,7 +195,9 @@ def plan(row: Row, isa: str, choice: Mapping[str, str], form: str = "") -> Plan:
         if f"attr:{attr.name}" in texts:
             attrs[attr.name] = make_attribute(attr, texts[f"attr:{attr.name}"])
         elif attr.required:
-            attrs[attr.name] = make_attribute(attr, attr.default if attr.default is not None else attr.domain[0])
+            attrs[attr.name] = make_attribute(
+                attr, attr.default if attr.default is not None else attr.domain[0]
+            )
     return _with_constants(Plan(row, isa, operands, results, attrs))
 
 
@@ -206,14 +208,24 @@ def operand_types(
     dtype = choice.get(declared.name, choice[""])
     if text is None:
         kind = declared.kinds[0]
-        text = DEFAULTS.get(kind, kind if kind in ("index", "i1", "i8", "i16", "i32", "i64") else f"!pto.{kind}")
+        text = DEFAULTS.get(
+            kind, kind if kind in ("index", "i1", "i8", "i16", "i32", "i64") else f"!pto.{kind}"
+        )
         if kind == "ptr" and row.scope == "vec":
             text = "!pto.ptr<{T}, ub>"
     bits = DTYPES[dtype].bits
-    words = {"T": DTYPES[dtype].mlir, "I": f"i{bits}", "U": f"ui{bits}", "N": str(2048 // bits), "W": str(min(max(bits, 8), 32))}
+    words = {
+        "T": DTYPES[dtype].mlir,
+        "I": f"i{bits}",
+        "U": f"ui{bits}",
+        "N": str(2048 // bits),
+        "W": str(min(max(bits, 8), 32)),
+    }
     words.update((o.name, DTYPES[choice.get(o.name, choice[""])].mlir) for o in row.operands)
     filled = re.sub(r"\{(\w+)\}", lambda m: words[m[1]], text)
-    types = tuple(read_type(t, isa) for t in _split(filled)) if declared.variadic else (read_type(filled, isa),)
+    types = (
+        tuple(read_type(t, isa) for t in _split(filled)) if declared.variadic else (read_type(filled, isa),)
+    )
     if declared.name in choice:  # the choice of element types goes before an element type written out
         types = tuple(with_element(t, dtype) for t in types)
     return types
@@ -257,6 +269,8 @@ def make_attribute(attr: Attr, value: Any) -> Attribute:
         return BoolAttr(text.lower() == "true")
     if attr.kind == "float":
         return FloatAttr(float(text), ScalarType("f32"))
+    if attr.kind == "ints" and text.startswith("array<"):
+        return DenseArrayAttr("i64", tuple(int(n) for n in text[:-1].partition(":")[2].split(",")))
     if attr.kind == "ints":
         return ArrayAttr(tuple(IntAttr(int(n)) for n in text.strip("[]").split(",")))
     if attr.kind == "symbol":
@@ -265,6 +279,9 @@ def make_attribute(attr: Attr, value: Any) -> Attribute:
         return TypeAttr(parse_type(text, profile("cpu")))
     if attr.kind == "unit":
         return UnitAttr()
+    typed = re.fullmatch(r"(-?\d+) : (\w+)", text)
+    if attr.kind == "any" and typed:
+        return IntAttr(int(typed[1]), ScalarType(typed[2]))
     return OpaqueAttr(text) if attr.kind == "any" else StrAttr(text)
 
 

@@ -210,7 +210,7 @@ ROWS = (
         rules=(
             R("scratch.loc == VEC", msg="expects scratch to be in vec address space"),
             R("scratch.size >= 8", msg="expects scratch to provide at least 8 bytes"),
-            R("scratch.size >= 64", when="engine == 'RDMA'", msg="expects scratch to provide at least 64 "
+            R("scratch.size >= 64", on="cpu a5", when="engine == 'RDMA'", msg="expects scratch to provide at least 64 "
             "bytes"),
             R("workspace.dtype in (I8, U8)", msg="expects workspace element type to be an 8-bit integer"),
             R("workspace.space == GM", msg="expects workspace to be in GM address space"),

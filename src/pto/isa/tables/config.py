@@ -71,8 +71,11 @@ ROWS = (
             "takes and returns no events",
         ),
         cpp="TASSIGN($tile, $addr) | TASSIGN<$addr>($tile)",
-        types={"tile": "!pto.tile_buf<vec, 16x64xf32>", "result": "!pto.tile_buf<vec, "
-        "16x64xf32>", "addr": "i64"},
+        types={
+            "tile": "!pto.tile_buf<vec, 16x64xf32>", "result": "!pto.tile_buf<vec, 16x64xf32>", "addr": "i64",
+            "view/tile": "!pto.tensor_view<16x64xf32>", "view/result": "!pto.tensor_view<16x64xf32>",
+            "view/addr": "!pto.ptr<f32>",
+        },
     ),
     order(
         "tsync", opcode=0x107D, aliases="tsync.op", operands="events=event|tile|memref*",
@@ -204,6 +207,8 @@ ROWS = (
         types={
             "source": "!pto.tile_buf<vec, 32x64xf32>", "result": "!pto.tile_buf<vec, 16x64xf32>",
             "offsets": "index, index", "attr:sizes": "[16, 64]",
+            "valid/valid_row": "index", "valid/valid_col": "index",
+            "valid/result": "!pto.tile_buf<vec, 16x64xf32, valid=?x?>",
         },
     ),
     alias(

@@ -78,7 +78,7 @@ def _mad(name: str, opcode: int, level: str, bias: bool = False, acc: bool = Fal
             R("lhs.dtype == F32 and rhs.dtype == F32 and dst.dtype == F32", when="has(tf32_mode)",
               msg="expects tf32_mode on f32 operands only"),
             R("dst.dtype != I32", when="has(sat_mode)", msg="expects sat or nosat on floating-point forms"),
-            R("k.const % 2 == 0", when="lhs.bits == 4"),
+            R("k.const % 2 == 0", on="cpu", when="lhs.bits == 4"),
         ),
         notes=("i8 products accumulate in i32, floating-point ones in f32",),
         no_cpp=f"no builtin signature is documented; at tile level {level}",
@@ -147,7 +147,8 @@ def _feed(name: str, opcode: int, space: str, extents: str, mx: bool = False, **
             "run time: 32 B fragments" if mx else "run time: 512 B fractals; transpose in whole fractals",
         ),
         no_cpp="no builtin signature is documented", isas="cpu a5" if mx else "cpu a2a3 a5",
-        types=_ptrs(src="{T}, l1", dst=f"{{T}}, {space.lower()}"),
+        types={**_ptrs(src="{T}, l1", dst=f"{{T}}, {space.lower()}"),
+               **{f"window/{n}_start": "i64" for n in (a, b)}},
         **(_SCALES if mx else _FEED),
     )  # fmt: skip
 
@@ -212,11 +213,11 @@ _FIX_RULES = (
     R("relu_payload.kind == 'ptr'", when="relu_mode == 'vector_relu'"),
     R("relu_payload.kind != 'ptr'", when="relu_mode == 'scalar_relu'"),
     R("not has(clip)", on="a2a3", msg="clip is not available on a2a3"),
-    R("has(relu_mode)", when="has(clip)", msg="expects clip inside pre_relu only"),
-    R(f"dst.dtype in (F16, U8, {_SIGNED[1:]}", when="has(clip)"),
-    R("clip.dtype == F16", when="dst.dtype == F16"),
-    R("clip.bits == 16", when="dst.dtype == U8"),
-    R(f"clip.dtype in {_SIGNED}", when=f"dst.dtype in {_SIGNED}"),
+    R("has(relu_mode)", on="cpu a5", when="has(clip)", msg="expects clip inside pre_relu only"),
+    R(f"dst.dtype in (F16, U8, {_SIGNED[1:]}", on="cpu a5", when="has(clip)"),
+    R("clip.dtype == F16", on="cpu a5", when="dst.dtype == F16"),
+    R("clip.bits == 16", on="cpu a5", when="dst.dtype == U8"),
+    R(f"clip.dtype in {_SIGNED}", on="cpu a5", when=f"dst.dtype in {_SIGNED}"),
     R("has(layout_arg)", when="layout == 'nz2dn'", msg="expects nz2dn to have a source stride"),
     R("not has(layout_arg)", when="layout == 'nz2nd'", msg="expects nz2nd to have no operand"),
     R("layout_arg.const == 1", when="has(unit_flag) and layout == 'nz2dn'",
@@ -225,11 +226,27 @@ _FIX_RULES = (
     R("not has(loop3_count)", when="layout == 'nz2nz'", msg="expects nz2nz without loop3"),
     R("sat_mode == 'sat'", when="has(preserve_nan)"),
 )  # fmt: skip
+
 _FIX_FORMS = {
     "dn/attr:layout": "nz2dn", "dn/layout_arg": "i64", "dn/attr:unit_flag": "check_only",
+    "quant/attr:quant_mode": "qf322f32_pre_scalar", "quant/quant_payload": "f32",
+    "quants/attr:quant_mode": "qf322f32_pre_vec", "quants/quant_payload": "!pto.ptr<f32, fb>",
     "relu/attr:relu_mode": "scalar_relu", "relu/relu_payload": "f32",
     "relus/attr:relu_mode": "vector_relu", "relus/relu_payload": "!pto.ptr<f32, fb>",
 }  # fmt: skip
+
+
+def _fix_types(space: str) -> dict[str, str]:
+    """Witness types of a write-back to `space`, one form per clause."""
+    forms = _FIX_FORMS.copy()
+    for form, dst, clip in (("f16", "f16", "f16"), ("u8", "ui8", "i16"), ("i8", "i8", "i16")):
+        forms |= {f"clip_{form}/dst": f"!pto.ptr<{dst}, {space}>", f"clip_{form}/clip": clip,
+                  f"clip_{form}/attr:relu_mode": "normal_relu"}  # fmt: skip
+        if dst != "f16":
+            forms |= {f"clip_{form}/attr:quant_mode": "qf322b8_pre_scalar", f"clip_{form}/quant_payload": "f32"}
+    return {**_ptrs(src="{T}, l0c", dst=f"{{T}}, {space}"), **forms}
+
+
 _FIX_ATTRS = (
     _word("unit_flag", "check_only", "check_and_clear",
           doc="check that the L0C tile is complete; check_and_clear also frees it"),
@@ -399,7 +416,7 @@ ROWS = (
         rules=spaces(dst="L1"), meaning=_FIX_MEANING,
         doc="Write an L0C tile back to L1 through the fix pipe.",
         no_cpp="no builtin signature is documented; at tile level TMOV, TEXTRACT and TINSERT from acc to mat",
-        types={**_ptrs(src="{T}, l0c", dst="{T}, l1"), **_FIX_FORMS},
+        types=_fix_types("l1"),
     ),
     fixpipe(
         "mte_l0c_gm", opcode=0x3190, operands=f"{_FIX_HEAD} sid=i64 l2_cache_ctrl=i64 {_FIX_OPERANDS}",
@@ -417,7 +434,7 @@ ROWS = (
         notes=("sid and l2_cache_ctrl are hints without effect on values",
                "at tile level a2a3 offers the add only"),
         no_cpp="builtin copy_matrix_cc_to_gm; no signature is documented",
-        types={**_ptrs(src="{T}, l0c", dst="{T}, gm"), **_FIX_FORMS},
+        types=_fix_types("gm"),
     ),
     fixpipe(
         "mte_l0c_ub", opcode=0x3191, operands=f"{_FIX_HEAD} sub_blockid=i64? {_FIX_OPERANDS}", isas="cpu a5",
@@ -439,6 +456,8 @@ ROWS = (
         "columns [0, n/2) to core 0, the rest to core 1.",
         notes=("a2a3 has no path from L0C to UB; it goes through GM",),
         no_cpp="no builtin signature is documented; at tile level TMOV from acc to vec with AccToVecMode",
-        types={**_ptrs(src="{T}, l0c", dst="{T}, ub"), "sub_blockid": "i64", **_FIX_FORMS},
+        types={**_fix_types("ub"), "sub_blockid": "i64",
+               **{f"{mode}/{key}": text for mode in ("split_m", "split_n")
+                  for key, text in (("sub_blockid", ""), ("attr:dst_mode", mode))}},
     ),
 )  # fmt: skip

@@ -141,7 +141,8 @@ ROWS = (
         ),
         cpp="copy_gm_to_ubuf_align_v2($ub_dst, $gm_src, 0, $n_burst, $len_burst, $left_padding, "
         "$right_padding, 0, $l2_cache_ctl, $src_stride, $dst_stride)",
-        types={**_pointers("gm_src", "ub_dst", "gm ub"), "pad_value": "{T}"},
+        types={**_pointers("gm_src", "ub_dst", "gm ub"), "pad_value": "{T}", "padded/left_padding": "i64",
+               "padded/right_padding": "i64"},
     ),
     copy(
         "mte_ub_gm", opcode=0x3161, pipe="MTE3", dtype_of="ub_src gm_dst",

@@ -51,8 +51,8 @@ ROWS = (
     _alias(
         "memref.reinterpret_cast", opcode=0x5003, operands=_WINDOW, results="result=memref", attrs=_STATIC,
         format="custom", rules=R("result.dtype == source.dtype"),
-        types={"source": _GM, "result": _STRIDED, "attr:static_offsets": "[0]",
-               "attr:static_sizes": "[8, 32]", "attr:static_strides": "[64, 1]"},
+        types={"source": _GM, "result": _STRIDED, "attr:static_offsets": "array<i64: 0>",
+               "attr:static_sizes": "array<i64: 8, 32>", "attr:static_strides": "array<i64: 64, 1>"},
         meaning="result[i0, i1, ..] = element offset + i0 * stride0 + i1 * stride1 + .. from the base of "
                 "source; offset, strides and sizes of source are dropped",
         cpp="$source + $offsets", doc="The memory of a buffer with another offset, sizes and strides.",
@@ -62,8 +62,8 @@ ROWS = (
     _alias(
         "memref.subview", opcode=0x5004, operands=_WINDOW, results="result=memref", attrs=_STATIC,
         format="custom", rules=R("result.dtype == source.dtype"),
-        types={"source": _GM, "result": _STRIDED, "attr:static_offsets": "[0, 0]",
-               "attr:static_sizes": "[8, 32]", "attr:static_strides": "[1, 1]"},
+        types={"source": _GM, "result": _STRIDED, "attr:static_offsets": "array<i64: 0, 0>",
+               "attr:static_sizes": "array<i64: 8, 32>", "attr:static_strides": "array<i64: 1, 1>"},
         meaning="result[i0, ..] = source[offset0 + i0 * stride0, ..] for i below sizes; "
                 "dimensions of size 1 may be dropped",
         cpp="$source + $offsets", doc="A rectangular window of a buffer.",

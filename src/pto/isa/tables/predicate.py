@@ -313,7 +313,7 @@ ROWS = (
             R("mask.gran in ('b16', 'b32')"),
             R("base.bits == 16", when="mask.gran == 'b16'"),
             R("base.bits == 32", when="mask.gran == 'b32'"),
-            R("base_out.type == base.type"),
+            R("base_out.dtype == base.dtype"), R("base_out.space == base.space"),
         ),
         doc="Append the lanes of a mask, packed densely, to an unaligned store stream.",
         meaning="Append lane bits, lane 0 first, at base: b16 128 bits = 16 B, b32 64 bits = 8 B; "

@@ -90,7 +90,7 @@ token = sync.but(
         R("mode >= 0", msg="expects mode to be non-negative"),
         R("mode_dyn.const >= 0", msg="expects mode to be non-negative"),
     ),
-    types={"attr:op_type": "TVEC", "attr:buf_id": "0"},
+    types={"attr:op_type": "TVEC", "attr:buf_id": "0", "dynamic/attr:buf_id": "", "dynamic/buf_id_dyn": "index"},
     notes=(
         "operation classes are printed in full; the manuals also show the pipe or the id first, with or "
         "without mode",
@@ -108,7 +108,9 @@ core_sync = sync.but(
         Attr("pipe", "pipe", required=True, choices=FLAG_PIPES, doc="pipe that signals or stalls"),
         Attr("event_id", "int", doc="semaphore id"),
     ),
-    rules=(_EITHER_ID,), pipe="pipe", types={"attr:pipe": "PIPE_MTE3", "attr:event_id": "3"},
+    rules=(_EITHER_ID,), pipe="pipe",
+    types={"attr:pipe": "PIPE_MTE3", "attr:event_id": "3", "dynamic/attr:event_id": "",
+           "dynamic/event_id_dyn": "index"},
 )  # fmt: skip
 portable = core_sync.but(
     format=("$pipe, $event_id attr-dict", "$pipe, $event_id_dyn attr-dict"),

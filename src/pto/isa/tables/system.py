@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..row import Attr, Family, Row
 from ..rules import R
 
-_DIR = Attr("dir_mask", "int", required=True, choices=(1, 2, 3), doc="1 cube to vector, 2 vector to cube, "
+_DIR = Attr("dir_mask", "int", required=True, doc="1 cube to vector, 2 vector to cube, "
 "3 both")
 _SIZE = Attr("slot_size", "int", required=True, doc="bytes of one slot: a whole tile before splitting")
 _NOSPLIT = Attr("nosplit", "bool", doc="no user splits; absent = inferred from the users")
@@ -29,7 +29,6 @@ _QUANT_MODES = (
     "VQF322B8_PRE", "QF322B8_PRE", "QF322F16_PRE", "QF322BF16_PRE", "QS322BF16_PRE", "VQS322BF16_PRE",
 )  # fmt: skip
 _TILE = "!pto.tile_buf<vec, 16x64x{T}>"
-_ACC = "!pto.tile_buf<acc, 16x64x{T}, blayout=col_major, slayout=row_major, fractal=1024>"
 _ACC = "!pto.tile_buf<acc, 16x64xf32, blayout=col_major, slayout=row_major, fractal=1024>"
 _MAT = "!pto.tile_buf<mat, 16x64xf32, blayout=col_major, slayout=row_major>"
 _PUSH_PIPE = (("tile.loc in (ACC, MAT)", "FIX"), ("", "MTE3"))
@@ -133,7 +132,9 @@ def _pop(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
         doc=f"Pop a tile from the other side in a {me} kernel.",
         meaning=f"declare the tile (valid region as given), then tpop it from the {direction} pipe number id",
         notes=(f"in a {me} kernel function, after an initialize_pipe that enables {direction}",),
-        no_cpp="lowered to declare_tile, set_validshape and tpop", types={"tile": witness},
+        no_cpp="lowered to declare_tile, set_validshape and tpop",
+        types={"tile": witness, "dynamic/tile": witness.replace(">", ", valid=?x?>"),
+               "dynamic/valid_row": "index", "dynamic/valid_col": "index"},
     )  # fmt: skip
 
 
@@ -252,7 +253,7 @@ ROWS = (
         attrs=(
             Attr("name", "str", required=True, doc="name the peer function imports"),
             Attr("size", "int", required=True, doc="bytes"),
-            Attr("location", "address_space", required=True, choices=("vec", "mat"), doc="buffer it lies in"),
+            Attr("location", "address_space", required=True, doc="buffer it lies in: vec or mat"),
             Attr("auto", "bool", required=True, doc="memory planning chooses the address"),
             Attr("base", "int", doc="byte address; with auto = false only"),
         ),
@@ -298,7 +299,7 @@ ROWS = (
         "initialize_l2l_pipe", opcode=0x1267, results="pipe=pipe", operands="local_addr=any "
         "peer_local_addr=any?",
         attrs=(
-            _DIR, _SIZE, Attr("slot_num", "int", required=True, choices=(4, 8), doc="slots"),
+            _DIR, _SIZE, Attr("slot_num", "int", required=True, doc="slots: 4 or 8"),
             Attr("flag_base", "int", doc="first flag id; absent = assigned"), _NOSPLIT,
         ),
         format="{ dir_mask = $dir_mask, slot_size = $slot_size, slot_num = $slot_num [, flag_base = "
@@ -332,7 +333,7 @@ ROWS = (
         "initialize_l2g2l_pipe", opcode=0x1268, results="pipe=pipe",
         operands="gm_addr=any local_addr=any? peer_local_addr=any?",
         attrs=(
-            _DIR, _SIZE, Attr("slot_num", "int", required=True, choices=(4, 8), doc="slots"),
+            _DIR, _SIZE, Attr("slot_num", "int", required=True, doc="slots: 4 or 8"),
             Attr("local_slot_num", "int", doc="local staging buffers; absent = slot_num"),
             Attr("flag_base", "int", doc="first flag id; absent = assigned"), _NOSPLIT,
         ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..row import Attr, Combos, Family
 from ..rules import R
-from ._common import form, nd, row_major, same_dtype, same_shape, same_valid, vec
+from ._common import form, located, nd, row_major, same_dtype, same_shape, same_valid, vec
 
 _NPU = "a2a3 a5"
 _INDEX_TYPES = "i32 u32 i16 u16"
@@ -332,10 +332,10 @@ _INDEXED = (
             R("indexes.bytes == max(dst.bytes, 2)", on=_NPU, code="SA-0325"),
             R("valid_le(indexes, src)"),
             R("has(indexes)", on="a2a3"),
-            R("src.blayout == ROW and dst.blayout == ROW and dst.bits in (16, 32)", on=_NPU,
+            R("src.blayout == ROW and dst.blayout == ROW and dst.bits in (16, 32)", on="a5",
               when="not has(indexes)"),
-            R("src.v_row == dst.v_row", when="not has(indexes) and scatter_axis == 'row'"),
-            R("src.v_col == dst.v_col", when="not has(indexes) and scatter_axis == 'col'"),
+            R("src.v_row == dst.v_row", on="cpu a5", when="not has(indexes) and scatter_axis == 'row'"),
+            R("src.v_col == dst.v_col", on="cpu a5", when="not has(indexes) and scatter_axis == 'col'"),
         ),
         types={
             "indexes": "!pto.tile_buf<vec, 16x64x{I}>", "half/indexes": "!pto.tile_buf<vec, 16x64xi16>",
@@ -508,7 +508,7 @@ _QUANT = (
                       a5=f"i8,f32 u8,f32 {_MX_A5}"),
         ),
         rules=(
-            *vec("src fp offset dst tmp exp max scaling exp_zz"),
+            *vec("src fp offset dst tmp"), *located("VEC", "exp max scaling exp_zz", on="cpu a5"),
             *row_major("src dst", on="a2a3"),
             R("src.shape == dst.shape", on="cpu", when="quant_type in ('MXFP8', 'MXFP4_E2M1')"),
             R("quant_type in ('INT8_SYM', 'INT8_ASYM')", on="a2a3"),
@@ -526,23 +526,29 @@ _QUANT = (
             R("valid_eq(src, dst)", on="cpu", when="quant_type in ('INT8_SYM', 'INT8_ASYM')"),
             R("offset.dtype == F32"),
             R("tmp.dtype == F32 and tmp.shape == src.shape", on="a2a3"),
-            R("has(exp) and has(max) and has(scaling) and not has(fp)",
+            R("has(exp) and has(max) and has(scaling) and not has(fp)", on="cpu a5",
               when="quant_type in ('MXFP8', 'MXFP4_E2M1')"),
             R("src.blayout == ROW and dst.blayout == ROW", on="a5", when="has(exp)"),
-            R("exp.dtype == U8"),
-            R("src.cols % 32 == 0", when="has(exp) and grp_axis == 1"),
-            R("src.rows % 32 == 0", when="has(exp) and grp_axis == 0"),
-            R("dst.dtype in (I8, F8E4M3)", when="quant_type == 'MXFP8'"),
-            R("dst.dtype == F4E2M1", when="quant_type == 'MXFP4_E2M1'"),
-            R("src.rows % 16 == 0 and src.cols % 64 == 0", when="has(exp_zz) and grp_axis == 1"),
-            R("src.rows % 64 == 0", when="has(exp_zz) and grp_axis == 0"),
+            R("not (has(exp) or has(max) or has(scaling) or has(exp_zz))",
+              when="quant_type in ('INT8_SYM', 'INT8_ASYM')", msg="expects group results only of an MX scheme"),
+            R("exp.dtype == U8", on="cpu a5"),
+            R("src.cols % 32 == 0", on="cpu a5", when="has(exp) and grp_axis == 1"),
+            R("src.rows % 32 == 0", on="cpu a5", when="has(exp) and grp_axis == 0"),
+            R("dst.dtype in (I8, F8E4M3)", on="cpu a5", when="quant_type == 'MXFP8'"),
+            R("dst.dtype == F4E2M1", on="cpu a5", when="quant_type == 'MXFP4_E2M1'"),
+            R("src.rows % 16 == 0 and src.cols % 64 == 0", on="cpu a5", when="has(exp_zz) and grp_axis == 1"),
+            R("src.rows % 64 == 0", on="cpu a5", when="has(exp_zz) and grp_axis == 0"),
             R("src.rows * src.cols <= 59461", on="a5", when="has(exp)"),
         ),
         types={"attr:quant_type": "INT8_SYM", "src": "!pto.tile_buf<vec, 32x64xf32>",
                "fp": "!pto.tile_buf<vec, 32x8xf32>", "dst": "!pto.tile_buf<vec, 32x64xi8>",
-               "asym/attr:quant_type": "INT8_ASYM", "asym/offset": "!pto.tile_buf<vec, 32x8xf32>",
+               "scratch/tmp": "!pto.tile_buf<vec, 32x64xf32>", "asym/attr:quant_type": "INT8_ASYM", "asym/offset": "!pto.tile_buf<vec, 32x8xf32>",
                **_mx("mxfp8", "MXFP8"), **_mx("mxfp4", "MXFP4_E2M1"), **_mx("rows", "MXFP8"),
-               "rows/attr:grp_axis": "0"},
+               "rows/attr:grp_axis": "0",
+               **_mx("boxes", "MXFP8"), "boxes/exp_zz": "!pto.tile_buf<vec, 1x64xui8>",
+               **_mx("row_boxes", "MXFP8"), "row_boxes/exp_zz": "!pto.tile_buf<vec, 1x64xui8>",
+               "row_boxes/attr:grp_axis": "0", "row_boxes/src": "!pto.tile_buf<vec, 64x64xf32>",
+               "row_boxes/dst": "!pto.tile_buf<vec, 64x64xi8>"},
         notes=(
             "Documents give round(x/scale) + offset; every header multiplies and adds the offset before "
             "rounding.",

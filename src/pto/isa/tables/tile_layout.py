@@ -263,7 +263,8 @@ _MOVES = (
         ),
     ),
     fix_quant(
-        "tmov.fp", opcode=0x1039, aliases="tmov_fp", operands="src fp dst:out", pipe="MTE1", attrs=(_PHASE,),
+        "tmov.fp", opcode=0x1039, aliases="tmov_fp", also="ptoas", operands="src fp dst:out", pipe="MTE1",
+        attrs=(_PHASE,),
         doc="Move an accumulator tile out with one quantisation word per column.",
         meaning="dst[i,j] = quant(src[i,j]; fp[0,j]) over the dst valid region, vector modes of tstore, ReLU "
                 "last.",

@@ -170,11 +170,11 @@ _ALIAS = "acc_in and dst are normally one buffer; hardware ignores acc_in and ac
 
 plain = matrix.but(operands="lhs rhs dst:out", combos=_plain_types("dst lhs rhs"), notes=(_NUMERICS,))
 acc = matrix.but(
-    operands="acc_in lhs rhs dst:out", combos=_plain_types("dst lhs rhs acc_in"), in_place="acc_in",
+    also="ptoas", operands="acc_in lhs rhs dst:out", combos=_plain_types("dst lhs rhs acc_in"), in_place="acc_in",
     notes=(_NUMERICS, _AFTER, _ALIAS),
 )  # fmt: skip
 bias = matrix.but(
-    operands="a b bias dst:out", combos=_plain_types("dst a b bias"), notes=(_NUMERICS, _AFTER),
+    also="ptoas", operands="a b bias dst:out", combos=_plain_types("dst a b bias"), notes=(_NUMERICS, _AFTER),
 )  # fmt: skip
 
 _MX_DOT = "sum over 0 <= k < K of a[i, k] * b[k, j] * a_scale[i, k // 32] * b_scale[k // 32, j]"
@@ -187,7 +187,7 @@ _MX_NOTES = (
     " the shape of their operand, of which the first K/32 columns (rows) count",
 )
 mx = matrix.but(
-    isas=_MX, operands="a a_scale b b_scale dst:out", combos=_mx_types("dst a b"), notes=_MX_NOTES
+    also="ptoas", isas=_MX, operands="a a_scale b b_scale dst:out", combos=_mx_types("dst a b"), notes=_MX_NOTES
 )
 mx_acc = mx.but(
     operands="c_in a a_scale b b_scale dst:out", combos=_mx_types("dst a b c_in"), in_place="c_in",

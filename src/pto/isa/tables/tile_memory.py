@@ -289,8 +289,8 @@ _PAYLOAD = "ints32 floats"
 _PAYLOAD_A5 = f"{_PAYLOAD} hif8 fp8"
 
 
-def _indexed(data: str, size: str, index: str) -> tuple[Rule, ...]:
-    """What gather and scatter share; `data` is the payload tile."""
+def _indexed(data: str, size: str, index: str, boxed: str) -> tuple[Rule, ...]:
+    """What gather and scatter share; `data` is the payload tile, which may be NZ in the columns `boxed`."""
     one_per_row = f"(idx.v_row, idx.v_col) in ((1, {data}.v_row), ({data}.v_row, 1))"
     return (
         *_positive("mem"),
@@ -308,9 +308,8 @@ def _indexed(data: str, size: str, index: str) -> tuple[Rule, ...]:
         R(f"{data}.layout == ND", on="a5", when=f"{data}.loc == VEC"),
         R(f"mem.layout == {data}.layout", on="a2a3", when=f"{data}.loc == VEC"),
         R("mem.layout == ND", on="a5"),
-        *(R(f"{data}.{fact}", on=NPU, when=f"{data}.layout == NZ") for fact in (
+        *(R(f"{data}.{fact}", on=boxed, when=f"{data}.layout == NZ") for fact in (
             "fractal == 512", "rows % 16 == 0")),
-        R(f"{data}.cols * {data}.bytes % 32 == 0", on=NPU, when=f"{data}.layout == NZ"),
     )  # fmt: skip
 
 
@@ -331,7 +330,7 @@ _mgather = memory(
     " (row: the whole row)",
     domain="dst valid region", cpu=_PAYLOAD_A5, a2a3=_PAYLOAD, a5=_PAYLOAD_A5,
     rules=(
-        *_indexed("dst", "SA-0069", "SA-0070"),
+        *_indexed("dst", "SA-0069", "SA-0070", boxed=NPU),
         R("dst.loc in (VEC, MAT)"),
         R("idx.kind == 'tile'", on=NPU, when="dst.loc == VEC"),
         R("idx.kind != 'tile'", on=NPU, when="dst.loc == MAT"),
@@ -346,6 +345,9 @@ _mgather = memory(
     types={
         "mem": "!pto.partition_tensor_view<16x64x{T}>", "idx": "!pto.tile_buf<vec, 16x64xi32>",
         "dst": "!pto.tile_buf<vec, 16x64x{T}>",
+        "mat/idx": "!pto.partition_tensor_view<16x64xi32>", "mat/attr:coalesce": "elem",
+        "mat/dst": "!pto.tile_buf<mat, 16x64x{T}, blayout=col_major, slayout=row_major>",
+        "mat/scratch": "!pto.partition_tensor_view<16x64x{T}>",
     },
     notes=(
         *_INDEXED_NOTES,
@@ -373,7 +375,7 @@ _mscatter = memory(
     " min(k, capacity - 1), wrap k % capacity",
     domain="src valid region", cpu=_PAYLOAD_A5, a2a3=_PAYLOAD, a5=_PAYLOAD_A5, dtype_of="src",
     rules=(
-        *_indexed("src", "SA-0072", "SA-0073"),
+        *_indexed("src", "SA-0072", "SA-0073", boxed="a2a3"),
         *located("VEC", "src"),
         R("src.dtype in (I8, I16, I32, F16, BF16, F32)", on="a2a3", when="scatterAtomicOp == 'add'"),
         R("src.dtype in (I32, U32, F32, F16, BF16)", on="a5", when="scatterAtomicOp == 'add'"),

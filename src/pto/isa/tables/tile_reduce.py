@@ -399,10 +399,17 @@ def _row_rules(dtype: str = "", shape: str = "", strict: bool = False) -> tuple[
 #: trowexpandmax, min and expdif: scratch has the dtype of dst, is for a2a3 only and for its scalar mode only.
 _row_tmp = (
     *_nonzero("dst"),
-    R("tmp.dtype == dst.dtype", on=NPU),
+    R("tmp.dtype == dst.dtype", on="a2a3"),
     R("not has(tmp)", on="a5", msg="expects A5 form to omit tmp"),
     R(f"src1.blayout != ROW if {_FULL0} else src0.blayout != ROW", on="a2a3", when="has(tmp)",
       msg="expects the broadcast operand not to be row_major where tmp is given"),
+)  # fmt: skip
+guarded_expand = row_expand.but(
+    rules=(*vec("src0 src1 dst"), *located("VEC", "tmp", on="cpu a2a3"), *row_major("dst")),
+    types={
+        "src1": "!pto.tile_buf<vec, 32x1x{T}, blayout=col_major>", "*": "!pto.tile_buf<vec, 32x64x{T}>",
+        "block/src1": "!pto.tile_buf<vec, 32x8x{T}>",
+    },
 )  # fmt: skip
 _A2A3 = "f32 f16 i16 u16 i32 u32"
 _A5 = "f32 f16 ints32"
@@ -435,19 +442,19 @@ _row_expands = (
         dtype_code="SA-0306", rules=_row_rules("SA-0308", "SA-0307"),
         cpp="TROWEXPANDDIV($dst, $src0, $src1) | TROWEXPANDDIV($dst, $src0, $src1, $tmp)",
     ),
-    row_expand(
+    guarded_expand(
         "trowexpandmax", opcode=0x1050, meaning="where(x < y, y, x)",
         doc="Larger of every element and a per-row value.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, rules=(*_row_rules(strict=True), *_row_tmp),
         cpp="TROWEXPANDMAX($dst, $src0, $src1) | TROWEXPANDMAX($dst, $src0, $src1, $tmp)",
     ),
-    row_expand(
+    guarded_expand(
         "trowexpandmin", opcode=0x1051, meaning="where(y < x, y, x)",
         doc="Smaller of every element and a per-row value.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, rules=(*_row_rules(strict=True), *_row_tmp),
         cpp="TROWEXPANDMIN($dst, $src0, $src1) | TROWEXPANDMIN($dst, $src0, $src1, $tmp)",
     ),
-    row_expand(
+    guarded_expand(
         "trowexpandexpdif", opcode=0x104F, meaning="exp(x - y)", notes=_EXP,
         doc="Exponential of every element minus a per-row value.",
         cpu="f32 f16", a2a3="f32 f16", a5="f32 f16", dtype_code="SA-0309",

@@ -89,7 +89,7 @@ _ARITH = (
                 for expr in (f"{name}.dtype == dst.dtype", f"valid_eq({name}, dst)")
             ),
         ),
-        types={"src": _TILE, "scalar": "{T}", "dst": _TILE},
+        types={"src": _TILE, "scalar": "{T}", "dst": _TILE, "reversed/src": "{T}", "reversed/scalar": _TILE},
         notes=(
             "The order of the operands is kept: the first is divided by the second, whichever is the tile.",
             "Floats follow IEEE; a zero divisor (PA-0010) of an integer is undefined. "

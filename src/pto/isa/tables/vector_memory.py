@@ -419,7 +419,8 @@ _STREAMS = (
         meaning="Stores value at base + position elements, or at position where that is a pointer. Every "
                 "complete 32-byte block is written, the trailing partial block stays in state_out. "
                 "POST_UPDATE: position_out = position + N; NO_POST_UPDATE: position_out = position.",
-        types={"position": "index", "position_out": "index"},
+        types={"position": "index", "position_out": "index", "pointer/position": "!pto.ptr<{T}, ub>",
+               "pointer/position_out": "!pto.ptr<{T}, ub>"},
         notes=("In the form with mode_value, 1 stands for POST_UPDATE and 0 for NO_POST_UPDATE (our "
                "reading).",
                "Gone from the newest assembler."),

@@ -162,7 +162,11 @@ ROWS = (
             "storage is zero in the simulator until written; on hardware its content is unspecified",
         ),
         cpp="Tile<...> $result; TASSIGN($result, $addr)",
-        types={"result": "!pto.tile_buf<vec, 16x64xf32>"},
+        types={
+            "result": "!pto.tile_buf<vec, 16x64xf32>",
+            "dynamic/result": "!pto.tile_buf<vec, 16x64xf32, valid=?x?>",
+            "dynamic/valid_row": "index", "dynamic/valid_col": "index",
+        },
     ),
     tile(
         "set_validshape", opcode=0x1223, operands="source:inout valid_row=index "
@@ -224,12 +228,19 @@ ROWS = (
             "offsets": "index, index", "attr:sizes": "[16, 64]",
             "nz/source": "!pto.tile_buf<mat, 32x64xf32, blayout=col_major, slayout=row_major>",
             "nz/attr:sizes": "[32, 32]",
+            "nz/result": "!pto.tile_buf<mat, 32x32xf32, blayout=col_major, slayout=row_major>",
             "zn/source": "!pto.tile_buf<mat, 32x64xf32, slayout=col_major>",
+            "zn/result": "!pto.tile_buf<mat, 16x64xf32, slayout=col_major>",
             "acc/source": "!pto.tile_buf<acc, 32x64xf32, blayout=col_major, slayout=row_major, fractal=1024>",
             "acc/attr:sizes": "[32, 32]",
+            "acc/result": "!pto.tile_buf<acc, 32x32xf32, blayout=col_major, slayout=row_major, fractal=1024>",
             "acc_rows/source": "!pto.tile_buf<acc, 32x64xf32, slayout=row_major, fractal=1024>",
-            "scale/source": "!pto.tile_buf<mat, 32x64xf8E8M0FNU, slayout=row_major, fractal=32>",
-            "scale_cols/source": "!pto.tile_buf<mat, 32x64xf8E8M0FNU, blayout=col_major, slayout=row_major, fractal=32>",
+            "acc_rows/result": "!pto.tile_buf<acc, 16x64xf32, slayout=row_major, fractal=1024>",
+            **{f"scale/{name}": f"!pto.tile_buf<mat, {shape}xf8E8M0FNU, slayout=row_major, fractal=32>"
+               for name, shape in (("source", "32x64"), ("result", "16x64"))},
+            **{f"scale_cols/{name}":
+               f"!pto.tile_buf<mat, {shape}xf8E8M0FNU, blayout=col_major, slayout=row_major, fractal=32>"
+               for name, shape in (("source", "32x64"), ("result", "32x32"))},
             "scale_cols/attr:sizes": "[32, 32]",
         },
     ),

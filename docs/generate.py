@@ -1,0 +1,424 @@
+"""Pages and page parts made from the instruction table, the profiles and the error catalogue.
+
+    instruction_pages()   {"isa/tadd.md": markdown, ...}, with an index and one page per instruction set
+    error_pages()         {"errors/sa.md": markdown, ...}, with an index
+    PARTS                 what a marker line `<!-- generate: NAME -->` in a written page is replaced by
+
+Nothing here needs mkdocs, and nothing it makes is kept in the repository.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from pto import isa
+from pto.isa import describe
+from pto.isa.dtypes import DTYPES
+from pto.isa.enums import ENUMS
+from pto.isa.errors import CATALOGUE
+from pto.isa.profiles import LOCATIONS, PROFILES
+from pto.isa.row import Row
+
+#: Instruction sets in the order of the index, with what they are.
+SETS: dict[str, str] = {
+    "tile": "Tile instructions: the unit of work is a tile in an on-chip buffer.",
+    "vector": "Vector registers: 256 bytes each, inside a `vecscope`.",
+    "predicate": "Masks of vector registers.",
+    "cube": "Micro-operations of the cube core.",
+    "micro": "Pointers, scopes, alignment and queries for code below the tile level.",
+    "scalar": "Scalar arithmetic, control flow, synchronization and DMA.",
+    "comm": "Communication between ranks.",
+    "system": "Sections, FIFOs between cores, scheduling and debugging.",
+    "ptoas": "Operations of the assembler itself.",
+}
+
+_COMBOS_IN_FULL = 24  # longer lists of element type combinations are grouped by their first operand
+
+
+# ------------------------------------------------------------------------------------------------- markdown
+
+
+def text(value: str) -> str:
+    """Plain text as Markdown that means nothing else; `code` in backticks stays code."""
+    parts = value.split("`")
+    if len(parts) % 2 == 0:
+        return _plain(value)
+    return "".join(f"<code>{_plain(p)}</code>" if i % 2 else _plain(p) for i, p in enumerate(parts))
+
+
+def _plain(value: str) -> str:
+    return re.sub(r"[|*_`\[\]\\~#!]", lambda m: f"&#{ord(m[0])};", html.escape(value, quote=False))
+
+
+def code(value: str) -> str:
+    """Inline code that may hold anything, also inside a table."""
+    return f"<code>{_plain(value)}</code>"
+
+
+def fence(lines: Iterable[str], language: str = "text", title: str = "") -> str:
+    head = f'```{language} title="{title}"' if title else f"```{language}"
+    return "\n".join((head, *lines, "```"))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells are Markdown already."""
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(r)} |" for r in rows)])
+
+
+_CODE = re.compile(r"\b(?:PTO-E|[A-Z]{1,2}-?)\d{3,4}\b")
+
+
+def linked(value: str) -> str:
+    """Text of an instruction page, its diagnostic codes as links to their entries."""
+
+    def link(m: re.Match[str]) -> str:
+        return f"[{m[0]}](../{error_page(m[0])}#{m[0].lower()})" if m[0] in CATALOGUE else m[0]
+
+    return _CODE.sub(link, text(value))
+
+
+# ----------------------------------------------------------------------------------------- instruction pages
+
+
+def page_name(row: Row) -> str:
+    return f"isa/{row.name}.md"
+
+
+def example_isa(row: Row) -> str:
+    """The legality column an example is written for: A2/A3 where it exists there."""
+    return next(i for i in ("a2a3", "a5", "cpu") if i in row.isas)
+
+
+def examples(row: Row) -> dict[str, str]:
+    """A smallest legal program with the instruction, by text form; forms that read alike are given once."""
+    from pto.verify.witness import example_text
+
+    found: dict[str, str] = {}
+    for form in describe.FORMS:
+        shown = example_text(row, example_isa(row), form).rstrip()
+        if shown not in found.values():
+            found[form] = shown
+    return found
+
+
+def instruction_pages() -> dict[str, str]:
+    rows = isa.rows()
+    pages = {page_name(r): instruction_page(r) for r in rows}
+    by_set: defaultdict[str, list[Row]] = defaultdict(list)
+    for r in rows:
+        by_set[r.set].append(r)
+    names = [*(s for s in SETS if s in by_set), *(s for s in by_set if s not in SETS)]
+    pages |= {f"isa/set-{name}.md": _set_page(name, by_set[name]) for name in names}
+    pages["isa/index.md"] = _isa_index(names, by_set)
+    return pages
+
+
+def instruction_page(row: Row) -> str:
+    page = describe.page(row)
+    family = f"[{text(row.family)}](set-{row.set}.md#{_slug(row.family)})"
+    out = [
+        f"# {text(page.name)}", "",
+        f"[Instructions](index.md) / [{row.set}](set-{row.set}.md) / {family}", "",
+        text(page.doc), "", "## Syntax", "", *_syntax(page), "## Facts", "",
+        table(("fact", "value"), ((label, _fact(label, value)) for label, value in page.facts)), "",
+    ]  # fmt: skip
+    for section in page.sections:
+        out += [f"## {section.title}", "", *_section(row, section)]
+    out += ["## Example", "", *_examples(row)]
+    return "\n".join(out)
+
+
+def _syntax(page: describe.Page) -> list[str]:
+    """One block per form; a form that reads like the canonical one says so instead."""
+    out: list[str] = []
+    same: list[str] = []
+    for form, lines in page.syntax.items():
+        if form != "pto" and lines == page.syntax["pto"]:
+            same.append(form)
+        else:
+            out += [fence(lines, title=f"{form}: {describe.FORMS[form]}"), ""]
+    if same:
+        out += [f"The {' and '.join(same)} form{'s' * (len(same) > 1)} write it as in pto.", ""]
+    return out
+
+
+def _fact(label: str, value: str) -> str:
+    if label == "C++" and not value.startswith("none"):
+        return "<br>".join(code(part) for part in value.split(" | "))
+    return code(value) if label in ("bytecode", "aliases") else text(value)
+
+
+def _section(row: Row, section: describe.Section) -> list[str]:
+    out: list[str] = []
+    if section.title == "Meaning":
+        out += _meaning(section.text[0])
+    elif section.title == "Notes":
+        out += [*(f"- {linked(note)}" for note in section.text), ""]
+    else:
+        out += [line for paragraph in section.text for line in (linked(paragraph), "")]
+    if section.table is None:
+        return out
+    head, rows = section.table.head, section.table.rows
+    if section.title == "Element type combinations" and len(rows) > _COMBOS_IN_FULL:
+        head, rows = _grouped(head, rows)
+    first_is_code = section.title in ("Operands", "Results", "Attributes")
+    lines = ([code(c) if first_is_code and not i else linked(c) for i, c in enumerate(r)] for r in rows)
+    return [*out, table([text(h) for h in head], lines), ""]
+
+
+def _meaning(meaning: str) -> list[str]:
+    lines = meaning.split("\n")
+    if len(lines) == 1 and len(meaning) <= 100 and not meaning.endswith("."):
+        return [fence(lines), ""]
+    return [line for part in lines for line in (linked(part), "")]
+
+
+def _grouped(
+    head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """A long combination table with one line per first operand: per column, what it combines with."""
+    isas = head[-3:]
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        cells = found.setdefault(row[0], {i: [] for i in isas})
+        for name, legal in zip(isas, row[-3:], strict=True):
+            if legal == "yes":
+                cells[name].append("/".join(row[1:-3]))
+    others = "/".join(head[1:-3])
+    return (head[0], *(f"{others} on {i}" for i in isas)), tuple(
+        (first, *(" ".join(cells[i]) or "-" for i in isas)) for first, cells in found.items()
+    )
+
+
+def _examples(row: Row) -> list[str]:
+    out: list[str] = []
+    for form, program in examples(row).items():
+        out += [fence(program.split("\n"), "mlir", f"{form}, legal on {example_isa(row)}"), ""]
+    return out
+
+
+def _slug(value: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
+
+
+def _set_page(name: str, rows: Sequence[Row]) -> str:
+    families: defaultdict[str, list[Row]] = defaultdict(list)
+    for r in rows:
+        families[r.family].append(r)
+    out = [
+        f"# {name.capitalize()} instructions",
+        "",
+        f"[Instructions](index.md) / {name}",
+        "",
+        SETS.get(name, ""),
+        "",
+    ]
+    for family, members in families.items():
+        lines = ((f"[{text(r.name)}]({r.name}.md)", text(r.doc), " ".join(r.isas)) for r in members)
+        out += [
+            f"## {text(family)} {{#{_slug(family)}}}",
+            "",
+            table(("name", "what it does", "legality columns"), lines),
+            "",
+        ]
+    return "\n".join(out)
+
+
+def _isa_index(names: Sequence[str], by_set: dict[str, list[Row]]) -> str:
+    total = sum(len(by_set[n]) for n in names)
+    sets = ((f"[{n}](set-{n}.md)", str(len(by_set[n])), SETS.get(n, "")) for n in names)
+    out = [
+        "# Instructions", "",
+        f"The table has {total} instructions. Every page here is generated from it: syntax, operands, "
+        "legality per profile, rules with the diagnostic they raise, an example, the C++ spelling and the "
+        "bytecode number. `pto isa NAME` shows the same in a terminal.", "",
+        table(("set", "instructions", "what it is"), sets), "",
+    ]  # fmt: skip
+    for n in names:
+        out += [
+            f"## {n}",
+            "",
+            " ".join(f"[{text(r.name)}]({r.name}.md)" for r in sorted(by_set[n], key=lambda r: r.name)),
+            "",
+        ]
+    return "\n".join(out)
+
+
+# ------------------------------------------------------------------------------------------------ error pages
+
+#: Code prefix -> page, title, what its codes are. The longest matching prefix counts.
+ERROR_GROUPS: dict[str, tuple[str, str, str]] = {
+    "PTO-E": ("pto", "PTO-E: our own codes", "Raised by the tools of this project."),
+    "SA": (
+        "sa",
+        "SA: static assertions",
+        "The documented ids of checks made when a kernel is compiled; kept as the code of our diagnostics.",
+    ),
+    "PA": ("pa", "PA: run-time assertions", "Checks made on the device while a kernel runs."),
+    "CA": ("ca", "CA: simulator assertions", "Checks made by a CPU simulator."),
+    "": ("general", "General codes", "Groups of the ISA manual: E, F, L, M, N, P and R."),
+}
+
+
+def _error_group(code_: str) -> tuple[str, str, str]:
+    return ERROR_GROUPS[max((p for p in ERROR_GROUPS if code_.startswith(p)), key=len)]
+
+
+def error_page(code_: str) -> str:
+    return f"errors/{_error_group(code_)[0]}.md"
+
+
+def raised_by() -> dict[str, list[Row]]:
+    """Instructions whose rules name a code."""
+    found: defaultdict[str, dict[str, Row]] = defaultdict(dict)
+    for r in isa.rows():
+        codes = {r.dtype_code, *(c.code for c in r.combos), *(rule.code for rule in r.rules)}
+        for code_ in codes - {""}:
+            found[code_][r.name] = r
+    return {c: list(rows.values()) for c, rows in found.items()}
+
+
+def error_pages() -> dict[str, str]:
+    users = raised_by()
+    out = {page: [f"# {title}", "", intro, ""] for page, title, intro in ERROR_GROUPS.values()}
+    groups = (
+        (f"[{title}]({page}.md)", str(sum(_error_group(c)[0] == page for c in CATALOGUE)), intro)
+        for page, title, intro in ERROR_GROUPS.values()
+    )
+    codes = (
+        (f"[{e.code}]({_error_group(e.code)[0]}.md#{e.code.lower()})", text(e.title))
+        for e in CATALOGUE.values()
+    )
+    index = [
+        "# Diagnostics", "",
+        f"Every code a tool can print or a document mentions, {len(CATALOGUE)} in all. "
+        "`pto explain CODE` shows an entry in a terminal.", "",
+        table(("page", "codes", "what they are"), groups), "",
+        table(("code", "title"), codes), "",
+    ]  # fmt: skip
+    for entry in CATALOGUE.values():
+        lines = out[_error_group(entry.code)[0]]
+        lines += [
+            f"## {entry.code}: {text(entry.title)} {{#{entry.code.lower()}}}",
+            "",
+            text(entry.explain),
+            "",
+        ]
+        lines += [f"**Way out:** {text(entry.fix)}", ""]
+        if entry.code in users:
+            links = ", ".join(f"[{text(r.name)}](../{page_name(r)})" for r in users[entry.code])
+            lines += [f"Checked for {links}.", ""]
+    return {
+        "errors/index.md": "\n".join(index),
+        **{f"errors/{p}.md": "\n".join(lines) for p, lines in out.items()},
+    }
+
+
+# ------------------------------------------------------------------------------------- parts of written pages
+
+
+def _capacities() -> str:
+    def size(n: int) -> str:
+        return f"{n // 1024} KiB" if n else "-"
+
+    head = ("location", "buffer", *PROFILES)
+    lines = [
+        (code(loc), buffer, *(size(p.capacity[loc]) for p in PROFILES.values()))
+        for loc, buffer in LOCATIONS.items()
+    ]
+    return table(head, lines)
+
+
+def _profiles() -> str:
+    lines = (
+        (code(p.name), " ".join(map(code, p.aliases)) or "-", p.title, code(p.isa), f"{p.align} bytes",
+         code(p.left_blayout), str(p.max_rows))
+        for p in PROFILES.values()
+    )  # fmt: skip
+    head = (
+        "profile",
+        "also",
+        "machine",
+        "legality column",
+        "alignment",
+        "block layout of Left tiles",
+        "most rows of a tile",
+    )
+    return table(head, lines)
+
+
+def _differences() -> str:
+    rows = isa.rows()
+    lines = ((code(c), str(sum(c in r.isas for r in rows))) for c in ("cpu", "a2a3", "a5"))
+    return table(("legality column", "instructions"), lines)
+
+
+def _dtypes() -> str:
+    lines = (
+        (code(d.mlir), d.name, str(d.bits), " ".join(map(code, d.spellings)) or "-", text(d.doc))
+        for d in DTYPES.values()
+    )
+    return table(("in text", "name in tables", "bits", "also accepted", "what it is"), lines)
+
+
+def _enums() -> str:
+    lines = (
+        (
+            code(f"#pto<{e.name} V>" if e.spaced else f"#pto.{e.name}<V>"),
+            " ".join(map(code, e.values)),
+            text(e.doc),
+        )
+        for e in ENUMS.values()
+    )
+    return table(("written", "values V", "what it is"), lines)
+
+
+#: Commands whose help is shown in docs/tools.md.
+TOOLS: dict[str, tuple[str, ...]] = {
+    "ptoas": ("pto.cli.ptoas",),
+    "ptobc": ("pto.cli.ptobc",),
+    "pto": ("pto.cli.main",),
+    "pto check": ("pto.cli.main", "check"),
+    "pto fmt": ("pto.cli.main", "fmt"),
+    "pto isa": ("pto.cli.main", "isa"),
+    "pto explain": ("pto.cli.main", "explain"),
+    "pto doctor": ("pto.cli.main", "doctor"),
+}
+
+
+def help_text(tool: str) -> str:
+    """`TOOL --help` at a fixed width."""
+    module, *verb = TOOLS[tool]
+    command = [sys.executable, "-m", module, *verb, "--help"]
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, env=environment
+    ).stdout.rstrip()
+
+
+def _help(tool: str) -> Callable[[], str]:
+    return lambda: fence(help_text(tool).split("\n"))
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "capacities": _capacities,
+    "profiles": _profiles,
+    "differences": _differences,
+    "dtypes": _dtypes,
+    "enums": _enums,
+    **{f"help {tool}": _help(tool) for tool in TOOLS},
+}
+
+MARKER = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)
+
+
+def expand(markdown: str) -> str:
+    """A written page with its markers replaced; `KeyError` for an unknown one."""
+    return MARKER.sub(lambda m: PARTS[m[1]](), markdown)

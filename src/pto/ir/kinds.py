@@ -1,0 +1,33 @@
+"""Which types an operand kind of the table admits."""
+
+from __future__ import annotations
+
+from ..isa.row import Operand
+from .types import ERROR, MemRefType, ScalarType, ShapedType, TileBufType, Type, ViewType
+
+
+def kind_matches(declared: Operand, type: Type) -> bool:
+    """Whether a type is of one of the declared kinds."""
+    return any(_is_kind(k, type) for k in declared.kinds)
+
+
+def _is_kind(kind: str, type: Type) -> bool:
+    if kind == "any" or type is ERROR:
+        return True
+    if isinstance(type, TileBufType):
+        return kind in ("tile", "conv_tile")
+    if isinstance(type, MemRefType):
+        return kind == "memref" or (kind in ("view", "tensor_view") and not type.local) or kind == "tile"
+    if isinstance(type, ViewType):
+        return kind == "view" or (kind == "tensor_view" and type.name == "tensor_view")
+    if isinstance(type, ScalarType):
+        if kind == "scalar":
+            return type.text != "index"
+        if kind == "int":
+            return not type.is_float
+        if kind == "float":
+            return type.is_float
+        return kind == type.text
+    if isinstance(type, ShapedType):
+        return kind == type.name or (kind in ("tile", "view") and type.name == "tensor")
+    return type.kind == kind

@@ -1,0 +1,350 @@
+"""Damaged and hostile files: always a diagnostic with code and byte offset, never anything else."""
+
+from __future__ import annotations
+
+import functools
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pto
+from pto.asm import FORMS, to_text
+from pto.bytecode import v0
+from pto.bytecode.dump import dump
+from pto.bytecode.leb import write_uleb
+
+_EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.pto"))
+
+
+def uleb(value: int) -> bytes:
+    out = bytearray()
+    write_uleb(out, value)
+    return bytes(out)
+
+
+def counted(items: list[bytes]) -> bytes:
+    return uleb(len(items)) + b"".join(items)
+
+
+def container(sections: list[tuple[int, bytes]], header: bytes = bytes(4)) -> bytes:
+    payload = b"".join(bytes([id]) + len(data).to_bytes(4, "little") + data for id, data in sections)
+    return v0.MAGIC + header + len(payload).to_bytes(4, "little") + payload
+
+
+def make(
+    ops: bytes = b"\x01\x60\x00", count: int = 1, strings: tuple[str | bytes, ...] = (), types: bytes = b"",
+    attrs: bytes = b"", consts: bytes = b"\0", module: bytes | None = None, blocks: bytes | None = None,
+    type_count: int = 0, attr_count: int = 0,
+) -> bytes:  # fmt: skip
+    """A file with one function `f` of type `() -> ()` whose body is `ops`; further strings begin at id 2."""
+    texts = [s if isinstance(s, bytes) else s.encode() for s in ("f", "() -> ()", *strings)]
+    blocks = blocks if blocks is not None else b"\x01\x00" + uleb(count) + ops
+    module = module if module is not None else b"\x00\x40\x00\x00\x01\x00\x01\x00\x00" + blocks
+    return container([
+        (v0.STRINGS, counted([uleb(len(t)) + t for t in texts])),
+        (v0.TYPES, uleb(1 + type_count) + b"\0\1\1" + types),
+        (v0.ATTRS, uleb(attr_count) + attrs),
+        (v0.CONSTS, consts),
+        (v0.MODULE, module),
+    ])  # fmt: skip
+
+
+def refused(data: bytes, code: str, message: str = "", at: int | None = None) -> None:
+    with pytest.raises(pto.DiagnosticError) as caught:
+        pto.from_bytecode(data, "bad.ptobc")
+    (found,) = caught.value.diagnostics
+    assert found.code == code
+    assert message in found.message
+    assert found.span is not None and f"byte {found.span.start} " in found.message
+    assert at is None or found.span.start == at
+
+
+RETURN = b"\x01\x60\x00"
+
+
+def generic(name: int, results: bytes = b"\0", operands: bytes = b"\0", regions: bytes = b"\0", attrs: int = 0) -> bytes:
+    return b"\xff\xff" + uleb(attrs) + uleb(name) + results + operands + regions
+
+
+def test_the_maker_makes_files() -> None:
+    assert to_text(pto.from_bytecode(make())) == "module {\n  func.func @f() {\n    return\n  }\n}\n"
+
+
+def test_e1201_not_bytecode() -> None:
+    for data in (b"", b"PTOB", b"module {\n}\n", b"PTOBD\0" + make()[6:]):
+        refused(data, "PTO-E1201", at=0)
+
+
+def test_e1202_version() -> None:
+    refused(container([], b"\x01\0\0\0"), "PTO-E1202", at=6)
+    refused(container([], b"\0\0\x01\0"), "PTO-E1202", at=6)
+    refused(make(module=b"\x01\x40\x00\x00\x00"), "PTO-E1202", "module")
+    refused(make(module=b"\x00\x20\x00\x00\x00"), "PTO-E1202", "module")
+
+
+def test_e1203_payload_length() -> None:
+    refused(make() + b"\0", "PTO-E1203", at=10)
+    refused(make()[:-1], "PTO-E1203", at=10)
+
+
+def test_e1204_sections() -> None:
+    empty = (v0.STRINGS, b"\0"), (v0.TYPES, b"\0"), (v0.ATTRS, b"\0"), (v0.CONSTS, b"\0"), (v0.MODULE, b"\0\x40\0\0\0")
+    pto.from_bytecode(container(list(empty)))
+    refused(container([]), "PTO-E1204", "0x01 STRINGS is missing")
+    refused(container([empty[1]]), "PTO-E1204", "0x01 STRINGS is missing", at=14)
+    refused(container(list(empty[:4])), "PTO-E1204", "0x06 MODULE is missing")
+    refused(container([empty[0], empty[0]]), "PTO-E1204", "out of order", at=20)
+    refused(container([*empty[:4], (0x05, b""), empty[4]]), "PTO-E1204", "not known")
+    longer = container(list(empty))
+    refused(longer[:15] + b"\xff\xff\0\0" + longer[19:], "PTO-E1204", "longer than the file", at=14)
+
+
+def test_e1205_truncated() -> None:
+    refused(v0.MAGIC + bytes(4), "PTO-E1205")
+    refused(make(module=b"\x00"), "PTO-E1205", "MODULE ends here")
+    refused(make(consts=b"\x01\x02"), "PTO-E1209")
+    refused(make(ops=b"\x01\x60\x00\x01\x60", count=2), "PTO-E1209")
+    refused(make(ops=b"\x07\x10\x00"), "PTO-E1205", "MODULE ends here")
+
+
+def test_e1206_leb() -> None:
+    refused(make(ops=RETURN[:2] + b"\xff" * 9 + b"\x7f"), "PTO-E1206", "longer than 64 bits")
+    refused(make(ops=RETURN[:2] + b"\xff" * 10 + b"\x01"), "PTO-E1206", "longer than 64 bits")
+    refused(make(ops=RETURN[:2] + b"\x80\x00"), "PTO-E1206", "shortest")
+    signed = b"\x01\x01\x01"
+    for padded in (b"\xff\x7f", b"\x80\x00", b"\xc0\x80\x00"):
+        refused(make(consts=signed + padded), "PTO-E1206", "shortest")
+    for fine in (b"\x80\x7f", b"\xc0\x00", b"\x3f", b"\x40"):
+        refused(make(consts=signed + fine, ops=b"\x03\x20\x00\x00\x01" + RETURN, count=2), "PTO-E1213")
+
+
+def test_e1207_utf8() -> None:
+    refused(make(strings=(b"ab\xff",)), "PTO-E1207", at=14 + 5 + 1 + 2 + 9 + 1 + 2)
+
+
+def test_e1208_ids() -> None:
+    refused(make(types=b"\0\1\x09", type_count=1), "PTO-E1208", "string id 9")
+    refused(make(ops=b"\x01\x60\x01"), "PTO-E1208", "attribute id 1")
+    refused(make(ops=b"\x03\x20\x00\x00\x01"), "PTO-E1208", "constant id 0")
+    refused(make(ops=b"\x06\x10\x00\x00\x01" + RETURN, count=2), "PTO-E1208", "value id 0")
+    refused(make(blocks=b"\x01\x01\x00\x00"), "PTO-E1208", "type id 0")
+    inner = b"\x01\x01\x01\x01" + b"\x02\x40\x00\x00"  # one block, one argument, a yield
+    hidden = generic(2, regions=b"\x01" + inner) + b"\x02\x40\x00\x01\x00"
+    refused(make(ops=hidden, count=2, strings=("my.scope",)), "PTO-E1208", "not visible")
+
+
+def test_e1209_counts() -> None:
+    huge = uleb((1 << 64) - 1)
+    refused(make(blocks=huge), "PTO-E1209", "blocks")
+    refused(make(blocks=b"\x01" + huge), "PTO-E1209", "block arguments")
+    refused(make(blocks=b"\x01\x00" + huge), "PTO-E1209", "operations")
+    refused(make(consts=huge), "PTO-E1209", "constants")
+    refused(make(ops=b"\x02\x40\x00" + huge), "PTO-E1209", "operands")
+    refused(make(ops=generic(0, results=huge), strings=()), "PTO-E1211")
+    refused(container([(v0.STRINGS, huge)] + [(s, b"\0") for s in v0.REQUIRED[1:]]), "PTO-E1209", "strings")
+
+
+def test_e1210_left_over() -> None:
+    refused(make(consts=b"\0\0"), "PTO-E1210", "CONSTPOOL")
+    refused(make(ops=RETURN * 2), "PTO-E1210", "3 bytes left over in MODULE")
+
+
+def test_e1211_unknown() -> None:
+    refused(make(ops=b"\x7e\x10\x00"), "PTO-E1211", "unknown opcode 0x107E")
+    refused(make(ops=b"\x00\x60\x00"), "PTO-E1211", "unknown opcode 0x6000")
+    refused(make(ops=b"\x06\x00\x00\x02\x00"), "PTO-E1211", "variant 2")
+    refused(make(ops=b"\x02\x20\x00\x06\x00\x00\x01"), "PTO-E1211", "immediate 6")
+    refused(make(ops=b"\x05\x10\x00\xff\x00\x00" + RETURN, count=2), "PTO-E1211", "src_op has no value 255")
+    refused(make(ops=b"\x04\x00\x00\x01\x00\x00\x00\x01"), "PTO-E1211", "list mode")
+    refused(make(ops=b"\x01\x10\x00\x04\x01"), "PTO-E1211", "immediate 4")
+    refused(make(ops=generic(2), strings=("pto.tad",)), "PTO-E1211", "unknown operation 'pto.tad'")
+    refused(make(ops=generic(2), strings=('my."op',)), "PTO-E1211", "not the name of an operation")
+    refused(make(module=b"\x00\x40\x00\x01\x00"), "PTO-E1211", "globals")
+
+
+def test_e1212_texts() -> None:
+    refused(make(types=b"\1\1\0", type_count=1), "PTO-E1212", "not stored as text")
+    argument = b"\x01\x01\x02\x01" + RETURN
+    for text in ("", "!pto.tile_buf<", "!pto.nothing", "i32 i32", "(i32", "\0", "i32\n}", "%x"):
+        refused(make(types=b"\0\1\2", type_count=1, strings=(text,), blocks=argument), "PTO-E1212", "bad type")
+    for text in ("", "{", "{a = }", "{a = 1} x", "{a = 1, a = 2}", '{"a}', "{a = #pto.pipe<NO>}", "[1]"):
+        data = make(attrs=b"\0\1\2", attr_count=1, strings=(text,), ops=b"\x01\x60\x01")
+        refused(data, "PTO-E1212", "bad attributes")
+
+
+def constant(entry: bytes, type: str) -> bytes:
+    return make(ops=b"\x03\x20\x00\x00\x02" + RETURN, count=2, consts=b"\1" + entry, types=b"\0\1\2", type_count=1, strings=(type,))
+
+
+def test_e1213_constants() -> None:
+    assert "arith.constant 5 : i8" in to_text(pto.from_bytecode(constant(b"\x01\x02\x05", "i8")))
+    refused(constant(b"\x01\x02" + uleb(200), "i8"), "PTO-E1213", "does not fit")
+    refused(constant(b"\x01\x02\x05", "f32"), "PTO-E1213", "cannot have type f32")
+    refused(constant(b"\x01\x02\x05", "!pto.ptr<f32>"), "PTO-E1213", "cannot have type")
+    refused(constant(b"\x02\x02\x02\0\0", "f32"), "PTO-E1213", "takes 4 bytes")
+    refused(constant(b"\x02\x02\x04\0\0\0\0", "i32"), "PTO-E1213")
+    refused(constant(b"\x04\x02\x04\0\0\0\0", "i32"), "PTO-E1213")
+    refused(constant(b"\x04\x02\x01\0", "i5000"), "PTO-E1213")
+    refused(constant(b"\x03\x01\x05", "i32"), "PTO-E1213", "index vector")
+    refused(make(consts=b"\x01\x09\x01"), "PTO-E1213", "unknown tag 9")
+
+
+MALFORMED: dict[str, tuple[str, str]] = {
+    "scf.if": ("", "takes 1 operands"), "scf.for": ("", "0 operands, that does not fit"),
+    "arith.constant": ("", "results"), "cf.br": ("", "branch targets"), "func.call": ("", "callee"),
+    "pto.section.cube": ("", "1 regions"), "func.func": ("", "sym_name"), "pto.tadd": ("", "operands"),
+    "scf.index_switch": ("", "operands"), "affine.apply": ("", "results"), "memref.subview": ("", "operands"),
+    "cf.cond_br": ("{ptobc.successors = array<i64: 9, 9>}", "bad branch targets"),
+    "pto.barrier": ("{pipe = 3}", "cannot be 3"), "scf.execute_region": ("", "regions"),
+    "scf.yield": ("{operandSegmentSizes = array<i32: 1>}", "do not fit"),
+    "pto.tsync": ("{operandSegmentSizes = array<i32: -1>}", "do not fit"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_e1214_shape(name: str) -> None:
+    text, why = MALFORMED[name]
+    data = make(ops=generic(2, attrs=bool(text)) + RETURN, count=2, strings=(name, text), attrs=b"\0\1\3", attr_count=1)
+    refused(data, "PTO-E1214", why)
+
+
+def test_e1214_constant_of_another_type() -> None:
+    data = constant(b"\x01\x02\x05", "i8").replace(b"\x03\x20\x00\x00\x02", b"\x03\x20\x00\x00\x01")
+    refused(data, "PTO-E1214", "a value of type i8 for a result of type () -> ()")
+
+
+def test_e1214_function_of_another_type() -> None:
+    data = make(blocks=b"\x01\x01\x02\x01" + RETURN, types=b"\0\1\2", type_count=1, strings=("i32",))
+    refused(data, "PTO-E1214", "not those of its type")
+
+
+def test_e1215_long_texts_named_often() -> None:
+    long = "!my.type<" + "x" * 50_000 + ">"
+    op = generic(3, results=b"\x01\x02")
+    data = make(ops=op * 5000, count=5000, strings=(long, "my.op"), types=b"\0\1\2", type_count=1)
+    started = time.perf_counter()
+    tracemalloc.start()
+    refused(data, "PTO-E1215")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200 << 20 and time.perf_counter() - started < 20
+    keys = "{" + ", ".join(f"k{i}" for i in range(20_000)) + "}"
+    data = make(ops=generic(3, attrs=1) * 5000, count=5000, strings=(keys, "my.op"), attrs=b"\0\1\2", attr_count=1)
+    refused(data, "PTO-E1215")
+
+
+def test_deep_nesting() -> None:
+    ops = RETURN
+    for _ in range(3000):
+        ops = b"\x06\x00\x00\x00\x01\x00\x01" + ops
+    refused(make(ops=ops), "PTO-E0105")
+
+
+@pytest.mark.parametrize("what", ["blocks", "names", "strings"])
+def test_time_is_linear(what: str) -> None:
+    """Many equal entries are no slower than as many different ones."""
+    if what == "blocks":
+        data = make(blocks=b"\xa0\x9c\x01" + b"\x00\x01" + RETURN + (b"\x00\x01" + RETURN) * 19_999)
+    elif what == "names":
+        op = generic(2, results=b"\x01\x01")
+        data = make(ops=op * 20_000, count=20_000, strings=("my.op",))
+        debug = b"\0" + uleb(20_000) + b"".join(b"\0" + uleb(i) + b"\0" for i in range(20_000)) + b"\0\0"
+        data += b"\x07" + len(debug).to_bytes(4, "little") + debug
+        data = data[:10] + (len(data) - 14).to_bytes(4, "little") + data[14:]
+    else:
+        data = make(strings=("x",) * 100_000)
+    started = time.perf_counter()
+    to_text(pto.from_bytecode(data))
+    assert time.perf_counter() - started < 20
+
+
+# --------------------------------------------------------------------------------------------------- fuzz
+
+
+@functools.cache
+def seeds() -> tuple[bytes, ...]:
+    found: list[bytes] = []
+    for path in _EXAMPLES:
+        try:
+            module = pto.parse(path)
+        except pto.DiagnosticError:
+            continue
+        found.append(pto.to_bytecode(module, debuginfo=len(found) % 2 == 0))
+    assert found
+    return tuple(found)
+
+
+def survives(data: bytes) -> None:
+    """Everything that reads a file either works or says what is wrong, and what it reads can be written."""
+    for line in _listing(data):
+        assert "\n" not in line
+    try:
+        module = pto.from_bytecode(data)
+    except pto.DiagnosticError as e:
+        assert all(d.code.startswith("PTO-E") for d in e.diagnostics)
+        return
+    for form in FORMS:
+        to_text(module, form)
+    again = pto.to_bytecode(module)
+    assert pto.to_bytecode(pto.from_bytecode(again)) == again
+
+
+def _listing(data: bytes) -> list[str]:
+    lines: list[str] = []
+    try:
+        lines.extend(dump(data, "x"))
+    except pto.DiagnosticError:
+        pass
+    return lines
+
+
+FUZZ = settings(max_examples=6000, deadline=5000, suppress_health_check=list(HealthCheck), derandomize=False)
+
+
+def patched(data: bytearray) -> bytes:
+    """With the payload length made right again, so that damage gets past the header."""
+    if len(data) >= 14:
+        data[10:14] = (len(data) - 14).to_bytes(4, "little")
+    return bytes(data)
+
+
+@FUZZ
+@given(st.data())
+def test_flipped_bytes(choose: st.DataObject) -> None:
+    data = bytearray(choose.draw(st.sampled_from(seeds())))
+    for _ in range(choose.draw(st.integers(1, 4))):
+        data[choose.draw(st.integers(0, len(data) - 1))] = choose.draw(st.integers(0, 255))
+    survives(patched(data))
+
+
+@FUZZ
+@given(st.data())
+def test_flipped_bytes_of_the_stream(choose: st.DataObject) -> None:
+    data = bytearray(choose.draw(st.sampled_from(seeds())))
+    from pto.bytecode.file import read_file
+
+    at, end = read_file(bytes(data), "x").sections[v0.MODULE]
+    for _ in range(choose.draw(st.integers(1, 3))):
+        data[choose.draw(st.integers(at, end - 1))] = choose.draw(st.sampled_from((0, 1, 2, 3, 4, 5, 7, 0x10, 0x20, 0x40, 0x7F, 0xFF)))
+    survives(bytes(data))
+
+
+@FUZZ
+@given(st.data())
+def test_cut_and_spliced(choose: st.DataObject) -> None:
+    a, b = choose.draw(st.sampled_from(seeds())), choose.draw(st.sampled_from(seeds()))
+    cut, back = choose.draw(st.integers(0, len(a))), choose.draw(st.integers(0, len(b)))
+    survives(a[:cut])
+    survives(patched(bytearray(a[:cut])))
+    survives(patched(bytearray(a[:cut] + b[back:])))
+
+
+@FUZZ
+@given(st.binary(max_size=200))
+def test_garbage(data: bytes) -> None:
+    survives(data)
+    survives(patched(bytearray(v0.MAGIC + bytes(8) + data)))

@@ -1,0 +1,180 @@
+"""Everything a reader may type from the README and the docs is run and compared.
+
+Fenced blocks of one page run in order, in one fresh folder that has `examples/` in it:
+
+    console              each `$ command`; its output, standard error included, is what follows. A line `...`
+                         stands for any lines. A command whose output shows an error must fail with status 1.
+    mlir                 must parse and verify; with `title="NAME"` it is also saved as NAME for later
+                         commands. `wrong` after mlir: saved, not checked.
+    python               runs in one namespace per page; every `# -> text` comment is a line it must print.
+
+`python tests/docs/test_snippets.py --rebase` rewrites the outputs of all console blocks to what they are now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import pto
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TOOLS = {"ptoas": "pto.cli.ptoas", "ptobc": "pto.cli.ptobc", "pto": "pto.cli.main"}
+
+_BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TITLE = re.compile(r'title="([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    info: str
+    text: str
+    line: int
+
+    @property
+    def title(self) -> str:
+        m = _TITLE.search(self.info)
+        return m[1] if m else ""
+
+
+def blocks(page: str) -> Iterator[Block]:
+    for m in _BLOCK.finditer(page):
+        yield Block(m[1], m[2], m[3], page.count("\n", 0, m.start()) + 2)
+
+
+def commands(block: Block) -> list[tuple[str, list[str]]]:
+    """(command, lines it prints) of a console block."""
+    out: list[tuple[str, list[str]]] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            out.append((line[2:], []))
+        else:
+            assert out, f"line {block.line}: a console block starts with a `$ command`"
+            out[-1][1].append(line)
+    return out
+
+
+class Shell:
+    """A folder with the examples, and the tools of this interpreter on PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "work"
+        self.folder.mkdir()
+        shutil.copytree(ROOT / "examples", self.folder / "examples")
+        tools = folder / "bin"
+        tools.mkdir()
+        for name, module in TOOLS.items():
+            (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
+            (tools / name).chmod(stat.S_IRWXU)
+        path = os.pathsep.join((str(tools), str(Path(sys.executable).parent), os.environ["PATH"]))
+        self.environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"}
+
+    def run(self, command: str) -> tuple[list[str], int]:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=self.folder, env=self.environment, timeout=60,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        return done.stdout.rstrip("\n").split("\n") if done.stdout.strip() else [], done.returncode
+
+
+def matches(expected: list[str], got: list[str]) -> bool:
+    """Line by line; `...` stands for any number of lines."""
+    pattern = "".join("(?:.*\n)*?" if e == "..." else re.escape(e) + "\n" for e in expected)
+    return re.fullmatch(pattern, "".join(g + "\n" for g in got)) is not None
+
+
+def check_console(block: Block, shell: Shell) -> None:
+    for command, expected in commands(block):
+        if command.startswith("make "):  # far too slow to run here; the target must exist
+            assert f"\n{command.split()[1]}:" in (ROOT / "Makefile").read_text(), (
+                f"line {block.line}: {command}"
+            )
+            continue
+        got, status = shell.run(command)
+        assert matches(expected, got), f"line {block.line}: $ {command}\n" + "\n".join(got)
+        assert status == any(re.search(r"\berror\[", g) for g in got), (
+            f"line {block.line}: $ {command}: {status}"
+        )
+
+
+def check_program(block: Block, shell: Shell) -> None:
+    if block.title:
+        (shell.folder / block.title).write_text(block.text)
+    if "wrong" not in block.info.split():
+        problems = pto.verify(pto.parse(block.text))
+        assert not problems, f"line {block.line}: {pto.DiagnosticError(problems)}"
+
+
+def check_python(block: Block, namespace: dict[str, object]) -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block.text, f"<line {block.line}>", "exec"), namespace)
+    expected = [line.partition("# -> ")[2] for line in block.text.splitlines() if "# -> " in line]
+    assert printed.getvalue().splitlines() == expected, f"line {block.line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = Shell(tmp_path)
+    monkeypatch.chdir(shell.folder)
+    namespace: dict[str, object] = {}
+    for block in blocks(page.read_text()):
+        if block.language == "console":
+            check_console(block, shell)
+        elif block.language == "mlir":
+            check_program(block, shell)
+        elif block.language == "python":
+            check_python(block, namespace)
+
+
+def test_readme_and_tutorial_have_snippets() -> None:
+    for name, least in (("README.md", 3), ("docs/tutorial.md", 15)):
+        run = [b for b in blocks((ROOT / name).read_text()) if b.language in ("console", "mlir", "python")]
+        assert len(run) >= least, name
+
+
+def test_matches_is_strict() -> None:
+    assert matches(["a", "...", "c"], ["a", "b", "b", "c"])
+    assert matches(["a", "...", "c"], ["a", "c"])
+    assert not matches(["a"], ["a", "b"])
+    assert not matches(["a.c"], ["abc"])
+    assert not matches([], ["a"])
+
+
+def rebase(page: Path) -> None:
+    """Write the present outputs into the console blocks of a page; those with a `...` stay as they are."""
+    with tempfile.TemporaryDirectory() as folder:
+        shell = Shell(Path(folder))
+
+        def rewrite(m: re.Match[str]) -> str:
+            block = Block(m[1], m[2], m[3], 0)
+            if block.language == "mlir" and block.title:
+                (shell.folder / block.title).write_text(block.text)
+            if block.language != "console":
+                return m[0]
+            lines: list[str] = []
+            for command, expected in commands(block):
+                kept = command.startswith("make ") or "..." in expected
+                lines += [f"$ {command}", *(expected if kept else shell.run(command)[0])]
+            return f"```{m[1]}{m[2]}\n" + "".join(line + "\n" for line in lines) + "```"
+
+        page.write_text(_BLOCK.sub(rewrite, page.read_text()))
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--rebase"]:
+    for each in PAGES:
+        rebase(each)

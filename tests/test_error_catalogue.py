@@ -1,0 +1,113 @@
+"""The catalogue is complete: every code the sources name is explained, and every code of ours is tested."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import pto
+from pto.isa import errors
+
+_SOURCES = Path(pto.__file__).parent
+_TESTS = Path(__file__).parent
+_GOLDEN = _TESTS / "golden" / "errors"
+_CODE = re.compile(r"\b(?:PTO-E\d{4}|(?:SA|PA|CA)-\d{4})\b")
+
+#: Codes about files, which a golden file cannot show: code -> the test that does.
+_PYTHON_TESTS = {
+    "PTO-E0001": "cli/test_input_errors.py::test_e0001_missing_file",
+    "PTO-E0002": "cli/test_input_errors.py::test_e0002_output_folder_missing",
+    "PTO-E0103": "cli/test_input_errors.py::test_e0103_place_of_the_bad_byte",
+}
+
+#: Codes of a bytecode file, which is no text: a Python test of this folder names each of them.
+_BYTECODE_TESTS = _TESTS / "bytecode"
+
+#: Field codes that Python code raises, rather than a rule of a row (those are in the generated matrix).
+_RAISING_FOLDERS = ("asm", "verify", "cli")
+
+
+def _literals() -> dict[str, set[Path]]:
+    """Every code written in the sources, with the files that write it; the catalogue itself does not count."""
+    found: defaultdict[str, set[Path]] = defaultdict(set)
+    for path in _SOURCES.rglob("*.py"):
+        if path.name not in ("errors.py", "own_errors.py"):
+            for code in _CODE.findall(path.read_text(encoding="utf-8")):
+                found[code].add(path.relative_to(_SOURCES))
+    return found
+
+
+def _raised() -> list[str]:
+    return sorted(
+        code
+        for code, files in _literals().items()
+        if code.startswith("PTO-E") or any(f.parts[0] in _RAISING_FOLDERS for f in files)
+    )
+
+
+def _golden(suffix: str) -> dict[str, list[Path]]:
+    """Golden files by the code they are named after."""
+    found: defaultdict[str, list[Path]] = defaultdict(list)
+    for path in _GOLDEN.glob("*.pto"):
+        if path.stem.endswith("_ok") == (suffix == "_ok"):
+            found[path.name.partition("_")[0]].append(path)
+    return found
+
+
+def test_every_code_of_the_sources_is_in_the_catalogue() -> None:
+    literals = _literals()
+    assert literals, "no codes found: the walk is broken"
+    unknown = {
+        code: sorted(map(str, files)) for code, files in literals.items() if code not in errors.CATALOGUE
+    }
+    assert not unknown
+
+
+def test_every_code_of_ours_is_raised_somewhere() -> None:
+    assert not {e.code for e in errors.OWN} - set(_literals())
+
+
+@pytest.mark.parametrize("entry", errors.CATALOGUE.values(), ids=lambda e: e.code)
+def test_entry_is_filled(entry: errors.Entry) -> None:
+    assert errors.CATALOGUE[entry.code] is entry
+    for name in ("title", "explain", "fix"):
+        text = getattr(entry, name)
+        assert text and text == text.strip(), name
+    assert entry.explain.endswith(".") and entry.fix.endswith("."), "sentences end with a full stop"
+    assert not entry.title.endswith("."), "a title is no sentence"
+    assert "{op}" not in entry.title + entry.explain + entry.fix, "unfilled placeholder"
+
+
+def test_entries_are_looked_up_in_any_case() -> None:
+    assert errors.entry("pto-e0101") is errors.CATALOGUE["PTO-E0101"]
+    with pytest.raises(KeyError):
+        errors.entry("PTO-E9999")
+
+
+@pytest.mark.parametrize("code", _raised())
+def test_code_has_a_failing_golden_and_its_twin(code: str) -> None:
+    if code in _PYTHON_TESTS:
+        file, _, name = _PYTHON_TESTS[code].partition("::")
+        assert f"def {name}(" in (_TESTS / file).read_text(encoding="utf-8")
+        return
+    if code.startswith("PTO-E12"):
+        texts = (path.read_text(encoding="utf-8") for path in _BYTECODE_TESTS.glob("*.py"))
+        assert any(code in text for text in texts), f"no test in {_BYTECODE_TESTS} names {code}"
+        return
+    failing, passing = _golden("")[code], _golden("_ok")[code]
+    assert failing, f"add tests/golden/errors/{code}_what.pto"
+    assert {p.stem + "_ok" for p in failing} == {p.stem for p in passing}, "every failing golden has a twin"
+    for path in failing:
+        _, _, expected = path.read_text(encoding="utf-8").partition("// STDERR:")
+        assert set(_CODE.findall(expected)) == {code}, f"{path.name} shows {code} and nothing else"
+    for path in passing:
+        assert "// STDERR" not in path.read_text(encoding="utf-8"), f"{path.name} has nothing to say"
+
+
+def test_no_golden_is_left_over() -> None:
+    known = set(_raised())
+    assert not {path.name for kind in ("", "_ok") for code, paths in _golden(kind).items() if code not in known
+                for path in paths}  # fmt: skip

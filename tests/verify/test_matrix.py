@@ -1,0 +1,170 @@
+"""The legality matrix: every row, in every column, with every element type, form of text and rule.
+
+The programs come from `pto.verify.witness` (legal by construction) and `pto.verify.mutate` (one change away).
+A rule counts as tested when a legal program and a program one change away from it differ in that rule alone
+being reported first: its passing and its failing twin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from pto.asm import FORMS, parse, to_text
+from pto.diag import Diagnostic
+from pto.ir.types import Type
+from pto.isa import Row, Rule, profile, rows
+from pto.isa.dtypes import DTYPES
+from pto.isa.profiles import ISAS
+from pto.isa.rules import check
+from pto.verify import verify
+from pto.verify.context import Context
+from pto.verify.mutate import variants
+from pto.verify.rows import RowChecker
+from pto.verify.witness import (
+    Plan, build, dtype_choices, environment, first_plan, forms, plan, plans, violated, with_element,
+)  # fmt: skip
+
+#: (row, rule) that no program of one change can break, with the reason.
+UNREACHABLE: dict[tuple[str, str], str] = {}
+
+CELLS = [pytest.param(row, isa, id=f"{row.name}-{isa}") for row in rows() for isa in row.isas]
+ELSEWHERE = [
+    pytest.param(row, isa, id=f"{row.name}-{isa}") for row in rows() for isa in ISAS if isa not in row.isas
+]
+
+
+def shown(row: Row, isa: str) -> list[Plan]:
+    """The first legal plan of each form of the row that exists in the column."""
+    found: list[Plan] = []
+    for form in forms(row):
+        made = (plan(row, isa, choice, form) for choice in dtype_choices(row, isa))
+        found += [next((p for p in made if not reported(p)), None)]  # type: ignore[list-item]
+    return [p for p in found if p is not None]
+
+
+def reported(made: Plan) -> list[Diagnostic]:
+    """What the row checker says of a planned instruction."""
+    module = build(made)
+    context = Context(module, profile(made.isa))
+    checker = RowChecker(context)
+    for op in module.walk():
+        if op.row is made.row:
+            checker.check(op)
+    return context.diagnostics
+
+
+def errors(made: Plan) -> list[Diagnostic]:
+    return [d for d in verify(build(made), made.isa) if d.severity == "error"]
+
+
+@pytest.mark.parametrize(("row", "isa"), CELLS)
+def test_every_legal_element_type_has_a_legal_program(row: Row, isa: str) -> None:
+    for choice in dtype_choices(row, isa):
+        made = next(plans(row, isa, choice), None)
+        assert made is not None, f"no form of {row.name} is legal with {choice}"
+        assert not errors(made), choice
+
+
+@pytest.mark.parametrize(("row", "isa"), CELLS)
+def test_every_form_is_legal_and_survives_its_text(row: Row, isa: str) -> None:
+    for made in shown(row, isa):
+        assert not errors(made)
+        module = build(made)
+        program = to_text(module, "generic")
+        for form in FORMS:
+            text = to_text(module, form)
+            again = parse(text, target=isa)
+            assert to_text(again, form) == text
+            assert to_text(again, "generic") == program, form
+
+
+@pytest.mark.parametrize("row", [pytest.param(r, id=r.name) for r in rows()])
+def test_every_form_exists_somewhere(row: Row) -> None:
+    for form in forms(row):
+        cells = ((isa, c) for isa in row.isas for c in dtype_choices(row, isa))
+        assert any(not reported(plan(row, isa, c, form)) for isa, c in cells), f"form {form!r} is never legal"
+
+
+@pytest.mark.parametrize(("row", "isa"), ELSEWHERE)
+def test_a_column_without_the_instruction_refuses_it(row: Row, isa: str) -> None:
+    module = build(first_plan(row, row.isas[0]))
+    codes = {d.code for d in verify(module, isa) if d.severity == "error"}
+    assert codes - {"SA-0351"} == {"PTO-E0601"}  # SA-0351: the column may lack the buffer of an operand, too
+
+
+@pytest.mark.parametrize(("row", "isa"), [c for c in CELLS if c.values[0].dtypes or c.values[0].combos])
+def test_other_element_types_are_refused(row: Row, isa: str) -> None:
+    made = first_plan(row, isa)
+    legal = row.dtypes.get(isa)
+    for name in row.dtype_of if legal else ():
+        for other in _with_other_dtypes(made, name):
+            have = str(next(iter(other.operands.get(name, ()) or other.results[name])).dtype)  # type: ignore[attr-defined]
+            if have in legal or f"u{have[1:]}" in legal:  # type: ignore[operator]
+                continue
+            codes = {d.code for d in reported(other)}
+            assert codes & {row.dtype_code or "PTO-E0302", "PTO-E0602", "PTO-E0303"}, (name, have, codes)
+
+
+def _with_other_dtypes(made: Plan, name: str) -> Iterator[Plan]:
+    def changed(types: tuple[Type, ...], dtype: str) -> tuple[Type, ...]:
+        return tuple(with_element(t, dtype) for t in types)
+
+    for dtype in DTYPES:
+        if name in made.operands:
+            yield made.but(operands={**made.operands, name: changed(made.operands[name], dtype)})
+        elif name in made.results:
+            yield made.but(results={**made.results, name: changed(made.results[name], dtype)})
+
+
+# --------------------------------------------------------------------------------------------------- rules
+
+
+@pytest.mark.parametrize(("row", "isa"), [c for c in CELLS if c.values[0].rules])
+def test_every_rule_has_a_passing_and_a_failing_program(row: Row, isa: str) -> None:
+    bases = shown(row, isa)
+    open_rules = [r for r in row.rules if not r.on or isa in r.on]
+    missing = [r for r in open_rules if (row.name, r.expr) not in UNREACHABLE and twins(r, bases) is None]
+    assert not missing, "\n".join(f"{r.expr}   when {r.when or 'always'}" for r in missing)
+
+
+def test_every_rule_speaks_of_a_column_some_row_has() -> None:
+    """Families share rules, so one row may lack the column; a rule that no row can reach is dead."""
+    reached = {rule for row in rows() for rule in row.rules if not rule.on or set(rule.on) & set(row.isas)}
+    dead = {(row.name, rule.expr) for row in rows() for rule in row.rules if rule not in reached}
+    assert not dead
+
+
+def twins(rule: Rule, bases: list[Plan]) -> tuple[Plan, Plan] | None:
+    """A legal plan and a plan one change away that the checker refuses with this rule."""
+    for legal in _legal_neighbours(rule, bases):
+        for _, mutant in variants(legal, _names(rule, legal.row)):
+            if check(rule, environment(mutant)) and fires(rule, mutant):
+                return legal, mutant
+    return None
+
+
+def _legal_neighbours(rule: Rule, bases: list[Plan]) -> Iterator[Plan]:
+    """The given plans, those of every other element type, then legal plans one change away."""
+    yield from bases
+    row, isa = bases[0].row, bases[0].isa
+    yield from plans(row, isa)
+    for base in bases:
+        for _, made in variants(base, _names(rule, row)):
+            if not violated(made) and not reported(made):
+                yield made
+
+
+def _names(rule: Rule, row: Row) -> set[str]:
+    words = set(re.findall(r"[A-Za-z_]\w*", f"{rule.expr} {rule.when}"))
+    return words & {*(o.name for o in (*row.operands, *row.results)), *row.attr_index}
+
+
+def fires(rule: Rule, made: Plan) -> bool:
+    """Whether the checker reports the rule, with its code and message."""
+    violation = check(rule, environment(made))
+    assert violation is not None
+    codes = (rule.code,) if rule.code else ("PTO-E0301", "PTO-E0401", "PTO-E0501")
+    return any(d.code in codes and d.message == f"{made.row.name}: {violation.message}" for d in reported(made))
