@@ -160,10 +160,12 @@ def test_severity_is_chosen_by_the_caller(diagnose: Check, kernel: Check) -> Non
     assert diagnose(text, flags="off") == []
 
 
-def test_flags_wait_for_a_correct_program(diagnose: Check, kernel: Check) -> None:
-    """With errors of another kind the flow of flags is not trusted."""
-    text = kernel(f"{SET}\n%t = pto.alloc_tile : !pto.tile_buf<vec, 16x12xf16>")
-    assert [d.code for d in diagnose(text)] == ["SA-0006"]
+def test_flags_are_followed_beside_errors_of_instructions(annotated: Check, kernel: Check) -> None:
+    annotated(kernel(f"{SET} //~ PTO-E0805\n%t = pto.alloc_tile : !pto.tile_buf<vec, 16x12xf16> //~ SA-0006"))
+
+
+def test_flags_are_not_followed_through_a_broken_structure(annotated: Check, kernel: Check) -> None:
+    annotated(kernel(f"{SET}\ncall @missing() : () -> () //~ PTO-E0204"))
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
 """The legality matrix: every row, in every column, with every element type, form of text and rule.
 
 The programs come from `pto.verify.witness` (legal by construction) and `pto.verify.mutate` (one change away).
-A rule counts as tested when a legal program and a program one change away from it differ in that rule alone
-being reported first: its passing and its failing twin.
+A rule counts as tested when there is a legal program, and a program one change away from it that is refused
+with the code and message of that rule: its passing and its failing twin.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -16,16 +17,26 @@ from pto.asm import FORMS, parse, to_text
 from pto.diag import Diagnostic
 from pto.ir.types import Type
 from pto.isa import Row, Rule, profile, rows
+from pto.isa import row as find_row
 from pto.isa.dtypes import DTYPES
 from pto.isa.profiles import ISAS
 from pto.isa.rules import check
 from pto.verify import verify
 from pto.verify.context import Context
 from pto.verify.mutate import variants
-from pto.verify.rows import RowChecker
-from pto.verify.witness import (
-    Plan, build, dtype_choices, environment, first_plan, forms, plan, plans, violated, with_element,
+from pto.verify.plan import (
+    Plan,
+    dtype_choices,
+    environment,
+    first_plan,
+    forms,
+    plan,
+    plans,
+    violated,
+    with_element,
 )  # fmt: skip
+from pto.verify.rows import RowChecker
+from pto.verify.witness import build
 
 #: (row, rule) that no program of one change can break, with the reason.
 UNREACHABLE: dict[tuple[str, str], str] = {}
@@ -36,13 +47,25 @@ ELSEWHERE = [
 ]
 
 
-def shown(row: Row, isa: str) -> list[Plan]:
+@cache
+def shown(name: str, isa: str) -> list[Plan]:
     """The first legal plan of each form of the row that exists in the column."""
-    found: list[Plan] = []
-    for form in forms(row):
-        made = (plan(row, isa, choice, form) for choice in dtype_choices(row, isa))
-        found += [next((p for p in made if not reported(p)), None)]  # type: ignore[list-item]
-    return [p for p in found if p is not None]
+    row = _row(name)
+    every = ((plan(row, isa, choice, form) for choice in dtype_choices(row, isa)) for form in forms(row))
+    first = (next((p for p in made if not reported(p)), None) for made in every)
+    return [p for p in first if p is not None]
+
+
+@cache
+def legal(name: str, isa: str) -> list[Plan]:
+    """The legal plans of every form and element type."""
+    return list(plans(_row(name), isa))
+
+
+def _row(name: str) -> Row:
+    found = find_row(name)
+    assert found is not None
+    return found
 
 
 def reported(made: Plan) -> list[Diagnostic]:
@@ -70,7 +93,7 @@ def test_every_legal_element_type_has_a_legal_program(row: Row, isa: str) -> Non
 
 @pytest.mark.parametrize(("row", "isa"), CELLS)
 def test_every_form_is_legal_and_survives_its_text(row: Row, isa: str) -> None:
-    for made in shown(row, isa):
+    for made in shown(row.full_name, isa):
         assert not errors(made)
         module = build(made)
         program = to_text(module, "generic")
@@ -124,7 +147,7 @@ def _with_other_dtypes(made: Plan, name: str) -> Iterator[Plan]:
 
 @pytest.mark.parametrize(("row", "isa"), [c for c in CELLS if c.values[0].rules])
 def test_every_rule_has_a_passing_and_a_failing_program(row: Row, isa: str) -> None:
-    bases = shown(row, isa)
+    bases = shown(row.full_name, isa)
     open_rules = [r for r in row.rules if not r.on or isa in r.on]
     missing = [r for r in open_rules if (row.name, r.expr) not in UNREACHABLE and twins(r, bases) is None]
     assert not missing, "\n".join(f"{r.expr}   when {r.when or 'always'}" for r in missing)
@@ -139,10 +162,10 @@ def test_every_rule_speaks_of_a_column_some_row_has() -> None:
 
 def twins(rule: Rule, bases: list[Plan]) -> tuple[Plan, Plan] | None:
     """A legal plan and a plan one change away that the checker refuses with this rule."""
-    for legal in _legal_neighbours(rule, bases):
-        for _, mutant in variants(legal, _names(rule, legal.row)):
+    for passing in _legal_neighbours(rule, bases):
+        for _, mutant in variants(passing, _names(rule, passing.row)):
             if check(rule, environment(mutant)) and fires(rule, mutant):
-                return legal, mutant
+                return passing, mutant
     return None
 
 
@@ -150,7 +173,7 @@ def _legal_neighbours(rule: Rule, bases: list[Plan]) -> Iterator[Plan]:
     """The given plans, those of every other element type, then legal plans one change away."""
     yield from bases
     row, isa = bases[0].row, bases[0].isa
-    yield from plans(row, isa)
+    yield from legal(row.full_name, isa)
     for base in bases:
         for _, made in variants(base, _names(rule, row)):
             if not violated(made) and not reported(made):

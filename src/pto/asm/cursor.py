@@ -396,7 +396,8 @@ class Cursor:
             self.i += 1
             found = self.dialect_attr(text, at)
             if isinstance(found, EnumAttr) and not same_enum(found.enum, attr.kind):
-                self.report("PTO-E0112", f"{attr.name} takes #pto.{attr.kind}, not #pto.{found.enum}", at)
+                message = f"{attr.name} takes #pto.{attr.kind}, not #pto.{found.enum}"
+                raise Fail(at, message, code="PTO-E0112")  # another format may take it
             return found
         stripped = self.accept("<")
         text = self.t[self.i]

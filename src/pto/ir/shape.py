@@ -142,9 +142,10 @@ def _special(op: Operation) -> str:
         return _function(op)
     if name == "arith.constant":
         value = op.attrs.get("value")
-        known = isinstance(value, IntAttr | FloatAttr) or (
-            isinstance(value, OpaqueAttr) and " : " in value.text
-        )
+        if isinstance(value, IntAttr | FloatAttr):
+            same = value.type == op.result.type
+            return "" if same else f"a value of type {value.type} for a result of type {op.result.type}"
+        known = isinstance(value, OpaqueAttr) and " : " in value.text
         return "" if known else "attribute 'value' is missing or of the wrong kind"
     if name == "scf.for":
         carried = len(op.operands) - 3

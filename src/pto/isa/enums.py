@@ -91,8 +91,9 @@ ENUMS: dict[str, Enum] = {
         Enum("event", _seq(" ".join(f"EVENT_ID{i}" for i in range(8))), doc="flag id of a pipe pair"),
         Enum("sync_op_type", _SYNC_OPS, doc="operation class that names a pipe"),
         Enum("pipe_event_type", _SYNC_OPS, aliases=_EVENT_NAMES, doc="operation class that names a pipe"),
-        Enum("layout", _seq("nd dn nz scale mx_a_nd mx_a_dn mx_a_zz mx_b_nd mx_b_dn mx_b_nn hif4_a_zz hif4_b_nn "
-                            "nc1hwc0 gnc1hwc0 nchw gnchw nhwc ndc1hwc0 ncdhw fractal_z fractal_z_s16s8 fractal_z_3d"),
+        Enum("layout", _seq("nd dn nz scale mx_a_nd mx_a_dn mx_a_zz mx_b_nd mx_b_dn mx_b_nn hif4_a_zz "
+                            "hif4_b_nn nc1hwc0 gnc1hwc0 nchw gnchw nhwc ndc1hwc0 ncdhw fractal_z "
+                            "fractal_z_s16s8 fractal_z_3d"),
              doc="layout of a global tensor, as C++ `Layout`; the field's text has the first three"),
         Enum("kernel_kind", _seq("cube vector"), doc="core kind a function runs on"),
         Enum("func_core_type", _seq("AIC AIV MIX AIC_OR_AIV", 1), doc="core type of a function"),

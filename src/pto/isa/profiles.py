@@ -29,7 +29,7 @@ class Profile(Record):
     max_rows: int = 8192
     max_cols: int = 4095
     aliases: tuple[str, ...] = ()
-    features: frozenset[str] = frozenset[str]()
+    small_floats: bool = False  # 8-bit and 4-bit floating-point elements exist
 
     def override(self, capacity: Mapping[str, int] | None = None, align: int | None = None) -> Profile:
         """The same profile with other capacities (by location) or another alignment."""
@@ -46,17 +46,15 @@ def _cap(
                                 scale * K, scale * K), strict=True))  # fmt: skip
 
 
-_A5_ONLY = frozenset({"fp8", "fp4", "hif8", "mx", "vreg", "unaligned_store", "l0c_to_ub"})
-
 PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
         Profile("cpu", "cpu", "CPU simulator", _cap(512, 512, 64, 64, 256, 64, 64, 4),
-                left_blayout="col_major", max_rows=65535, features=_A5_ONLY),
+                left_blayout="col_major", max_rows=65535, small_floats=True),
         Profile("a2a3", "a2a3", "Ascend 910B / 910C", _cap(192, 512, 64, 64, 128, 1, 2, 0),
                 aliases=("a2", "a3")),
         Profile("a5", "a5", "Ascend 950 PR / DT", _cap(256, 512, 64, 64, 256, 4, 4, 4),
-                left_blayout="col_major", max_rows=65535, features=_A5_ONLY),
+                left_blayout="col_major", max_rows=65535, small_floats=True),
         Profile("kirin9030", "a5", "Kirin 9030", _cap(128, 512, 32, 32, 64, 1, 7, 0),
                 left_blayout="col_major", max_rows=65535),
         Profile("kirinx90", "a2a3", "Kirin X90", _cap(128, 1024, 64, 64, 128, 1, 6, 0)),

@@ -49,7 +49,9 @@ PROGRAMS: dict[str, str] = {
   default {
   }""", "%i: index"),
     "cf.br": _in_function("  cf.br ^next(%x : i32)\n^next(%y: i32):", "%x: i32"),
-    "cf.cond_br": _in_function("  cf.cond_br %c, ^next(%x : i32), ^next(%x : i32)\n^next(%y: i32):", "%c: i1, %x: i32"),
+    "cf.cond_br": _in_function(
+        "  cf.cond_br %c, ^next(%x : i32), ^next(%x : i32)\n^next(%y: i32):", "%c: i1, %x: i32"
+    ),
     "cf.switch": _in_function("""\
   cf.switch %flag : i32, [
     default: ^next(%x : i32),

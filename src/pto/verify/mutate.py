@@ -1,4 +1,4 @@
-"""Neighbours of a witness: every plan that differs in one thing. Each legality rule must refuse one of them."""
+"""Neighbours of a witness: every plan that differs in one thing. Each legality rule must refuse one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,25 @@ from dataclasses import replace
 from ..ir.attrs import ArrayAttr, Attribute, IntAttr
 from ..ir.core import Module
 from ..ir.types import (
-    ConvTileType, EventIdArrayType, MaskType, MemRefType, PtrType, ScalarType, ShapedType, TileBufType, Type, ViewType, VRegType,
+    ConvTileType,
+    EventIdArrayType,
+    MaskType,
+    MemRefType,
+    PtrType,
+    ScalarType,
+    ShapedType,
+    TileBufType,
+    Type,
+    ViewType,
+    VRegType,
 )  # fmt: skip
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS
 from ..isa.profiles import LOCATIONS
 from ..isa.row import Operand, Row
 from ..isa.tile import FRACTALS, LAYOUTS
-from .witness import Plan, build, first_plan, make_attribute, operand_types, with_element
+from .plan import Plan, first_plan, make_attribute, operand_types, with_element
+from .witness import build
 
 _SPACES = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "fb")
 _SCALARS = tuple(dict.fromkeys(("index", *(d.mlir for d in DTYPES.values()))))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..diag import Diagnostic
 from ..ir.core import Module, Operation, Value, constant_of
 from ..ir.types import TileBufType
-from ..isa.profiles import LOCATIONS, Profile
+from ..isa.profiles import LOCATIONS, PROFILES, Profile
 from ..isa.tile import FRACTALS
 from .context import Context
 
@@ -43,6 +43,17 @@ def construction_problems(t: TileBufType, profile: Profile) -> Iterator[Problem]
             "an element type of the ISA",
             str(t.elem),
             "",
+        )
+        return
+    if t.elem.is_float and t.bits < 16 and not profile.small_floats:
+        have = ", ".join(p.name for p in PROFILES.values() if p.small_floats)
+        message = f"profile restriction: element type {t.dtype} does not exist on {profile.name}"
+        yield (
+            "PTO-E0602",
+            message,
+            f"target {have}",
+            f"target {profile.name}",
+            "use f16 or bf16, or another target",
         )
         return
     if t.fractal not in FRACTALS:

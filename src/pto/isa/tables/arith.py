@@ -9,7 +9,6 @@ integer as wide as `$T`, `$W` the integer twice as wide. `index` is 64 bits in t
 from __future__ import annotations
 
 from collections.abc import Sequence
-
 from typing import Any
 
 from ..row import Attr, Family, Row

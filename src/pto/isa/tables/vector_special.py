@@ -10,7 +10,17 @@ from ..row import Attr, Family
 from ..rules import R
 from ._common import same_dtype
 from .vector_compute import (
-    B8_32, EXTENSION, VECTOR, WRAPS, ZEROING, everywhere, full_width, integer, mask_of, pairs, rounding,
+    B8_32,
+    EXTENSION,
+    VECTOR,
+    WRAPS,
+    ZEROING,
+    everywhere,
+    full_width,
+    integer,
+    mask_of,
+    pairs,
+    rounding,
     scalar_of,
 )  # fmt: skip
 

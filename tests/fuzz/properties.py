@@ -1,0 +1,75 @@
+"""What holds for every input, however broken; `check` raises AssertionError where it does not."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+from pto.asm import FORMS, parse_source, to_text
+from pto.diag import Diagnostic, Source, has_errors, render, render_json
+from pto.frontdoor import decode
+from pto.ir.core import Module
+from pto.isa.errors import CATALOGUE
+from pto.verify import verify
+
+SECONDS = 2.0  # for one input through parser, verifier and all printers
+
+
+def check(data: bytes) -> str:
+    """Hold one input to every property; tells how far it got: undecoded, rejected, illegal or legal."""
+    begin = time.process_time()
+    outcome = _check(data)
+    took = time.process_time() - begin
+    assert took < SECONDS, f"took {took:.1f} s for {len(data)} bytes"
+    return outcome
+
+
+def _check(data: bytes) -> str:
+    source, problems = decode("fuzz.pto", data)
+    if source is None:
+        assert has_errors(problems)
+        well_formed(problems, None)
+        return "undecoded"
+    module, problems = parse_source(source)
+    well_formed(problems, source)
+    if module is None:
+        assert has_errors(problems), "rejected without an error"
+        return "rejected"
+    assert not has_errors(problems), "an error, but a module all the same"
+    found = verify(module)
+    well_formed(found, source)
+    for form in FORMS:
+        round_trip(module, form, _codes(found))
+    return "illegal" if has_errors(found) else "legal"
+
+
+def well_formed(diagnostics: list[Diagnostic], source: Source | None) -> None:
+    """Codes of the catalogue, places inside the text, and both renderings work."""
+    for d in diagnostics:
+        assert d.code in CATALOGUE, f"{d.code} is not in the catalogue"
+        assert d.message and d.severity in ("error", "warning", "note")
+        spans = [d.span, *(span for _, span in d.notes)]
+        assert d.span is not None, f"{d.code} has no place: {d.message}"
+        for span in spans:
+            if span is not None and source is not None:
+                assert span.source is source, f"{d.code} points into another text"
+                assert 0 <= span.start <= len(source.text), f"{d.code} at {span.start} of {len(source.text)}"
+                assert span.start <= span.end <= len(source.text) + 1, f"{d.code} ends at {span.end}"
+    assert isinstance(render(diagnostics), str) and isinstance(render_json(diagnostics), str)
+
+
+def round_trip(module: Module, form: str, codes: Counter[str]) -> None:
+    """What is printed is read again, prints the same, and is as legal as before."""
+    text = to_text(module, form)
+    again, problems = parse_source(Source(f"{form}.pto", text))
+    assert again is not None, f"{form} is not read again:\n{render(problems[:3])}\n{text[:2000]}"
+    assert to_text(again, form) == text, f"{form} is no fixpoint:\n{text[:2000]}\n---\n{to_text(again, form)[:2000]}"
+    if form in ("ssa", "asm") and any(code.startswith("PTO-E02") for code in codes):
+        return  # these forms put destinations and returns in their place, which may repair the structure
+    after = _codes(verify(again))
+    assert after == codes, f"{form}: verified as {dict(codes)}, printed and read as {dict(after)}\n{text[:2000]}"
+
+
+def _codes(diagnostics: Iterable[Diagnostic]) -> Counter[str]:
+    return Counter(d.code for d in diagnostics)
