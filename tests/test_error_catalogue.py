@@ -21,6 +21,22 @@ _PYTHON_TESTS = {
     "PTO-E0001": "cli/test_input_errors.py::test_e0001_missing_file",
     "PTO-E0002": "cli/test_input_errors.py::test_e0002_output_folder_missing",
     "PTO-E0103": "cli/test_input_errors.py::test_e0103_place_of_the_bad_byte",
+    "PTO-E1201": "bytecode/test_hostile.py::test_e1201_not_bytecode",
+    "PTO-E1202": "bytecode/test_hostile.py::test_e1202_version",
+    "PTO-E1203": "bytecode/test_hostile.py::test_e1203_payload_length",
+    "PTO-E1204": "bytecode/test_hostile.py::test_e1204_sections",
+    "PTO-E1205": "bytecode/test_hostile.py::test_e1205_truncated",
+    "PTO-E1206": "bytecode/test_hostile.py::test_e1206_leb",
+    "PTO-E1207": "bytecode/test_hostile.py::test_e1207_utf8",
+    "PTO-E1208": "bytecode/test_hostile.py::test_e1208_ids",
+    "PTO-E1209": "bytecode/test_hostile.py::test_e1209_counts",
+    "PTO-E1210": "bytecode/test_hostile.py::test_e1210_left_over",
+    "PTO-E1211": "bytecode/test_hostile.py::test_e1211_unknown",
+    "PTO-E1212": "bytecode/test_hostile.py::test_e1212_texts",
+    "PTO-E1213": "bytecode/test_hostile.py::test_e1213_constants",
+    "PTO-E1214": "bytecode/test_hostile.py::test_e1214_shape",
+    "PTO-E1215": "bytecode/test_hostile.py::test_e1215_long_texts_named_often",
+    "PTO-E1216": "bytecode/test_strict.py::test_e1216_all_at_once",
 }
 
 #: Codes of a bytecode file, which is no text: a Python test of this folder names each of them.

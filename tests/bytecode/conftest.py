@@ -16,7 +16,7 @@ from pto.ir import ArrayAttr, Attribute, DictAttr, FloatAttr, IntAttr, Module, O
 
 
 def normalise(module: Module) -> None:
-    """In place: everything but names."""
+    """In place: everything but the names that the program gives."""
     module.implicit = False
     for op in module.walk():
         for attr in implied(op.row) if op.row else ():
@@ -31,42 +31,32 @@ def normalise(module: Module) -> None:
             targets = {s.block for block in region.blocks for inner in block.ops for s in inner.successors}
             for k, block in enumerate(region.blocks):
                 block.label = f"^bb{k}" if block in targets else ""
+    for op in module.walk():
+        if op.name == "func.func":
+            _name_constants(op)
 
 
 def canonical(module: Module) -> None:
     """In place: as `normalise`, and names as a reader without debug information gives them."""
-    normalise(module)
     for op in module.walk():
-        if op.name == "func.func":
-            _name(op)
-        elif op.name == "builtin.module":
-            for inner in op.regions[0].blocks[0].ops:
-                for result in inner.results:
-                    result.name = ""
+        for value in _defined(op):
+            value.name = ""
+    normalise(module)
 
 
-def _name(func: Operation) -> None:
+def _defined(op: Operation) -> list[Value]:
+    return [*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)]
+
+
+def _name_constants(func: Operation) -> None:
+    """Nameless constants are named after their values."""
     counts: dict[str, int] = {}
-
-    def value(v: Value) -> None:
-        v.name = ""
-        if v.op is not None and v.op.name == "arith.constant":
-            base = constant_name(v.op.attrs["value"])
+    for op in func.walk():
+        if op.name == "arith.constant" and not op.result.name:
+            base = constant_name(op.attrs["value"])
             if base and "!" not in base:
                 n = counts[base] = counts.get(base, -1) + 1
-                v.name = f"{base}_{n}" if n else base
-
-    def visit(op: Operation) -> None:
-        for region in op.regions:
-            for block in region.blocks:
-                for arg in block.args:
-                    value(arg)
-                for inner in block.ops:
-                    for result in inner.results:
-                        value(result)
-                    visit(inner)
-
-    visit(func)
+                op.result.name = f"{base}_{n}" if n else base
 
 
 def _attr(value: Attribute) -> Attribute:

@@ -172,16 +172,32 @@ def test_entry_block_as_a_target(normalise: Change, canonical: Change) -> None:
 
 def test_numbers_keep_their_spelling() -> None:
     text = to_text(pto.from_bytecode(pto.to_bytecode(pto.parse(CORNERS["floats"]))))
-    for wanted in ("0.1 : f32", "-0.0 : f32", "3.1415927 : f32", "0.1 : f16", "0.1 : bf16", "0xFFC00001 : f32", "0x7F800000 : f32"):
+    for wanted in (
+        "0.1 : f32",
+        "-0.0 : f32",
+        "3.1415927 : f32",
+        "0.1 : f16",
+        "0.1 : bf16",
+        "0xFFC00001 : f32",
+        "0x7F800000 : f32",
+    ):
         assert f"arith.constant {wanted}\n" in text
     assert "%c0x3DCCCCCD_f32 = arith.constant 0.1 : f32" in text
 
 
 def test_constant_names() -> None:
     text = to_text(pto.from_bytecode(pto.to_bytecode(pto.parse(CORNERS["integers"]))))
-    for wanted in ("%c0 =", "%c-1 =", "%c-1_i1 = arith.constant true", "%c-1_i8 = arith.constant -1 : i8", "%c-56_ui8 = arith.constant 200 : ui8"):
+    for wanted in (
+        "%c0 =",
+        "%c-1 =",
+        "%c-1_i1 = arith.constant true",
+        "%c-1_i8 = arith.constant -1 : i8",
+        "%c-56_ui8 = arith.constant 200 : ui8",
+    ):
         assert wanted in text
-    twice = pto.parse("func.func @f() {\n %a = arith.constant 1 : i32\n %b = arith.constant 1 : i32\n return\n}")
+    twice = pto.parse(
+        "func.func @f() {\n %a = arith.constant 1 : i32\n %b = arith.constant 1 : i32\n return\n}"
+    )
     assert "%c1_i32_1 =" in to_text(pto.from_bytecode(pto.to_bytecode(twice)))
 
 

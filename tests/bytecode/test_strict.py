@@ -39,7 +39,12 @@ def test_refused(why: str) -> None:
 def test_e1216_all_at_once() -> None:
     body = "\n".join(REFUSED.values())
     with pytest.raises(pto.DiagnosticError) as caught:
-        pto.to_bytecode(parse(f"{HEAD}{body.replace('%0', '%q').replace('%q = arith.cmpi', '%z = arith.cmpi').replace('%q = arith.constant', '%y = arith.constant')}\nreturn\n}}"), strict=True)
+        pto.to_bytecode(
+            parse(
+                f"{HEAD}{body.replace('%0', '%q').replace('%q = arith.cmpi', '%z = arith.cmpi').replace('%q = arith.constant', '%y = arith.constant')}\nreturn\n}}"
+            ),
+            strict=True,
+        )
     assert len(caught.value.diagnostics) == len(REFUSED)
 
 

@@ -80,7 +80,9 @@ def test_variants(name: str, opcode: int, variant: int, operands: int) -> None:
 
 def stream(body: str, arguments: str = "") -> str:
     """Hex of the function body of a one-function program."""
-    data = pto.to_bytecode(pto.parse(f"module {{\nfunc.func @f({arguments}) {{\n{body}\nreturn\n}}\n}}"), strict=True)
+    data = pto.to_bytecode(
+        pto.parse(f"module {{\nfunc.func @f({arguments}) {{\n{body}\nreturn\n}}\n}}"), strict=True
+    )
     file = read_file(data, "t")
     at, end = file.sections[v0.MODULE]
     module = read_module(file)
@@ -135,7 +137,9 @@ def test_attribute_texts_are_those_of_the_field() -> None:
         f"pto.tmov ins(%t : {TILE}) outs(%t : {TILE})\n"
         f"pto.tcvt ins(%t : {TILE}) outs(%t : {TILE})"
     )
-    data = pto.to_bytecode(pto.parse(f"func.func @f(%n: index, %t: {TILE}) {{\n{body}\nreturn\n}}"), strict=True)
+    data = pto.to_bytecode(
+        pto.parse(f"func.func @f(%n: index, %t: {TILE}) {{\n{body}\nreturn\n}}"), strict=True
+    )
     file = read_file(data, "t")
     assert [file.attr_text(k) for k in range(2, len(file.attrs) + 1)] == [
         "{overflowFlags = #arith.overflow<none>}",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
+
+from pto.asm import FORMS, parse, to_text
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -28,9 +31,12 @@ _WORDS = (
 )  # fmt: skip
 
 
-def programs() -> list[bytes]:
-    """The corpus, in a fixed order."""
-    return [path.read_bytes() for path in sorted(CORPUS.glob("*.pto"))]
+@cache
+def programs() -> tuple[bytes, ...]:
+    """The corpus, each program also printed in the other text forms, in a fixed order."""
+    found = [path.read_bytes() for path in sorted(CORPUS.glob("*.pto"))]
+    printed = (to_text(parse(data.decode()), form).encode() for data in found for form in FORMS)
+    return tuple(dict.fromkeys((*found, *printed)))
 
 
 def _text(edit: Callable[[str, Random], str]) -> Callable[[bytes, Random], bytes]:
@@ -169,7 +175,7 @@ MUTATIONS: dict[str, Callable[[bytes, Random], bytes]] = {
 GENTLE = ("alike", "lines", "number", "delete", "replace")
 
 
-def mutant(seed: int, programs_: list[bytes], most: int = 4) -> bytes:
+def mutant(seed: int, programs_: Sequence[bytes], most: int = 4) -> bytes:
     """A program with one to `most` mutations, determined by the seed; every other one is gentle."""
     r = Random(seed)
     data = r.choice(programs_)

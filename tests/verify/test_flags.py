@@ -102,7 +102,7 @@ def test_prime_without_drain(flags: Check) -> None:
 
 
 def test_drain_without_prime(flags: Check) -> None:
-    flags(LOOP.format(f"{bad(BACK_WAIT, '0803')}\n{bad(BACK_SET, '0804')}"), bad(BACK_WAIT, "0803"))
+    flags(LOOP.format(f"{bad(BACK_WAIT, '0803')}\n{bad(BACK_SET, '0804')}"), BACK_WAIT)
 
 
 def test_prime_of_two_buffers(flags: Check) -> None:

@@ -498,8 +498,8 @@ PAIRS: list[Pair] = [
 +%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, valid=16x63>
 """),
     Pair(25, "fp8 on A2/A3", """
- %t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf8E4M3FN>
--%v = pto.tgetval ins(%t, %n : !pto.tile_buf<vec, 16x64xf8E4M3FN>, index) outs : f8E4M3FN //~ PTO-E0602
+-%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf8E4M3FN> //~ PTO-E0602
++%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf16>
 """),
     Pair(25, "element types of tadd", """
  %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from ..diag import Source, did_you_mean
+from ..diag import Source, Span, did_you_mean
 from ..ir.attrs import Attribute, DictAttr, FloatAttr, IntAttr, StrAttr, TypeAttr, symbol_text
 from ..ir.core import Block, Module, Operation, Region
 from ..ir.types import FunctionType, Type
@@ -64,7 +64,9 @@ def parse(p: Parser) -> Module:
 def _replace(old: Parser, new: Parser, shown: Source) -> Parser:
     new.source = shown
     new.tokens.source = shown
-    new.diagnostics[:] = [d for d in new.diagnostics]
+    for d in new.diagnostics:
+        assert d.span is not None
+        d.span = Span(shown, d.span.start, d.span.end)
     old.diagnostics = new.diagnostics
     return new
 
@@ -273,10 +275,12 @@ class _AssemblyPrinter(Printer):
                     lines.append(
                         f"{self.block_label(block)}({args}):" if args else f"{self.block_label(block)}:"
                     )
+                ended = False
                 for child in block.ops:
                     bare_return = child.name == "func.return" and not child.operands
-                    if bare_return and len(body.blocks) == 1 and child is block.ops[-1]:
+                    if bare_return and len(body.blocks) == 1 and child is block.ops[-1] and not ended:
                         continue
+                    ended = bare_return  # a second return is an error, and as such has to stay visible
                     lines.append(self.operation(child))
         lines.append(".end")
         return lines
@@ -313,5 +317,13 @@ class _AssemblyPrinter(Printer):
         return f"{row.name} {self.values(values)}{attrs} : {shown}"
 
 
+def _sayable(module: Module) -> bool:
+    """Whether the module holds functions alone, none inside another; assembly knows nothing else."""
+    top = module.body.ops
+    return all(op.name == "func.func" for op in top) and len(module.functions) == len(top)
+
+
 def to_assembly(module: Module) -> str:
+    if not _sayable(module):
+        return Printer().operation(module.op) + "\n"
     return _AssemblyPrinter().module(module)

@@ -182,7 +182,7 @@ class Blocks(Cursor):
             for k in range(count):
                 for key in (name, f"{name}#{k}") if count > 1 else (name,):
                     if key not in self.values:
-                        self.define(key, Value(ERROR, Block()), at)
+                        self.define(key, Block().add_arg(ERROR), at)
                         self.values[key].type = ERROR
             i += 1
 

@@ -33,7 +33,7 @@ from .lexer import EOF, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
 
 MAX_DEPTH = 100  # nesting of regions, attributes and types
-_INT_LIMIT = 4300 - 100  # digits; CPython refuses longer conversions
+_INT_LIMIT = 3400  # digits, also hexadecimal ones: CPython refuses to print more than 4300 decimal digits
 
 
 class Fail(Exception):
@@ -50,9 +50,11 @@ class Report(Exception):
         self.diagnostic = diagnostic
 
 
-_DENSE = re.compile(r"array<\s*(\w+)\s*(?::\s*(.*?))?\s*>$", re.DOTALL)
-_ENUM_DOT = re.compile(r"#pto\.(\w+)\s*<\s*(.*?)\s*>$", re.DOTALL)
-_ENUM_SPACE = re.compile(r"#pto\s*<\s*(\w+)\s+(.*?)\s*>$", re.DOTALL)
+_INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})")
+_DECIMAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][-+]?[0-9]{1,2})?")
+_DENSE = re.compile(r"array<\s*(\w+)\s*(?::(.*))?>$", re.DOTALL)
+_ENUM_DOT = re.compile(r"#pto\.(\w+)\s*<(.*)>$", re.DOTALL)
+_ENUM_SPACE = re.compile(r"#pto\s*<\s*(\w+)\s(.*)>$", re.DOTALL)
 
 
 class Cursor:
@@ -335,7 +337,7 @@ class Cursor:
             return alias
         m = _ENUM_DOT.match(text) or _ENUM_SPACE.match(text)
         if m and m[1] in ENUMS:
-            found = self.enum_value(m[1], m[2].strip('"'), at)
+            found = self.enum_value(m[1], m[2].strip().strip('"'), at)
         elif m and m[1] == "tile_buf_config":
             found = OpaqueAttr(" ".join(text.split()))
         elif text.startswith("#pto"):
@@ -427,12 +429,12 @@ class Cursor:
             if part in ("true", "false"):
                 items.append(int(part == "true"))
                 continue
-            try:
-                items.append(
-                    int(part, 0) if re.fullmatch(r"-?(?:0x[\da-fA-F]{1,16}|\d{1,20})", part) else float(part)
-                )
-            except ValueError:
-                self.report("PTO-E0112", f"'{part[:20]}' is not a number", at)
+            if _INTEGER.fullmatch(part):
+                items.append(int(part, 0) if "x" in part else int(part))
+            elif m[1].startswith(("f", "bf")) and _DECIMAL.fullmatch(part):
+                items.append(float(part))
+            else:
+                self.report("PTO-E0112", f"'{part[:20]}' is not a number of type {m[1][:20]}", at)
         return DenseArrayAttr(m[1], tuple(items))
 
     def symbol(self) -> str:

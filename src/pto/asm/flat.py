@@ -349,6 +349,8 @@ def _fresh_destinations(
                 help="use alloc_tile and outs(...)",
             )
         value = _insert(p, "pto.alloc_tile", [], type, None, at, (0, 0, 0))
+        made = value.op
         p.define(name, value, at)
-        st.values[declared.name] = [(value, at)]
+        assert made is not None
+        st.values[declared.name] = [(made.result, at)]  # an earlier use may have taken the value's place
     names.clear()

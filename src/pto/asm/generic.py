@@ -56,7 +56,7 @@ def from_generic(p: Cursor, op: Operation, row: Row, at: int) -> None:
         op.attrs["value"] = IntAttr(int(value.value), I1)
     if row.name in ("scf.if", "func.func") and op.regions:
         last = op.regions[-1]  # a missing else, or the body of a declaration
-        if len(last.blocks) == 1 and not last.blocks[0].ops and not last.blocks[0].args:
+        if len(last.blocks) == 1 and not (last.blocks[0].ops or last.blocks[0].args or last.blocks[0].label):
             last.blocks.clear()
 
 

@@ -35,7 +35,7 @@ _TOKEN = re.compile(
     | {_ID}
     | 0[xX][0-9a-fA-F]+ | \d+(?:\.\d*)?(?:[eE][+-]?\d+)?
     | -> | :: | [()\[\]{{}}<>,:=?*+\-/|;.] )
-  | (.)                                                    # anything else is an error
+  | ("[^\n]* | .)                                                    # anything else is an error
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -81,7 +81,7 @@ def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
 
 def _bad_character(source: Source, at: int, char: str) -> Diagnostic:
     span = Span(source, at, at + 1)
-    if char == '"':
+    if char[0] == '"':
         return Diagnostic("PTO-E0102", "string is not closed on its line", span, help='add the closing "')
     if char in "%@^!#":
         what = {"%": "value", "@": "symbol", "^": "block", "!": "type", "#": "attribute"}[char]

@@ -21,6 +21,7 @@ from .generic import from_generic
 from .lexer import EOF, unquote
 from .row_reader import RowReader, compiled
 from .statement import Names, Statement
+from .well_formed import complaint, miscount
 
 MAX_ALIAS = 10_000  # characters an alias may stand for
 
@@ -92,6 +93,9 @@ class Parser(RowReader):
                 op = self.row_statement(
                     found, names, bare=not name.startswith(found.dialect + ".") and name not in SHORT_NAMES
                 )
+        problem = complaint(op)
+        if problem:
+            raise Fail(at, f"{op.name}: {problem}")
         if t[self.i] == "loc":
             self.trailing_location()
         op.start = self.tokens.starts[start]
@@ -171,6 +175,8 @@ class Parser(RowReader):
             st = Statement()
             try:
                 self.run(steps, st, found)
+                if found.is_ins_outs and self.t[self.i] == "{":  # some tools write attributes at the end
+                    self.attr_dict(st)
                 return self.finish(found, st, names, begin)
             except Fail as fail:
                 if best is None or fail.at > best.at:
@@ -238,6 +244,9 @@ class Parser(RowReader):
         for region in regions:
             region.parent = op
         if found is not None:
+            problem = miscount(op, found)
+            if problem:
+                raise Fail(at, problem)
             from_generic(self, op, found, at)
         return op
 

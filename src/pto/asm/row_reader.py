@@ -84,7 +84,7 @@ class RowReader(Blocks):
                 st.types.setdefault(step[1], []).append((type, at))
             elif kind == DICT:
                 if t[self.i] == "{":
-                    self._attr_dict(st)
+                    self.attr_dict(st)
             elif kind == GROUP:
                 self._group(step, st, found)
             elif kind == VALUES:
@@ -121,7 +121,7 @@ class RowReader(Blocks):
         text = self.source.text[start : self.tokens.starts[self.i - 1] + 1]
         return self.parse_type_text(f"!pto.{kind}{text}", start - len(kind) - 5)
 
-    def _attr_dict(self, st: Statement) -> None:
+    def attr_dict(self, st: Statement) -> None:
         at = self.i
         for key, value in self.dictionary().items():
             if key in st.attrs:
@@ -157,7 +157,7 @@ class RowReader(Blocks):
                 self._check_group(saved[0], st, found)
             except Fail as fail:
                 # A group that got past its first token is what the user meant: keep its error.
-                if fail.at > begin + 1 and step[3] and fail.code != "PTO-E0303":
+                if fail.at > begin + 1 and step[3]:
                     raise
                 self.i = begin
                 _restore(st, saved)

@@ -28,6 +28,7 @@ from ..isa.row import Row
 from .blocks import Blocks
 from .cursor import Fail
 from .statement import Names
+from .well_formed import DYNAMIC
 from .writer import Writer
 
 Parse = Callable[[Blocks, Row, Names, int], Operation]
@@ -385,7 +386,7 @@ def _index_switch(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     regions: list[Region] = []
     while p.accept("case"):
         spot = p.i
-        number = p.number()[0]
+        number = _integer(p)
         if number in cases:
             p.report("PTO-E0214", f"case {number} is given twice", spot)
         cases.append(number)
@@ -462,7 +463,7 @@ def _switch(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     successors = [p.successor()]
     cases: list[int | float] = []
     while p.accept(","):
-        cases.append(p.number()[0])
+        cases.append(_integer(p))
         p.eat(":")
         successors.append(p.successor())
     p.eat("]")
@@ -479,10 +480,21 @@ def _print_switch(p: Writer, op: Operation) -> str:
     parts = [f"default: {_successor_text(p, default)}"]
     parts += [f"{v}: {_successor_text(p, s)}" for v, s in zip(op.attr("case_values"), rest, strict=True)]
     flag = op.operands[0]
-    return f"cf.switch {p.value(flag)} : {flag.type}, [{', '.join(parts)}]"
+    text = f"cf.switch {p.value(flag)} : {flag.type}, [{', '.join(parts)}]"
+    others = {k: v for k, v in op.attrs.items() if k != "case_values"}
+    return text + (f" {p.attr_dict(others)}" if others else "")
 
 
 # ------------------------------------------------------------------------------------------------- memref
+
+
+def _integer(p: Blocks) -> int:
+    """A number that an i64 holds."""
+    at = p.i
+    number, is_float, _ = p.number()
+    if is_float or not -(1 << 63) < number < 1 << 63:
+        p.report("PTO-E0104", f"expected an integer of 64 bits, got {p.shown(at)}", at)
+    return int(number)
 
 
 def _mixed_list(p: Blocks) -> tuple[list[tuple[Value, int]], list[int | float]]:
@@ -493,16 +505,15 @@ def _mixed_list(p: Blocks) -> tuple[list[tuple[Value, int]], list[int | float]]:
     while p.t[p.i] != "]":
         if p.t[p.i][:1] == "%":
             dynamic.append((p.value(), p.i - 1))
-            static.append(_DYNAMIC)
+            static.append(DYNAMIC)
         else:
-            static.append(p.number()[0])
+            static.append(_integer(p))
         if not p.accept(","):
             break
     p.eat("]")
     return dynamic, static
 
 
-_DYNAMIC = -(1 << 63)
 _TRIPLE = ("offsets", "sizes", "strides")
 
 
@@ -544,7 +555,7 @@ def _print_strided(keyed: bool) -> Print:
             text += " to"
         for k, name in enumerate(_TRIPLE):
             dynamic = iter(op.group(name))
-            items = [p.value(next(dynamic)) if v == _DYNAMIC else str(v) for v in op.attr(f"static_{name}")]
+            items = [p.value(next(dynamic)) if v == DYNAMIC else str(v) for v in op.attr(f"static_{name}")]
             label = (
                 f"{',' if k else ''} {'offset' if name == 'offsets' else name}: "
                 if keyed
@@ -582,8 +593,9 @@ def _print_affine_apply(p: Writer, op: Operation) -> str:
     inside = mapping.partition("(")[2].partition(")")[0]
     dims = len([d for d in inside.split(",") if d.strip()])
     first, second = op.operands[:dims], op.operands[dims:]
-    text = f"affine.apply {mapping}({p.values(first)})"
-    return text + (f"[{p.values(second)}]" if second else "")
+    text = f"affine.apply {mapping}({p.values(first)})" + (f"[{p.values(second)}]" if second else "")
+    rest = {k: v for k, v in op.attrs.items() if k != "map"}
+    return text + (f" {p.attr_dict(rest)}" if rest else "")
 
 
 PARSERS: dict[str, Parse] = {

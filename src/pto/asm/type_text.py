@@ -69,6 +69,8 @@ def parse_type(text: str, profile: Profile) -> Type:
     if text[0] != "!":
         return _builtin(text, name, body, at, profile)
     if not name.startswith("pto."):
+        if "." not in name:
+            raise TypeTextError(f"unknown type alias '!{name}'", (0, 1 + len(name)), code="PTO-E0109")
         return OpaqueType(text)
     short = name[4:]
     parse = _PARSERS.get(short)

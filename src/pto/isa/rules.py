@@ -93,8 +93,8 @@ FACTS: dict[str, str] = {
     "lanes": "lane count",
     "gran": "mask granularity",
     "const": "value",
+    "addr": "byte address",
     "count": "operand count",
-    "contiguous": "contiguity",
 }
 
 

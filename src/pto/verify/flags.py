@@ -54,6 +54,7 @@ class _Walker:
         self.context = context
         self.severity = severity
         self.said: set[tuple[int, str]] = set()
+        self.unknown: set[Flag | tuple[str, str]] = set()  # already reported: say nothing more of them
 
     def report(
         self,
@@ -94,7 +95,7 @@ class _Walker:
                 self.wait(op, state)
             elif op.name in ("pto.get_buf", "pto.rls_buf"):
                 self.token(op, state)
-            elif op.name == "scf.if":
+            elif op.name in ("scf.if", "scf.index_switch"):
                 self.branches(op, state)
             elif op.name in ("scf.for", "scf.while"):
                 self.loop(op, state)
@@ -105,7 +106,7 @@ class _Walker:
 
     def set(self, op: Operation, state: State) -> None:
         flag = flag_of(op)
-        if flag is None:
+        if flag is None or flag in self.unknown:
             return
         if flag in state.flags:
             self.report(
@@ -116,7 +117,7 @@ class _Walker:
 
     def wait(self, op: Operation, state: State) -> None:
         flag = flag_of(op)
-        if flag is None:
+        if flag is None or flag in self.unknown:
             return
         if flag not in state.flags:
             self.report(
@@ -130,8 +131,8 @@ class _Walker:
 
     def token(self, op: Operation, state: State) -> None:
         key = (str(op.attr("op_type") or op.attr("pipe") or ""), str(op.attr("buf_id")))
-        if op.get("buf_id") is not None if op.row and "buf_id" in op.row.operand_index else False:
-            return
+        if op.get("buf_id_dyn") is not None or key in self.unknown:
+            return  # a run-time id is left to the simulator
         if op.name == "pto.get_buf":
             if key in state.buffers:
                 self.report(
@@ -152,37 +153,56 @@ class _Walker:
             )
 
     def branches(self, op: Operation, state: State) -> None:
+        """Alternatives must leave the same flags and tokens; what they disagree on is unknown after."""
         outcomes: list[State] = []
         for region in op.regions:
             inner = state.copy()
             for block in region.blocks:
                 self.block(block, inner)
             outcomes.append(inner)
-        a, b = outcomes[0], outcomes[-1]
-        for flag in sorted(set(a.flags) ^ set(b.flags)):
-            where = a.flags.get(flag) or b.flags.get(flag) or op
-            self.report(
-                op,
-                "PTO-E0808",
-                f"flag {_show(flag)} is set on one branch only",
-                "set or wait for it on both branches",
-                where,
-                "set here",
-            )
-        state.flags = {f: o for f, o in a.flags.items() if f in b.flags}
-        state.buffers = {k: o for k, o in a.buffers.items() if k in b.buffers}
+        first = outcomes[0]
+        for other in outcomes[1:]:
+            for flag in sorted(set(first.flags) ^ set(other.flags)):
+                where = first.flags.get(flag) or other.flags.get(flag)
+                self.report(
+                    op,
+                    "PTO-E0808",
+                    f"flag {_show(flag)} is set on one branch only",
+                    "set or wait for it on both branches",
+                    where,
+                    "set here",
+                )
+                self.unknown.add(flag)
+            for key in sorted(set(first.buffers) ^ set(other.buffers)):
+                where = first.buffers.get(key) or other.buffers.get(key)
+                self.report(
+                    op,
+                    "PTO-E0806",
+                    f"buffer token {key[1]} is held on one branch only",
+                    "take and release it on the same path",
+                    where,
+                    "taken here",
+                )
+                self.unknown.add(key)
+        state.flags = {f: o for f, o in first.flags.items() if all(f in s.flags for s in outcomes)}
+        state.buffers = {k: o for k, o in first.buffers.items() if all(k in s.buffers for s in outcomes)}
 
     def loop(self, op: Operation, state: State) -> None:
-        before = set(state.flags)
+        before, held = set(state.flags), set(state.buffers)
         for region in op.regions:
             for block in region.blocks:
                 self.block(block, state)
         for flag in sorted(set(state.flags) - before):
             self.report(
-                state.flags[flag], "PTO-E0804", f"flag {_show(flag)} is set once more in every iteration",
-                "wait for it inside the loop", op, "in this loop",
-            )  # fmt: skip
+                state.flags[flag],
+                "PTO-E0804",
+                f"flag {_show(flag)} is set once more in every iteration",
+                "wait for it inside the loop",
+                op,
+                "in this loop",
+            )
             del state.flags[flag]
+            self.unknown.add(flag)
         for flag in sorted(before - set(state.flags)):
             self.report(
                 op,
@@ -190,7 +210,16 @@ class _Walker:
                 f"every iteration waits for flag {_show(flag)}, but it is set only before the loop",
                 "set it again inside the loop",
             )
-            state.flags[flag] = op
+            self.unknown.add(flag)
+        for key in sorted(set(state.buffers) ^ held):
+            self.report(
+                state.buffers.get(key, op),
+                "PTO-E0806",
+                f"buffer token {key[1]} is taken or released once more in every iteration",
+                "take and release it inside the loop",
+            )
+            state.buffers.pop(key, None)
+            self.unknown.add(key)
 
 
 def flag_of(op: Operation) -> Flag | None:

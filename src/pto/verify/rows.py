@@ -39,6 +39,7 @@ _SHAPE = frozenset(
         "rank",
         "count",
         "const",
+        "addr",
         "lanes",
     }
 )
@@ -72,8 +73,8 @@ class RowChecker:
             self._unavailable(op, row)
             return
         types = tuple([v.type for v in op.operands] + [r.type for r in op.results])
-        if ERROR in types:
-            return
+        if ERROR in types or any(self._no_such_tile(t) for t in types):
+            return  # already reported where the value is made
         key: tuple[Any, ...] = (row.name, op.segments, *map(id, types))
         if op.attrs:
             key += tuple((k, str(v)) for k, v in op.attrs.items())
@@ -95,15 +96,22 @@ class RowChecker:
         if row.in_place not in ("", "any") and (not row.in_place_on or self.isa in row.in_place_on):
             self._aliasing(op, row)
 
+    def _no_such_tile(self, type: Type) -> bool:
+        """A tile of elements that the profile does not have at all."""
+        if self.context.profile.small_floats or not isinstance(type, TileBufType):
+            return False
+        return type.elem.is_float and (type.bits or 16) < 16
+
     # ----------------------------------------------------------------------------------------- stages
 
     def _unavailable(self, op: Operation, row: Row) -> None:
         where = [_ARCH_NAMES[i] for i in row.isas if i != "cpu"] or ["CPU"]
         targets = [p.name for p in PROFILES.values() if p.isa in row.isas]
+        best = next((isa for isa in ("a5", "a2a3", "cpu") if isa in row.isas), targets[0])
         self.context.report(
-            op, "PTO-E0601", f"{row.name} is only supported on {' and '.join(where)} targets",
+            op, "PTO-E0601", f"only supported on {' and '.join(where)} targets",
             expected=f"target {', '.join(targets)}", got=f"target {self.context.profile.name}",
-            help=f"set the module attribute pto.target_arch = \"{targets[-1]}\", or use another instruction",
+            help=f"set the module attribute pto.target_arch = \"{best}\", or use another instruction",
         )  # fmt: skip
 
     def _kinds(self, op: Operation, row: Row) -> bool:
@@ -415,7 +423,7 @@ _WORD = re.compile(r"([A-Za-z_]\w*)(?:\[(\d+)\])?")
 
 
 def _operand_of(op: Operation, row: Row, expr: str) -> int | None:
-    """Index of the first operand a rule names and the operation has; `sizes[1]` is the second of its group."""
+    """Index of the first operand that a rule names and is there; `sizes[1]` is the second of its group."""
     for m in _WORD.finditer(expr):
         position = row.operand_index.get(m[1])
         if position is None:
@@ -430,7 +438,7 @@ def _operand_of(op: Operation, row: Row, expr: str) -> int | None:
 def _depends_on_values(rule: Rule, row: Row) -> bool:
     text = f"{rule.expr} {rule.when}"
     facts = facts_in(rule.expr) | (facts_in(rule.when) if rule.when else set[str]())
-    if "const" in facts or "contiguous" in facts:
+    if facts & {"const", "addr"}:
         return True
     if "layout" not in facts:
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir.core import Operation, Value, uses
 from ..ir.types import MaskType, TokenType, Type, VRegType
 from .context import Context
@@ -13,6 +15,8 @@ _NO_VECSCOPE_KIND = "llvm.loop.aivector_scope"  # older carrier loop of a vecsco
 
 def check_scopes(context: Context) -> None:
     for func in context.module.functions:
+        if "pto.entry" in func.attrs and func.regions[0].blocks:
+            _carried(context, func, func.regions[0].blocks[0].args)
         kind = func.attr("pto.kernel_kind")
         for region in func.regions:
             for block in region.blocks:
@@ -60,6 +64,7 @@ def _walk(
         inner_scope = op
         if op.name == "pto.strict_vecscope":
             _captures(context, op)
+            _arguments(context, op)
     elif op.name in _SECTIONS:
         section = _SECTIONS[op.name]
         if core is not None and core != section:
@@ -73,6 +78,8 @@ def _walk(
                 _walk(context, child, inner_scope, inner_core, func)
     if inner_scope is op:
         _escapes(context, op)
+    elif inner_scope is None and row is not None and row.dialect == "scf":
+        _carried(context, op, op.results)
 
 
 def _vector_state(type: Type) -> bool:
@@ -86,6 +93,34 @@ def _escapes(context: Context, scope: Operation) -> None:
                 scope, "PTO-E1005", f"a value of type {result.type} may not leave its vecscope", at=result,
                 help="store it to the vector tile buffer",
             )  # fmt: skip
+
+
+def _carried(context: Context, op: Operation, values: Sequence[Value]) -> None:
+    """Vector state exists inside a vecscope only: no argument, no result of outer control flow."""
+    for value in values:
+        if _vector_state(value.type):
+            context.report(
+                op,
+                "PTO-E1005",
+                f"a value of type {value.type} may not exist outside a vecscope",
+                at=value,
+                help="pass it through the vector tile buffer",
+            )
+
+
+def _arguments(context: Context, scope: Operation) -> None:
+    """The block of a strict_vecscope takes what the operation passes."""
+    have = tuple(v.type for v in scope.operands)
+    for block in scope.regions[0].blocks[:1]:
+        want = tuple(a.type for a in block.args)
+        if want != have:
+            context.report(
+                scope,
+                "PTO-E0213",
+                "its block takes other values than it is given",
+                expected=", ".join(map(str, have)) or "no arguments",
+                got=", ".join(map(str, want)) or "no arguments",
+            )
 
 
 def _captures(context: Context, scope: Operation) -> None:
@@ -115,6 +150,17 @@ def _alignment(context: Context, func: Operation) -> None:
             if not _is_align(value):
                 continue
             real = [op for op, _ in users]
+            for op in real:
+                loop = _loop_between(op, value)
+                if loop is not None:
+                    d = context.report(
+                        op,
+                        "PTO-E1007",
+                        f"alignment state '%{value.name}' is used again in every iteration",
+                        at=value,
+                        help="carry it with iter_args",
+                    )
+                    d.notes.append(("in this loop", context.span(loop)))
             if len(real) > 1 and not _exclusive(real):
                 d = context.report(
                     real[1], "PTO-E1007", f"alignment state '%{value.name}' is used twice", at=value,
@@ -136,6 +182,18 @@ def _alignment(context: Context, func: Operation) -> None:
                         op, "PTO-E1008", "a store stream starts with init_align, not vldas", at=value
                     )
                     context.note_definition(d, value)
+
+
+def _loop_between(op: Operation, value: Value) -> Operation | None:
+    """A loop that holds a use of a value but not its definition."""
+    home = value.owner.parent if isinstance(value.owner, Operation) else value.owner
+    block = op.parent
+    while block is not None and block is not home:
+        outer = block.parent.parent if block.parent else None
+        if outer is not None and outer.name in ("scf.for", "scf.while"):
+            return outer
+        block = outer.parent if outer is not None else None
+    return None
 
 
 def _exclusive(ops: list[Operation]) -> bool:

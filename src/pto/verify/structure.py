@@ -30,6 +30,7 @@ def check_structure(context: Context) -> None:
             _call(context, op, functions)
         for region in op.regions:
             _region(context, op, region)
+        _missing_else(context, op)
     for func in functions.values():
         if func.regions and func.regions[0].blocks:
             Dominance(context, func).check()
@@ -184,6 +185,17 @@ def _region(context: Context, op: Operation, region: Region) -> None:
             _exit_types(context, op, region, last)
 
 
+def _missing_else(context: Context, op: Operation) -> None:
+    if op.name == "scf.if" and op.results and not op.regions[1].blocks:
+        context.report(
+            op,
+            "PTO-E0214",
+            "an if with results needs an else branch",
+            expected=f"else {{ scf.yield {', '.join(str(r.type) for r in op.results)} }}",
+            got="no else",
+        )
+
+
 def _exit_types(context: Context, op: Operation, region: Region, last: Operation) -> None:
     """What leaves a region must be what its operation returns."""
     wanted: tuple[Type, ...]
@@ -258,7 +270,7 @@ class Dominance:
         added: list[Value] = list(block.args)
         visible.update(added)
         for op in block.ops:
-            for value in op.operands:
+            for value in dict.fromkeys(op.operands):
                 if value not in visible and value.type is not ERROR:
                     self._late(op, value)
             for successor in op.successors:

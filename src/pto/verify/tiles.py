@@ -149,7 +149,8 @@ def placement_problems(t: TileBufType, addr: int | None, profile: Profile) -> It
             f"highest legal address: {last}",
         )
     if addr % profile.align:
-        near = round(addr / profile.align) * profile.align
+        last = (capacity - t.size) // profile.align * profile.align
+        near = min(round(addr / profile.align) * profile.align, last)
         yield (
             "SA-0354",
             f"address {addr} of a tile in {t.loc} ({buffer}) is not aligned to {profile.align} bytes",

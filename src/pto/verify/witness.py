@@ -12,7 +12,7 @@ from ..asm import parse, to_text
 from ..ir.attrs import Attribute, EnumAttr, StrAttr, TypeAttr
 from ..ir.builder import Builder
 from ..ir.core import Block, Module, Operation, Region, Value
-from ..ir.types import PtrType, ScalarType, Type, ViewType
+from ..ir.types import MaskType, PtrType, ScalarType, Type, ViewType, VRegType
 from ..isa import row as find_row
 from ..isa.row import Row
 from .control_witness import PROGRAMS
@@ -91,12 +91,14 @@ def _row(name: str) -> Row:
 def _function(b: Builder, name: str, sequence: list[Plan]) -> None:
     """A function with the planned instructions, in the scope and on the core they need."""
     cores = {p.row.core for p in sequence if not p.row.name.startswith("section.")} - {""}
-    kind: dict[str, Attribute] = {"pto.kernel_kind": EnumAttr("kernel_kind", c) for c in cores}
+    kind: dict[str, Attribute] = {}
+    if len(cores) == 1:
+        kind["pto.kernel_kind"] = EnumAttr("kernel_kind", cores.pop())
     entry = b.func(name, [], kind)
-    operands = [_operands(b, entry, made) for made in sequence]
     if any(made.row.scope == "vec" for made in sequence):
         b.block = _region(b.op("pto.vecscope"))
-    for made, values in zip(sequence, operands, strict=True):
+    for made in sequence:
+        values = _operands(b, entry, made)
         results = [t for types in made.results.values() for t in types]
         op = b.op(made.row.full_name, results, dict(made.attrs), **values)
         op.regions = [_empty_region(op) for _ in made.row.regions]
@@ -118,7 +120,7 @@ def _operands(b: Builder, entry: Block, made: Plan) -> dict[str, Value | list[Va
 
 
 def _value(b: Builder, entry: Block, made: Plan, name: str, at: int) -> Value:
-    """An operand: a constant, a view of declared layout, or an argument of the function."""
+    """An operand: a constant, a view of declared layout, vector state, or an argument of the function."""
     type = made.operands[name][at]
     label = name if len(made.operands[name]) == 1 else f"{name}{at}"
     if (name, at) in made.constants and isinstance(type, ScalarType):
@@ -127,8 +129,27 @@ def _value(b: Builder, entry: Block, made: Plan, name: str, at: int) -> Value:
         return value
     if name in made.layouts and isinstance(type, ViewType):
         return _view(b, entry, type, made.layouts[name], label)
+    if isinstance(type, VRegType | MaskType) or type.kind == "align":
+        return _vector_state(b, entry, type, made.row.name == "vldus", label)
     taken = {a.name for a in entry.args}
     return entry.add_arg(type, label if label not in taken else f"{label}_{len(taken)}")
+
+
+def _vector_state(b: Builder, entry: Block, type: Type, loads: bool, name: str) -> Value:
+    """A register, mask or alignment state, made in place because none may enter a vecscope from outside."""
+    if isinstance(type, MaskType):
+        op = b.op(f"pto.pset_{type.gran or 'b32'}", [type], {"pattern": StrAttr("PAT_ALL")})
+    elif not isinstance(type, VRegType) and not loads:
+        op = b.op("pto.init_align", [type])
+    else:
+        elem = type.elem if isinstance(type, VRegType) else ScalarType("f32")
+        pointer = entry.add_arg(PtrType(elem, "ub"), f"{name}_ptr")
+        if isinstance(type, VRegType):
+            op = b.op("pto.vlds", [type], None, source=pointer, offset=b.constant(0))
+        else:
+            op = b.op("pto.vldas", [type], None, source=pointer)
+    op.results[0].name = name
+    return op.results[0]
 
 
 def _view(b: Builder, entry: Block, type: ViewType, layout: str, name: str) -> Value:

@@ -236,10 +236,10 @@ ROWS = (
             "acc/result": "!pto.tile_buf<acc, 32x32xf32, blayout=col_major, slayout=row_major, fractal=1024>",
             "acc_rows/source": "!pto.tile_buf<acc, 32x64xf32, slayout=row_major, fractal=1024>",
             "acc_rows/result": "!pto.tile_buf<acc, 16x64xf32, slayout=row_major, fractal=1024>",
-            **{f"scale/{name}": f"!pto.tile_buf<mat, {shape}xf8E8M0FNU, slayout=row_major, fractal=32>"
+            **{f"scale/{name}": f"!pto.tile_buf<mat, {shape}xi8, slayout=row_major, fractal=32>"
                for name, shape in (("source", "32x64"), ("result", "16x64"))},
             **{f"scale_cols/{name}":
-               f"!pto.tile_buf<mat, {shape}xf8E8M0FNU, blayout=col_major, slayout=row_major, fractal=32>"
+               f"!pto.tile_buf<mat, {shape}xi8, blayout=col_major, slayout=row_major, fractal=32>"
                for name, shape in (("source", "32x64"), ("result", "32x32"))},
             "scale_cols/attr:sizes": "[32, 32]",
         },
