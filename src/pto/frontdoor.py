@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 
 def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
-    """Bytes of a file as a source; not UTF-8 is a diagnostic with its place."""
+    """Bytes of a file as a source: text as it is, bytecode (by its magic) as the text it decodes to."""
+    if data[:6] == b"PTOBC\0":
+        from .bytecode import to_source
+
+        return to_source(name, data)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:
-        if data[:6] == b"PTOBC\0":
-            message, help = "this is bytecode, not text", "decode it first: ptobc decode FILE"
-        else:
-            message, help = f"invalid UTF-8 byte 0x{data[e.start]:02X}", "save the file as UTF-8"
+        message, help = f"invalid UTF-8 byte 0x{data[e.start]:02X}", "save the file as UTF-8"
         shown = Source(name, data.decode("utf-8", "replace"))
         at = len(data[: e.start].decode("utf-8", "replace"))
         return None, [Diagnostic("PTO-E0103", message, Span(shown, at, at + 1), help=help)]

@@ -251,9 +251,9 @@ PAIRS: list[Pair] = [
 +  %m = pto.pset_b32 "PAT_ALL" : !pto.mask
 +}
 """, target="a5"),
-    Pair(13, "escaping the carrier loop", """
+    Pair(13, "a vecscope has no results", """
  %one = scf.for %k = %c0 to %c1 step %c1 iter_args(%a = %n) -> (index) {
--  %r = "pto.vecscope"() ({ //~ PTO-E1005
+-  %r = "pto.vecscope"() ({ //~ PTO-E0107
 +  pto.vecscope {
      %v = pto.vlds %ub[%a] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>
 -  }) : () -> !pto.vreg<64xf32>

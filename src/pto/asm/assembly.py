@@ -270,7 +270,7 @@ class _AssemblyPrinter(Printer):
                 lines.append(f".arg {self.define(arg)} : {arg.type}{tail}")
             lines.extend(f".result {t}" for t in signature.results)
             for k, block in enumerate(body.blocks):
-                if k:
+                if k or block in self.branch_targets(body):
                     args = ", ".join(f"{self.define(a)}: {a.type}" for a in block.args)
                     lines.append(
                         f"{self.block_label(block)}({args}):" if args else f"{self.block_label(block)}:"

@@ -129,7 +129,7 @@ class Writer:
                     k
                     or empty
                     or (entry_args and block.args)
-                    or (k == 0 and block in self._branch_targets(region))
+                    or (k == 0 and block in self.branch_targets(region))
                 ):
                     args = ", ".join(f"{self.value(a)}: {a.type}" for a in block.args)
                     label = "  " * (self.depth - 1) + self.block_label(block)
@@ -146,7 +146,7 @@ class Writer:
         self.depth -= 1
         return "\n".join([*lines, self.pad() + "}"])
 
-    def _branch_targets(self, region: Region) -> set[Block]:
+    def branch_targets(self, region: Region) -> set[Block]:
         if len(region.blocks) == 1 and not region.blocks[0].label:
             return set()
         return {s.block for b in region.blocks for op in b.ops for s in op.successors}

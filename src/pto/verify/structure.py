@@ -277,6 +277,13 @@ class Dominance:
                 for value in successor.args:
                     if value not in visible and value.type is not ERROR:
                         self._late(op, value)
+                if successor.block.parent is not None and successor.block.parent.blocks[0] is successor.block:
+                    self.context.report(
+                        op,
+                        "PTO-E0214",
+                        "the entry block of a region may not be a branch target",
+                        help="branch to a block of its own behind it",
+                    )
                 want = tuple(a.type for a in successor.block.args)
                 have = tuple(v.type for v in successor.args)
                 if want != have:
