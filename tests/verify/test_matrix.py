@@ -164,9 +164,10 @@ def test_every_rule_speaks_of_a_column_some_row_has() -> None:
 
 def twins(rule: Rule, bases: list[Plan]) -> tuple[Plan, Plan] | None:
     """A legal plan and a plan one change away that the checker refuses with this rule."""
+    names = _names(rule, bases[0].row)
     for passing in _legal_neighbours(rule, bases):
-        for _, mutant in variants(passing, _names(rule, passing.row)):
-            if check(rule, environment(mutant)) and fires(rule, mutant):
+        for _, mutant in variants(passing, names):
+            if check(rule, environment(mutant, names)) and fires(rule, mutant):
                 return passing, mutant
     return None
 
@@ -192,4 +193,6 @@ def fires(rule: Rule, made: Plan) -> bool:
     violation = check(rule, environment(made))
     assert violation is not None
     codes = (rule.code,) if rule.code else ("PTO-E0301", "PTO-E0401", "PTO-E0501")
-    return any(d.code in codes and d.message == f"{made.row.name}: {violation.message}" for d in reported(made))
+    return any(
+        d.code in codes and d.message == f"{made.row.name}: {violation.message}" for d in reported(made)
+    )

@@ -170,9 +170,11 @@ class _Reader:
         func, self.func = self.func, None
         if func is None:
             return
-        final: Block = func.regions[0].blocks[-1]
+        blocks = func.regions[0].blocks
+        final: Block = blocks[-1]
         last = final.ops[-1] if final.ops else None
-        if last is None or last.row is None or not last.row.terminator:
+        # With blocks every end is written out, as in the other forms.
+        if len(blocks) == 1 and (last is None or last.row is None or not last.row.terminator):
             at = p.tokens.starts[max(p.i - 1, 0)]
             final.append(
                 Operation("func.return", row("func.return"), [], segments=(0,), start=at, end=at + 1)
@@ -320,7 +322,8 @@ class _AssemblyPrinter(Printer):
 def _sayable(module: Module) -> bool:
     """Whether the module holds functions alone, none inside another; assembly knows nothing else."""
     top = module.body.ops
-    return all(op.name == "func.func" for op in top) and len(module.functions) == len(top)
+    symbols = sum(op.name in ("func.func", "builtin.module") for op in module.walk())
+    return all(op.name == "func.func" for op in top) and symbols == len(top) + 1
 
 
 def to_assembly(module: Module) -> str:

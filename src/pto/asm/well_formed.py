@@ -62,13 +62,16 @@ def _named(op: Operation) -> str:
     return "" if isinstance(name, StrAttr) else "sym_name is no string"
 
 
+_VISIBILITIES = tuple(map(StrAttr, ("public", "private", "nested")))
+
+
 def _func(op: Operation) -> str:
     signature = op.attrs.get("function_type")
     if not isinstance(signature, TypeAttr) or not isinstance(signature.value, FunctionType):
         return "function_type is no function type"
     visibility = op.attrs.get("sym_visibility")
-    if visibility is not None and not isinstance(visibility, StrAttr):
-        return "sym_visibility is no string"
+    if visibility is not None and visibility not in _VISIBILITIES:
+        return "sym_visibility is public, private or nested"
     notes = op.attrs.get("arg_attrs")
     if notes is not None and not (
         isinstance(notes, ArrayAttr)

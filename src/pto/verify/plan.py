@@ -10,7 +10,7 @@ operand, `{I}` and `{U}` the signed and unsigned integer of its width, `{N}` the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -286,12 +286,14 @@ def _with_constants(made: Plan) -> Plan:
     return made
 
 
-def environment(made: Plan) -> dict[str, Any]:
-    """What the rules see of a planned instruction."""
+def environment(made: Plan, names: Collection[str] | None = None) -> dict[str, Any]:
+    """What the rules see of a planned instruction, or of the named operands, results and attributes only."""
     env: dict[str, Any] = {"isa": made.isa}
     for attr in made.row.attrs:
         env[attr.name] = made.attrs[attr.name].value if attr.name in made.attrs else attr.default
     for declared in made.row.operands:
+        if names is not None and declared.name not in names:
+            continue
         types = made.operands.get(declared.name, ())
         args = [Arg(t, _fact_source(made, declared.name, i)) for i, t in enumerate(types)]
         env[declared.name] = Args(args) if declared.variadic else args[0] if args else None

@@ -171,7 +171,7 @@ _SORT = (
             R("blockLen.const > 0 and blockLen.const * src.bytes % 8 == 0", on="cpu"),
             R("src.v_col % (4 * blockLen.const) == 0", on=_NPU, code="PA-0003"),
             R("1 <= src.v_col // (4 * blockLen.const) <= 255", on=_NPU, code="PA-0004"),
-            R("tmp.shape == dst.shape", on=_NPU),
+            R("tmp.cols >= dst.cols", on=_NPU),
             R("src.size + dst.size < 192 * 1024", on="a2a3", when="has(blockLen)", code="SA-0043"),
             R("src.size + dst.size < 256 * 1024", on="a5", when="has(blockLen)", code="SA-0043"),
         ),

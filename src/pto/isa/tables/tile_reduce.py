@@ -361,7 +361,10 @@ _PER_ROW0 = _PER_ROW1.replace("src1", "src0")
 row_expand = expand.but(
     operands="src0 src1 tmp:tmp? dst:out",
     in_place="src0 src1",
-    types={"src1": "!pto.tile_buf<vec, 32x1x{T}, blayout=col_major>", "*": "!pto.tile_buf<vec, 32x64x{T}>"},
+    types={
+        "src1": "!pto.tile_buf<vec, 32x1x{T}, blayout=col_major>", "*": "!pto.tile_buf<vec, 32x64x{T}>",
+        "block/src1": "!pto.tile_buf<vec, 32x32x{T}, valid=32x8>",
+    },
     rules=(*vec("src0 src1 dst tmp"), *row_major("dst")),
     notes=(
         "x is src0[i, j % src0.v_col], y is src1[i, j % src1.v_col]: one operand has the valid shape of dst"
@@ -406,10 +409,6 @@ _row_tmp = (
 )  # fmt: skip
 guarded_expand = row_expand.but(
     rules=(*vec("src0 src1 dst"), *located("VEC", "tmp", on="cpu a2a3"), *row_major("dst")),
-    types={
-        "src1": "!pto.tile_buf<vec, 32x1x{T}, blayout=col_major>", "*": "!pto.tile_buf<vec, 32x64x{T}>",
-        "block/src1": "!pto.tile_buf<vec, 32x8x{T}>",
-    },
 )  # fmt: skip
 _A2A3 = "f32 f16 i16 u16 i32 u32"
 _A5 = "f32 f16 ints32"

@@ -327,7 +327,7 @@ _SELECT = (
         "texpands", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", meaning="s",
         doc="Fills a tile with a scalar.", cpp="TEXPANDS($dst, $scalar)", dtype_code="SA-0158", core="",
         pipe=(("dst.loc == MAT", "MTE2"), ("", "V")), domain="dst valid region; a mat tile as a whole",
-        cpu="any", a2a3="f32 f16 bf16 ints32", a5="f32 f16 ints32",
+        cpu="any", a2a3="f32 f16 bf16 ints32", a5="f32 f16 bf16 ints32",
         rules=(
             R("dst.loc in (VEC, MAT)"), *_same_type("dst"),
             R("dst.blayout == ROW", on="a2a3 a5", when="dst.loc == VEC"),
