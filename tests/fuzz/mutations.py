@@ -19,7 +19,19 @@ _NUMBERS = (
     "0", "-1", "1", "7", "31", "32", "4095", "65536", "2147483648", "4294967296", "9223372036854775808",
     "18446744073709551616", "1" * 40, "9" * 5000, "0x", "0xFFFFFFFFFFFFFFFFFF", "1e400", "1.0e", ".5", "0b1", "1_000", "?",
 )  # fmt: skip
-_NESTS = ("(", "[", "{", "<", "!pto.ptr<", "({", "[[", "scf.execute_region {\n", "module {\n", '"a.b"() ({\n', "loc(fused[")
+_NESTS = (
+    "(",
+    "[",
+    "{",
+    "<",
+    "!pto.ptr<",
+    "({",
+    "[[",
+    "scf.execute_region {\n",
+    "module {\n",
+    '"a.b"() ({\n',
+    "loc(fused[",
+)
 _ODD = (
     "\0", "\t", "\r", "\r\n", "\v", "\u00a0", "\u200b", "\u202e", "\ufeff", "é", "漢", "🙂", "\ud7ff", "\u2028", "\\", "'", "`", "~",
     "//", "/*", '"', "#", "##", "%", "%%", "@", "^", "!", "->", "::", ":", ",", ";", "=", "ins(", "outs(", "loc(", "{-#", "#-}",
@@ -102,7 +114,11 @@ def _alike(tokens: list[str], r: Random) -> None:
     """A name, number, type or word for another of its kind, so that the text often still parses."""
     at = r.randrange(len(tokens))
     kind = tokens[at][:1]
-    same = [t for t in tokens if t[:1] == kind or (kind.isalnum() and t[:1].isalnum() and kind.isdigit() == t[:1].isdigit())]
+    same = [
+        t
+        for t in tokens
+        if t[:1] == kind or (kind.isalnum() and t[:1].isalnum() and kind.isdigit() == t[:1].isdigit())
+    ]
     tokens[at] = r.choice(same)
 
 
@@ -140,7 +156,10 @@ def _nest(text: str, r: Random) -> str:
 
 def _unicode(text: str, r: Random) -> str:
     at = r.randrange(len(text) + 1)
-    odd = "".join(chr(r.choice((r.randrange(0x20), r.randrange(0x300), r.randrange(0xD800)))) for _ in range(r.randrange(1, 8)))
+    odd = "".join(
+        chr(r.choice((r.randrange(0x20), r.randrange(0x300), r.randrange(0xD800))))
+        for _ in range(r.randrange(1, 8))
+    )
     return text[:at] + odd + text[at:]
 
 

@@ -64,11 +64,15 @@ def round_trip(module: Module, form: str, codes: Counter[str]) -> None:
     text = to_text(module, form)
     again, problems = parse_source(Source(f"{form}.pto", text))
     assert again is not None, f"{form} is not read again:\n{render(problems[:3])}\n{text[:2000]}"
-    assert to_text(again, form) == text, f"{form} is no fixpoint:\n{text[:2000]}\n---\n{to_text(again, form)[:2000]}"
+    assert to_text(again, form) == text, (
+        f"{form} is no fixpoint:\n{text[:2000]}\n---\n{to_text(again, form)[:2000]}"
+    )
     if form != "generic" and any(code.startswith("PTO-E02") for code in codes):
         return  # the other forms put terminators and destinations in their place, which may repair the structure
     after = _codes(verify(again))
-    assert after == codes, f"{form}: verified as {dict(codes)}, printed and read as {dict(after)}\n{text[:2000]}"
+    assert after == codes, (
+        f"{form}: verified as {dict(codes)}, printed and read as {dict(after)}\n{text[:2000]}"
+    )
 
 
 def _codes(diagnostics: Iterable[Diagnostic]) -> Counter[str]:

@@ -98,6 +98,9 @@ def _subscript(p: RowReader, row: Row, value: Value, given: list[Given], at: int
             break
     p.eat("]")
     if isinstance(value.type, ViewType) and value.type.name == "tensor_view":
+        for index, where in indices:
+            if index.type not in (INDEX, ERROR):
+                p.report("PTO-E0303", f"a view is subscripted with an index, not {index.type}", where)
         return _Window(value, [v for v, _ in indices], at)  # type: ignore[return-value]
     given.append((value, at, None))
     given.extend((v, w, None) for v, w in indices)

@@ -7,6 +7,8 @@ arguments are operands.
 
 from __future__ import annotations
 
+import re
+
 from ..ir.attrs import (
     Attribute,
     BoolAttr,
@@ -24,6 +26,7 @@ from .writer import Writer
 
 _SEGMENTS = "operandSegmentSizes"
 _BRANCHES = {"cf.br": 0, "cf.cond_br": 1, "cf.switch": 1}  # operands before the branch arguments
+_NUMBER = re.compile(r"-?[0-9]{1,20}")
 _FLAGS = {"overflowFlags": "overflow", "fastmath": "fastmath"}
 
 
@@ -103,8 +106,11 @@ def _branch_operands(op: Operation, row: Row, sizes: Attribute | None) -> None:
         values = op.attrs.get("case_values")
         if isinstance(values, OpaqueAttr):
             inside = values.text.partition("<")[2].partition(">")[0].strip("[] ")
-            numbers = tuple(int(v) for v in inside.split(",") if v.strip())
-            op.attrs["case_values"] = DenseArrayAttr("i64", numbers)
+            numbers = tuple(v.strip() for v in inside.split(",") if v.strip())
+            if all(
+                _NUMBER.fullmatch(v) for v in numbers
+            ):  # else it is no list of numbers, which is told later
+                op.attrs["case_values"] = DenseArrayAttr("i64", tuple(map(int, numbers)))
     at = 0
     for successor, count in zip(op.successors, counts[keep:], strict=False):
         successor.args = rest[at : at + count]

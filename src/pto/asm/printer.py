@@ -114,7 +114,6 @@ class Printer(Writer):
 
     def _find_destinations(self, func: Operation) -> None:
         """Tiles that one operation writes first, in the block that allocates them: SSA results by nature."""
-        self._first_use.clear()
         for op in func.walk():
             for value in op.operands:
                 self._first_use.setdefault(value, op)

@@ -541,6 +541,13 @@ def _conv_tile(body: _Body, profile: Profile) -> Type:
 # ------------------------------------------------------------------------------------------ builtin types
 
 
+_LAYOUT = re.compile(
+    r"strided<\s*\[[-?\d,\s]*\]\s*(?:,\s*offset\s*:\s*(?:\?|-?\d+)\s*)?>"
+    r"|affine_map<\s*\([^<>()]*\)\s*(?:\[[^<>\[\]]*\]\s*)?->\s*\([^<>]*\)\s*>"
+    r"|#[\w.$]+(?:<[^<>]*>)?"
+)
+
+
 def _memref(body: _Body, profile: Profile) -> Type:
     if not body.parts:
         raise body.error("memref needs a shape and an element type")
@@ -557,6 +564,8 @@ def _memref(body: _Body, profile: Profile) -> Type:
             space = canonical
         elif part.isdigit():
             continue  # a numeric memory space carries no meaning here
+        elif layout or not _LAYOUT.fullmatch(part):
+            raise body.error("expected a layout such as strided<[64, 1], offset: ?>, or an address space", i)
         else:
             layout = " ".join(part.split())
     return MemRefType(elem, dims, layout, space)

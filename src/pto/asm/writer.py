@@ -139,7 +139,10 @@ class Writer:
                         continue
                     bare = not op.operands and not op.attrs
                     if hide and op is block.ops[-1] and op.name == hide and bare and self.form != "generic":
-                        continue
+                        if [o.name for o in block.ops[-2:]].count(
+                            hide
+                        ) == 1:  # a second one is an error to show
+                            continue
                     self._append(lines, op)
             if self.comments is not None and region.parent is not None:
                 lines.extend(self.comments.before(region.parent.end - 1, self.pad(), first=True))

@@ -197,6 +197,15 @@ def _function(context: Context, func: Operation) -> None:
         )  # fmt: skip
         return
     mask = inits[0].attr("dir_mask")
+    early = [op for op in users if ops.index(op) < ops.index(inits[0])]
+    for op in early[:1]:
+        d = context.report(
+            op,
+            "PTO-E1104",
+            "requires a dominating frontend initialize_pipe op",
+            help="initialise the pipe first",
+        )
+        d.notes.append(("initialised here", context.span(inits[0])))
     for op in users:
         core, bit = _USERS[op.name]
         if _INITS[inits[0].name] != core:

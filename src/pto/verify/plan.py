@@ -31,7 +31,18 @@ from ..ir.attrs import (
     UnitAttr,
 )  # fmt: skip
 from ..ir.core import Operation, Value
-from ..ir.types import INDEX, ScalarType, Type, VRegType
+from ..ir.types import (
+    INDEX,
+    ConvTileType,
+    MemRefType,
+    PtrType,
+    ScalarType,
+    ShapedType,
+    TileBufType,
+    Type,
+    ViewType,
+    VRegType,
+)
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS
 from ..isa.profiles import profile
@@ -226,7 +237,9 @@ def with_element(type: Type, dtype: str) -> Type:
         return type if type == INDEX else elem
     if isinstance(type, VRegType):
         return VRegType(elem, 2048 // DTYPES[dtype].bits)
-    return replace(type, elem=elem) if hasattr(type, "elem") else type
+    if isinstance(type, TileBufType | ConvTileType | ViewType | PtrType | MemRefType | ShapedType):
+        return replace(type, elem=elem)
+    return type
 
 
 def _split(text: str) -> list[str]:

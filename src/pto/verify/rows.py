@@ -12,7 +12,7 @@ from typing import Any
 
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, EnumAttr
-from ..ir.core import Operation, constant_of
+from ..ir.core import Operation, Value, constant_of
 from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, TileBufType, Type
 from ..isa.dtypes import DTYPES
@@ -93,7 +93,7 @@ class RowChecker:
                     violation = check(rule, env)
                     if violation is not None:
                         self._violated(op, row, violation)
-        if row.in_place not in ("", "any") and (not row.in_place_on or self.isa in row.in_place_on):
+        if row.in_place:
             self._aliasing(op, row)
 
     def _no_such_tile(self, type: Type) -> bool:
@@ -294,24 +294,35 @@ class RowChecker:
         )
 
     def _aliasing(self, op: Operation, row: Row) -> None:
-        """Destination and source share storage only where the row allows it."""
+        """Destination and source share storage only where the row allows it, and then all of it."""
+        free = row.in_place == "any" or (row.in_place_on and self.isa not in row.in_place_on)
         allowed = set(row.in_place.split()) if row.in_place != "none" else set[str]()
-        outs = [(o, v) for o, v in op.named() if o.role == "out"]
+        outs = [(o, v) for o, v in op.named() if o.role == "out" and isinstance(v.type, TileBufType)]
         for declared, value in op.named():
-            if declared.role not in ("in", "tmp") or declared.name in allowed:
+            if declared.role not in ("in", "tmp") or not isinstance(value.type, TileBufType):
                 continue
+            may = free or declared.name in allowed
             for out, target in outs:
-                if target is value and isinstance(value.type, TileBufType):
-                    self.context.report(
-                        op,
-                        "PTO-E0701",
-                        f"{out.name} may not share storage with {declared.name}",
-                        at=value,
-                        expected=f"{out.name} distinct from {declared.name}",
-                        got=f"both %{value.name}",
-                        help="write the result to another tile"
-                        + (f"; only {', '.join(sorted(allowed))} may be overwritten" if allowed else ""),
-                    )
+                same = target is value
+                wrong = not may if same else may and _overlap_apart(target, value)
+                if not wrong:
+                    continue
+                names = f"both %{value.name}" if same else f"%{target.name} and %{value.name} overlap"
+                what = "may not share storage with" if same else "overlaps a part of"
+                self.context.report(
+                    op,
+                    "PTO-E0701",
+                    f"{out.name} {what} {declared.name}",
+                    at=value,
+                    expected=f"{out.name} distinct from {declared.name}",
+                    got=names,
+                    help="write the result to another tile"
+                    + (
+                        f"; only {', '.join(sorted(allowed))} may be overwritten"
+                        if allowed and not free
+                        else ""
+                    ),
+                )
 
     def _env(self, op: Operation, row: Row) -> dict[str, Any]:
         env: dict[str, Any] = {"isa": self.isa}
@@ -417,6 +428,23 @@ def _class_of(rule: Rule) -> int:
         if facts & group:
             return i
     return 0
+
+
+def _range(value: Value) -> tuple[str, int, int] | None:
+    """Location, first and last byte of a tile with a constant address."""
+    made = value.op
+    if made is None or made.name != "pto.alloc_tile" or not isinstance(value.type, TileBufType):
+        return None
+    start = constant_of(made.get("addr"))
+    return (value.type.loc, start, start + value.type.size) if isinstance(start, int) else None
+
+
+def _overlap_apart(a: Value, b: Value) -> bool:
+    """Whether two tiles are known to share bytes without starting together, which would be reuse by intent."""
+    x, y = _range(a), _range(b)
+    if x is None or y is None or x[0] != y[0] or x[1] == y[1]:
+        return False
+    return x[1] < y[2] and y[1] < x[2]
 
 
 _WORD = re.compile(r"([A-Za-z_]\w*)(?:\[(\d+)\])?")

@@ -30,10 +30,23 @@ def check_structure(context: Context) -> None:
             _call(context, op, functions)
         for region in op.regions:
             _region(context, op, region)
+        _level(context, op)
         _missing_else(context, op)
     for func in functions.values():
         if func.regions and func.regions[0].blocks:
             Dominance(context, func).check()
+
+
+def _level(context: Context, op: Operation) -> None:
+    """Functions lie in a module, everything else in a function."""
+    outer = op.parent.parent.parent if op.parent is not None and op.parent.parent is not None else None
+    if outer is None:
+        return
+    if op.name in ("func.func", "builtin.module"):
+        if outer.name != "builtin.module":
+            context.report(op, "PTO-E0214", f"cannot be inside {outer.name}", help="move it to the module")
+    elif outer.name == "builtin.module":
+        context.report(op, "PTO-E0214", "cannot be outside a function", help="move it into a function")
 
 
 def _symbols(context: Context) -> dict[str, Operation]:

@@ -41,7 +41,8 @@ _BUF = (
     "( $dst, $src, buf( $ping [, $pong] ) : type($dst), type($src), type($ping) [, type($pong)] ) attr-dict"
 )
 
-_STAGE = {f"staged/{name}": "!pto.tile_buf<vec, 16x64x{T}>" for name in ("ping", "pong")}
+_BUFFER = "!pto.tile_buf<vec, 16x64x{T}>"
+_STAGE = {f"staged/{name}": _BUFFER for name in ("ping", "pong")}
 
 p2p = Family(
     "point-to-point", "comm", types=_STAGE, operands="dst=view:out src=view ping:tmp? pong:tmp?", pipe="ALL",
@@ -154,6 +155,14 @@ def _text(local: str) -> tuple[str, ...]:
 
 
 _MEMBERS = ", ".join(["!pto.partition_tensor_view<16x64x{T}>"] * 2)
+
+
+def _group_types(first: str = "ping", second: str = "pong", also: str = "") -> dict[str, str]:
+    """Witness types: members in place with one staging tile or two, or a group value and none."""
+    once = {name: _BUFFER for name in (first, *also.split())}
+    value = {f"value/{name}": "" for name in (*once, "group")}
+    return {"group": _MEMBERS, **once, f"double/{second}": _BUFFER, **value, "value/pg": "!pto.group<2>"}
+
 
 ROWS = (
     p2p(
@@ -333,7 +342,7 @@ ROWS = (
         meaning="for each rank k, root included: group[k][idx] = src[idx] over the shape of src. Each "
         "chunk is loaded once and stored to all ranks in rank order.",
         cpp="comm::TBROADCAST<CollEngine::$engine>(pg, $src, $ping, $pong)",
-        types={"group": _MEMBERS, **_STAGE},
+        types=_group_types(),
     ),
     collective(
         "treduce", opcode=0x128C, aliases="comm.treduce",
@@ -363,8 +372,7 @@ ROWS = (
         notes=("the root alone receives; one page's all-rank result and product are wrong",),
         cpp="comm::TREDUCE<CollEngine::$engine>(pg, $dst, $acc, $recvPing, $recvPong, ReduceOp::$reduceOp)",
         types={
-            "group": _MEMBERS, "attr:reduceOp": "Sum",
-            **{f"staged/{n}": "!pto.tile_buf<vec, 16x64x{T}>" for n in ("acc", "recvPing", "recvPong")},
+            **_group_types("recvPing", "recvPong", also="acc"), "attr:reduceOp": "Sum",
         },
     ),
     collective(
@@ -385,7 +393,7 @@ ROWS = (
         "shape (D0, D1, D2, H, W); rows of dst from N*H on are untouched.",
         notes=("the reference asserts equality of the rows; more rows are accepted here",),
         cpp="comm::TGATHER<CollEngine::$engine>(pg, $dst, $ping, $pong)",
-        types={"group": _MEMBERS, "dst": "!pto.partition_tensor_view<32x64x{T}>", **_STAGE},
+        types={**_group_types(), "dst": "!pto.partition_tensor_view<32x64x{T}>"},
     ),
     collective(
         "comm.tscatter", opcode=0x128E, operands="src=view ping:tmp? pong:tmp? group=view:out* pg=group?",
@@ -404,6 +412,6 @@ ROWS = (
         meaning="group[r][d0, d1, d2, i, j] = src[d0, d1, d2, r*H + i, j] for r in 0..N-1, members of "
         "shape (D0, D1, D2, H, W); further rows of src are ignored.",
         cpp="comm::TSCATTER<CollEngine::$engine>(pg, $src, $ping, $pong)",
-        types={"group": _MEMBERS, "src": "!pto.partition_tensor_view<32x64x{T}>", **_STAGE},
+        types={**_group_types(), "src": "!pto.partition_tensor_view<32x64x{T}>"},
     ),
 )  # fmt: skip

@@ -143,7 +143,7 @@ ROWS = (
             "an older interface with UB and L1 scratch tiles is gone; the manual still shows it",
         ),
         cpp="SYNCALL<$core_type>() | SYNCALL<$mode, $core_type>($gm_workspace, $used_cores)",
-        types={"gm_workspace": "!pto.ptr<i32>", "attr:mode": "soft"},
+        types={"gm_workspace": "!pto.ptr<i32>", "attr:mode": "soft", "attr:core_type": "aiv_only"},
     ),
     alias(
         "talias", opcode=0x1202, operands="src dst:out", pipe="",

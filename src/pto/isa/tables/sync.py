@@ -108,7 +108,11 @@ core_sync = sync.but(
         Attr("pipe", "pipe", required=True, choices=FLAG_PIPES, doc="pipe that signals or stalls"),
         Attr("event_id", "int", doc="semaphore id"),
     ),
-    rules=(_EITHER_ID,), pipe="pipe",
+    rules=(
+        _EITHER_ID,
+        R("0 <= event_id <= 15", on="a2a3", when="has(event_id)", msg="expects event_id in range [0, 15]"),
+        R("0 <= event_id <= 31", on="a5", when="has(event_id)", msg="expects event_id in range [0, 31]"),
+    ), pipe="pipe",
     types={"attr:pipe": "PIPE_MTE3", "attr:event_id": "3", "dynamic/attr:event_id": "",
            "dynamic/event_id_dyn": "index"},
 )  # fmt: skip

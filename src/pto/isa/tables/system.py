@@ -20,6 +20,13 @@ _SPLIT = Attr(
     doc="0 no split, 1 row halves, 2 column halves, 3 and 4 the same with an odd extent",
 )  # fmt: skip
 _SPLIT_RULE = R("split in (0, 1, 2)", on="a2a3 a5", msg="expects 'split' to be 0, 1, or 2")
+#: A pipe uses two flag ids per direction, of the 16 there are.
+_FLAG_IDS = (
+    R("flag_base >= 0", when="has(flag_base)", msg="expects 'flag_base' to be non-negative"),
+    R("flag_base <= 14", when="has(flag_base) and dir_mask != 3", msg="expects 'flag_base' + 1 to be less than 16"),
+    R("flag_base <= 12", when="has(flag_base) and dir_mask == 3", msg="expects 'flag_base' + 3 to be less than 16"),
+)
+
 _DIR_RULES = (
     R("dir_mask in (1, 2, 3)", msg="expects 'dir_mask' to be 1, 2, or 3"),
     R("slot_size > 0", msg="expects 'slot_size' to be greater than 0"),
@@ -113,7 +120,7 @@ def _push(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
         doc=f"Push a tile to the other side from a {me} kernel.",
         meaning=f"tpush to the {direction} pipe number id of this function",
         notes=(f"in a {me} kernel function, after an initialize_pipe that enables {direction}",),
-        no_cpp="lowered to tpush", types={"tile": witness},
+        no_cpp="lowered to tpush", types={"tile": witness, "attr:split": "0"},
     )  # fmt: skip
 
 
@@ -133,7 +140,7 @@ def _pop(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
         meaning=f"declare the tile (valid region as given), then tpop it from the {direction} pipe number id",
         notes=(f"in a {me} kernel function, after an initialize_pipe that enables {direction}",),
         no_cpp="lowered to declare_tile, set_validshape and tpop",
-        types={"tile": witness, "dynamic/tile": witness.replace(">", ", valid=?x?>"),
+        types={"tile": witness, "attr:split": "0", "dynamic/tile": witness.replace(">", ", valid=?x?>"),
                "dynamic/valid_row": "index", "dynamic/valid_col": "index"},
     )  # fmt: skip
 
@@ -145,7 +152,8 @@ def _free(name: str, me: str, direction: str, opcode: int) -> Row:
         doc=f"Give the slot of the last pop back in a {me} kernel.",
         meaning=f"tfree on the {direction} pipe number id of this function",
         notes=(f"in a {me} kernel function, after an initialize_pipe that enables {direction}",),
-        no_cpp="lowered to tfree", types={"entry": "!pto.tensor_view<16x64xf32>"},
+        no_cpp="lowered to tfree",
+        types={"entry": "!pto.tensor_view<16x64xf32>", "attr:split": "0"},
     )  # fmt: skip
 
 
@@ -246,7 +254,7 @@ ROWS = (
         "tpop has freed already; the view form (entry) always signals.",
         notes=(*_PLACED, "follows a tpop; at most SlotNum pops may be outstanding"),
         cpp="TFREE<Pipe, TileSplitAxis::$split>($pipe_handle)",
-        types={"entry": "!pto.tensor_view<16x64xf32>"},
+        types={"entry": "!pto.tensor_view<16x64xf32>", "attr:split": "0"},
     ),
     setup(
         "reserve_buffer", opcode=0x1263, results="addr=i32",
@@ -308,7 +316,7 @@ ROWS = (
         rules=(
             *_DIR_RULES,
             R("slot_num in (4, 8)", msg="expects 'slot_num' to be 4 or 8"),
-            R("flag_base >= 0", when="has(flag_base)", msg="expects 'flag_base' to be non-negative"),
+            *_FLAG_IDS,
             R("has(peer_local_addr)", when="dir_mask == 3", msg="expects 'peer_local_addr' when dir_mask "
             "is 3"),
             R("dir_mask == 3", when="has(peer_local_addr)",
@@ -348,7 +356,7 @@ ROWS = (
             "greater than 0"),
             R("local_slot_num <= slot_num", when="has(local_slot_num)",
               msg="expects 'local_slot_num' to be less than or equal to slot_num"),
-            R("flag_base >= 0", when="has(flag_base)", msg="expects 'flag_base' to be non-negative"),
+            *_FLAG_IDS,
             R("has(peer_local_addr)", when="dir_mask == 3 and has(local_addr)",
               msg="expects 'peer_local_addr' when dir_mask is 3"),
             R("dir_mask == 3", when="has(peer_local_addr)",

@@ -1,0 +1,85 @@
+"""`pto doctor`: every check is guarded, and a required one that fails decides the exit status."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+
+import pytest
+
+from pto import knobs
+from pto.cli import doctor
+from pto.cli.main import main
+from pto.cli.terminal import Screen
+
+Capture = pytest.CaptureFixture[str]
+
+
+def _only(monkeypatch: pytest.MonkeyPatch, name: str, required: bool, check: Callable[[], str]) -> None:
+    monkeypatch.setattr(doctor, "_CHECKS", ((name, required, check),))
+
+
+def test_this_machine_is_fine(capsys: Capture) -> None:
+    begin = time.monotonic()
+    assert main(["doctor"]) == 0
+    assert time.monotonic() - begin < 10, "it is meant to be quick"
+    out = capsys.readouterr().out
+    for name in ("python", "pto", "table", "numpy", "ml_dtypes", "native", "compiler", *knobs.KNOBS):
+        assert name in out
+    assert "FAIL" not in out
+
+
+def test_json(capsys: Capture) -> None:
+    assert main(["doctor", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["ok"] is True
+    assert {c["name"] for c in shown["checks"]} == {entry[0] for entry in doctor._CHECKS}
+    assert shown["knobs"] == {name: knobs.get(name) for name in knobs.KNOBS}
+
+
+def test_a_required_failure_has_a_way_out(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    _only(monkeypatch, "numpy", True, doctor._library("no_such_module"))
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "FAIL numpy  not installed" in out and "pip install no_such_module" in out
+
+
+def test_an_optional_failure_does_not_count(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    _only(monkeypatch, "tool", False, doctor._tool("no-such-package", "for nothing"))
+    assert main(["doctor"]) == 0
+    assert "--   tool  not installed; for nothing" in capsys.readouterr().out
+
+
+def test_a_check_that_breaks_is_reported(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> str:
+        raise RuntimeError("half installed")
+
+    _only(monkeypatch, "native", True, broken)
+    assert main(["doctor", "--json"]) == 1
+    (check,) = json.loads(capsys.readouterr().out)["checks"]
+    assert check["status"] == "failed" and check["detail"] == "RuntimeError: half installed" and check["help"]
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(doctor.Problem, match="found") as problem:
+        doctor._compiler()
+    assert "g++" in problem.value.way_out
+
+
+def test_a_compiler_without_cpp20(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    fake = tmp_path_factory.mktemp("bin") / "c++"
+    fake.write_text("#!/bin/sh\necho 'unrecognized option -std=c++20' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(fake) if name == "c++" else None)
+    with pytest.raises(doctor.Problem, match=r"does not compile C\+\+20: unrecognized option"):
+        doctor._compiler()
+
+
+def test_knobs_show_their_values() -> None:
+    lines = doctor.report([doctor.Check("x", "ok", "y")], {"PTO_COLOR": "never"}, Screen(90, color=False))
+    assert any(line.split()[:2] == ["PTO_COLOR", "never"] for line in lines)

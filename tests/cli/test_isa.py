@@ -1,0 +1,172 @@
+"""`pto isa`: overview, lists, pages and JSON, for every row of the table."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pto import isa, knobs
+from pto.cli import isa as verb
+from pto.cli.main import main
+from pto.cli.terminal import Screen
+from pto.isa import describe
+from pto.isa.profiles import PROFILES
+
+PLAIN = Screen(width=90, color=False)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["isa", *arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def load(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    status, out, err = run(capsys, *arguments, "--json")
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def test_overview_counts_add_up(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys)
+    rows = isa.rows()
+    assert status == 0 and out.startswith(f"{len(rows)} instructions, ")
+    for r in rows:
+        assert r.family in out
+    for profile in PROFILES.values():
+        assert profile.title in out
+
+
+def test_page_of_an_instruction(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "tadd")
+    assert status == 0
+    for expected in (
+        "pto.tadd  Element-wise sum; integers wrap.",
+        "pto.tadd ins(%src0, %src1 : type(%src0), type(%src1)) outs(%dst : type(%dst))",
+        "%dst = pto.tadd %src0, %src1 : (type(%src0), type(%src1)) -> type(%dst)",
+        "tadd %dst, %src0, %src1 : type(%dst), type(%src0), type(%src1)",
+        '"pto.tadd"(%src0, %src1, %dst) : (type(%src0), type(%src1), type(%dst)) -> ()',
+        "a2a3  f32 f16 bf16  .  . i16 u16 i32 u32   .   .",
+        "src0, src1: same element type as dst         yes  yes      yes",
+        "SA-0136  SA-0135",
+        "TADD(dst, src0, src1)",
+        "0x1007",
+    ):
+        assert expected in out, expected
+
+
+@pytest.mark.parametrize("spelling", ["tadd", "pto.tadd", "TADD"])
+def test_spellings_of_a_name(spelling: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert load(capsys, spelling)["name"] == "tadd"
+
+
+def test_alias_shows_the_instruction(capsys: pytest.CaptureFixture[str]) -> None:
+    aliased = next(r for r in isa.rows() if r.aliases)
+    assert load(capsys, aliased.aliases[0])["name"] == aliased.name
+
+
+def test_one_profile_shows_its_column_only(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "tadd", "--profile", "a3")
+    assert "SA-0136" in out and "SA-0135" not in out
+
+
+def test_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "taddd")
+    assert (status, out) == (1, "")
+    assert err == "pto isa: unknown instruction 'taddd'; did you mean 'tadds' or 'tadd'?\n"
+
+
+def test_missing_on_a_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    only_a5 = next(r for r in isa.rows() if r.isas == ("a5",) and r.dialect == "pto")
+    status, _, err = run(capsys, only_a5.name, "--profile", "a3")
+    assert status == 1 and "does not exist on a2a3; it does on a5" in err
+
+
+@pytest.mark.parametrize("option", ["--family", "--set"])
+def test_unknown_group(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = run(capsys, option, "tyle")
+    assert status == 1 and f"unknown {option[2:]} 'tyle'" in err
+
+
+def test_family_lists_its_members_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    members = [r for r in isa.rows() if r.family == "reduce-and-expand"]
+    _, out, _ = run(capsys, "--family", "reduce-and-expand")
+    assert all(f"  {r.name} " in out for r in members)
+    assert out.endswith(f"{len(members)} instructions\n") and "tadd" not in out
+
+
+def test_set_includes_instructions_it_shares(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = {r.name for r in isa.rows() if "system" in (r.set, *r.also)}
+    assert {r["name"] for r in load(capsys, "--set", "system")["rows"]} == wanted
+
+
+def test_profile_filters(capsys: pytest.CaptureFixture[str]) -> None:
+    names = {r["name"] for r in load(capsys, "--profile", "a3")["rows"]}
+    assert names == {r.name for r in isa.rows() if r.dialect != "pto" or "a2a3" in r.isas}
+
+
+def test_search(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "--search", "Gather TILE")
+    assert "  tgather" in out and "tadd" not in out
+    status, _, err = run(capsys, "--search", "zzz")
+    assert status == 1 and "nothing found for 'zzz'" in err
+
+
+def test_json_is_the_whole_table(capsys: pytest.CaptureFixture[str]) -> None:
+    found = load(capsys)
+    rows = isa.rows()
+    counts = found["counts"]
+    assert counts["rows"] == len(rows) == len(found["rows"]) == sum(counts["by_set"].values())
+    assert sum(counts["by_family"].values()) == len(rows)
+    assert counts["inventory"] == sorted(n for r in rows for n in (r.name, *r.aliases))
+    assert counts["names"] == len(counts["inventory"])
+    for shown, r in zip(found["rows"], rows, strict=True):
+        assert (shown["name"], shown["opcode"], shown["doc"]) == (r.name, r.opcode, r.doc)
+        assert [o["name"] for o in shown["operands"]] == [o.name for o in r.operands]
+        assert set(shown["syntax"]) == set(describe.FORMS)
+
+
+def test_name_and_filter_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["isa", "tadd", "--set", "tile"])
+    assert stop.value.code == 2
+
+
+def test_no_colour_in_a_pipe_and_colour_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\x1b" not in run(capsys, "tadd")[1]
+    with knobs.override(PTO_COLOR="always"):
+        assert "\x1b[1;36mpto.tadd\x1b[0m" in run(capsys, "tadd")[1]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("r", isa.rows(), ids=lambda r: r.name)
+def test_every_page_fits_the_terminal(r: isa.Row, width: int) -> None:
+    lines = verb.page_text(describe.page(r, verb.examples(r, r.isas[-1])), Screen(width, color=False))
+    text = "\n".join(lines)
+    assert r.doc in text and f"0x{r.opcode:04X}" in text
+    for name in (*(o.name for o in (*r.operands, *r.results)), *(a.name for a in r.attrs)):
+        assert name in text
+    words = max(len(word) for line in lines for word in line.split())
+    assert max(map(len, lines)) <= max(width, words + 20), max(lines, key=len)
+
+
+def test_tables_shrink_to_the_width() -> None:
+    lines = PLAIN.table(("a", "b"), [("x" * 10, "word " * 60), ("y", "z")])
+    assert max(map(len, lines)) <= 90 and len(lines) > 4
+
+
+def test_rules_of_several_operands_are_merged() -> None:
+    row = isa.row("tadd")
+    assert row is not None
+    table = describe.rule_table(row)
+    assert table is not None
+    assert ("src0, src1, dst: location vec", "yes", "yes", "yes") in table.rows
+
+
+def test_readable_expressions() -> None:
+    assert (
+        describe.readable("dst.loc in (VEC, MAT) and not has(tmp)")
+        == "dst.loc in (vec, mat) and (tmp is absent)"
+    )
