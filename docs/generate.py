@@ -98,7 +98,7 @@ def example_isa(row: Row) -> str:
 
 def examples(row: Row) -> dict[str, str]:
     """A smallest legal program with the instruction, by text form; forms that read alike are given once."""
-    from pto.verify.witness import example_text
+    from pto.witness import example_text
 
     found: dict[str, str] = {}
     for form in describe.FORMS:

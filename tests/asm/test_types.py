@@ -8,7 +8,7 @@ from pto.asm.type_text import TypeTextError, parse_type
 from pto.ir.types import TileBufType
 from pto.isa import profile
 
-LONG = "!pto.tile_buf<loc=vec, dtype=f32, rows=16, cols=64, v_row=8, v_col=?, blayout=row_major, slayout=none_box, fractal=512, pad=1>"  # noqa: E501
+LONG = "!pto.tile_buf<loc=vec, dtype=f32, rows=16, cols=64, v_row=8, v_col=?, blayout=row_major, slayout=none_box, fractal=512, pad=1>"
 
 CANONICAL = {
     LONG: "!pto.tile_buf<vec, 16x64xf32, valid=8x?, pad=1>",

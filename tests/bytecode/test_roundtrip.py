@@ -12,7 +12,8 @@ from pto.asm import FORMS, parse, parse_source, to_text
 from pto.diag import Source
 from pto.ir import Module
 from pto.isa import Row, rows
-from pto.verify.witness import Plan, build, dtype_choices, first_plan, forms, plan
+from pto.witness.plan import Plan, dtype_choices, first_plan, forms, plan
+from pto.witness.programs import build
 
 Change = Callable[[Module], None]
 

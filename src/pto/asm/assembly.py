@@ -16,15 +16,17 @@ from __future__ import annotations
 import re
 
 from ..diag import Source, Span, did_you_mean
-from ..ir.attrs import Attribute, DictAttr, FloatAttr, IntAttr, StrAttr, TypeAttr, symbol_text
+from ..ir.attrs import ArrayAttr, Attribute, DictAttr, FloatAttr, IntAttr, StrAttr, TypeAttr, symbol_text
 from ..ir.core import Block, Module, Operation, Region
 from ..ir.types import FunctionType, Type
 from ..isa import row
 from .cursor import Fail, Report
+from .flat import reads_destinations_first
 from .lexer import EOF
 from .parser import Parser
 from .printer import Printer, flat_order_is_enough
 from .structured import PARSERS
+from .well_formed import VISIBILITIES
 
 _DIRECTIVES = (".module", ".func", ".arg", ".const", ".end", ".result", ".declare")
 _COMMENT = re.compile(r"^[ \t]*#(?![\w.]*\s*=)[^\n]*", re.MULTILINE)
@@ -88,9 +90,11 @@ class _Reader:
             if p.alias():
                 continue
             if p.t[p.i] == ".":
+                depth = p.depth
                 try:
                     self.directive()
                 except (Fail, Report) as problem:
+                    p.depth = depth
                     p.record(problem)
                     p.skip(at)
                 continue
@@ -125,7 +129,7 @@ class _Reader:
             self.close_function()
             private = p.accept("private")
             symbol = p.symbol()
-            attrs = p.dictionary() if p.t[p.i] == "{" else {}
+            attrs = self._attributes()
             if private:
                 attrs = {"sym_visibility": StrAttr("private"), **attrs}
             self.open_function(symbol, attrs)
@@ -134,8 +138,7 @@ class _Reader:
             symbol = p.symbol()
             p.eat(":")
             signature = p.function_type()
-            attrs = p.dictionary() if p.t[p.i] == "{" else {}
-            self._declare(symbol, signature, attrs)
+            self._declare(symbol, signature, self._attributes())
         elif name == ".arg":
             self._argument()
         elif name == ".result":
@@ -149,6 +152,17 @@ class _Reader:
         else:
             p.report("PTO-E0113", f"unknown directive '{name}'", at, help=did_you_mean(name, _DIRECTIVES))
         p.accept(";")
+
+    def _attributes(self) -> dict[str, Attribute]:
+        """The dictionary of a function; what the directives say has no place in it."""
+        p, at = self.p, self.p.i
+        attrs = p.dictionary() if p.t[p.i] == "{" else {}
+        for key in ("sym_name", "function_type", "arg_attrs"):
+            if key in attrs:
+                p.report("PTO-E0114", f"{key} is given by the directives", at)
+        if attrs.get("sym_visibility", VISIBILITIES[0]) not in VISIBILITIES:
+            p.report("PTO-E0112", "sym_visibility is public, private or nested", at)
+        return attrs
 
     def _declare(self, symbol: str, signature: FunctionType, attrs: dict[str, Attribute]) -> Operation:
         op = Operation("func.func", row("func.func"), [])
@@ -192,17 +206,22 @@ class _Reader:
         if self.func is None:
             self.open_function("main", {})
         assert self.func is not None
+        if p.block is not self.func.regions[0].blocks[0]:
+            p.report(
+                "PTO-E0113",
+                ".arg belongs before the first block",
+                help="move it to the start of the function",
+            )
         at = p.i
         name = p.value_name()
         p.eat(":")
         type = p.type()
-        if p.t[p.i] == "{":
-            known = self.func.attrs.get("arg_attrs")
-            items = list(known.items) if known is not None else []  # type: ignore[attr-defined]
-            items += [DictAttr({})] * (len(self._signature().inputs) - len(items))
-            from ..ir.attrs import ArrayAttr
-
-            self.func.attrs["arg_attrs"] = ArrayAttr((*items, DictAttr(p.dictionary())))
+        note = DictAttr(p.dictionary() if p.t[p.i] == "{" else {})
+        known = self.func.attrs.get("arg_attrs")
+        if note.items or known is not None:  # one dictionary per argument, or none at all
+            items = known.items if isinstance(known, ArrayAttr) else ()
+            missing = (DictAttr({}),) * (len(self._signature().inputs) - len(items))
+            self.func.attrs["arg_attrs"] = ArrayAttr((*items, *missing, note))
         p.define(name, p.block.add_arg(type), at)
         self._retype((*self._signature().inputs, type), self._signature().results)
 
@@ -313,6 +332,8 @@ class _AssemblyPrinter(Printer):
         outs = [v for o, v in op.named() if o.role in ("out", "inout")]
         ins = [v for o, v in op.named() if o.role in ("in", "tmp")]
         values = [*outs, *ins]
+        if not reads_destinations_first(row, values):
+            return None
         types = [str(v.type) for v in values]
         shown = types[0] if len(set(types)) == 1 and len(types) > 1 else ", ".join(types)
         attrs = f" {self.attr_dict(op.attrs)}" if op.attrs else ""

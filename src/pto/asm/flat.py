@@ -7,6 +7,8 @@ becomes an `alloc_tile` and an `outs` operand. Immediates become constants; `%vi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir.attrs import Attribute, FloatAttr
 from ..ir.core import Operation, Value
 from ..ir.types import ERROR, I32, I64, INDEX, ScalarType, TileBufType, Type, ViewType
@@ -172,6 +174,12 @@ def _order(row: Row, given: list[Given], has_results: bool, bare: bool) -> tuple
     if _fits(given, destination_first) or not _fits(given, source_first):
         return destination_first
     return source_first
+
+
+def reads_destinations_first(row: Row, values: Sequence[Value]) -> bool:
+    """Whether a PTO-AS statement with these operands is taken to name the destinations first."""
+    given: list[Given] = [(value, 0, None) for value in values]
+    return _order(row, given, has_results=False, bare=True) == (*row.outs, *row.ins)
 
 
 def _fits(given: list[Given], order: tuple[Operand, ...]) -> bool:

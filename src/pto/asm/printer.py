@@ -10,9 +10,23 @@ Names of values are kept; unnamed ones are numbered. Printing what was printed g
 
 from __future__ import annotations
 
-from ..ir.attrs import Attribute, DenseArrayAttr, EnumAttr, IntAttr, StrAttr, dict_text
+from ..ir.attrs import (
+    ArrayAttr,
+    Attribute,
+    BoolAttr,
+    DenseArrayAttr,
+    EnumAttr,
+    FloatAttr,
+    IntAttr,
+    StrAttr,
+    SymbolAttr,
+    TypeAttr,
+    UnitAttr,
+    dict_text,
+)
 from ..ir.core import Operation, Value
 from ..ir.types import FunctionType
+from ..isa.enums import ENUMS, same_enum
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
 from ..isa.row import Attr, Row
 from .generic import to_generic
@@ -216,6 +230,8 @@ class Form:
                 return False
         if len(op.results) < self.result_types:
             return False
+        if any(name in op.attrs and not sayable(row.attr_index[name], op.attrs[name]) for name in self.attrs):
+            return False
         return self.has_dict or all(k in self.mentioned for k in op.attrs)
 
 
@@ -227,6 +243,23 @@ def forms_of(row: Row) -> tuple[Form, ...]:
     if found is None:
         found = _forms[row.name] = tuple(Form(items, row) for items in row.formats)
     return found
+
+
+_CLASSES: dict[str, type[Attribute] | tuple[type[Attribute], ...]] = {
+    "int": IntAttr, "bool": BoolAttr, "float": FloatAttr, "str": StrAttr, "symbol": SymbolAttr, "type": TypeAttr,
+    "unit": UnitAttr, "ints": (DenseArrayAttr, ArrayAttr), "any": Attribute,
+}  # fmt: skip
+
+
+def sayable(attr: Attr, value: Attribute) -> bool:
+    """Whether the reader takes the value at the attribute's own place; a dictionary may hold anything."""
+    if attr.kind in ENUMS:
+        return isinstance(value, EnumAttr) and same_enum(value.enum, attr.kind)
+    if not isinstance(value, _CLASSES[attr.kind]):
+        return False
+    if isinstance(value, StrAttr) and (attr.keyword or attr.choices):
+        return value.value in attr.choices if attr.choices else value.value.isidentifier()
+    return True
 
 
 def inline_attr(attr: Attr, value: Attribute) -> str:

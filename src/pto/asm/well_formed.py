@@ -62,7 +62,7 @@ def _named(op: Operation) -> str:
     return "" if isinstance(name, StrAttr) else "sym_name is no string"
 
 
-_VISIBILITIES = tuple(map(StrAttr, ("public", "private", "nested")))
+VISIBILITIES = tuple(map(StrAttr, ("public", "private", "nested")))
 
 
 def _func(op: Operation) -> str:
@@ -70,7 +70,7 @@ def _func(op: Operation) -> str:
     if not isinstance(signature, TypeAttr) or not isinstance(signature.value, FunctionType):
         return "function_type is no function type"
     visibility = op.attrs.get("sym_visibility")
-    if visibility is not None and visibility not in _VISIBILITIES:
+    if visibility is not None and visibility not in VISIBILITIES:
         return "sym_visibility is public, private or nested"
     notes = op.attrs.get("arg_attrs")
     if notes is not None and not (

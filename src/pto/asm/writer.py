@@ -63,7 +63,12 @@ class Writer:
         return name
 
     def value(self, value: Value) -> str:
-        return self._names.get(value) or self.define(value)
+        name = self._names.get(value)
+        if (
+            name is None and value.op is not None and self._common_name(value.op)
+        ):  # used before its definition
+            name = self._names[value]
+        return name or self.define(value)
 
     def values(self, values: Sequence[Value]) -> str:
         return ", ".join(self.value(v) for v in values)
@@ -86,13 +91,20 @@ class Writer:
         """`%a, %b = ` or `%r:2 = ` for a group named r#0, r#1."""
         if not op.results:
             return ""
-        base = op.results[0].name.partition("#")[0]
-        if len(op.results) > 1 and all(r.name == f"{base}#{k}" for k, r in enumerate(op.results)):
-            group = self.define(op.results[0])
-            for k, r in enumerate(op.results):
-                self._names[r] = f"{group}#{k}"
+        group = self._common_name(op)
+        if group:
             return f"{group}:{len(op.results)} = "
         return ", ".join(self.define(r) for r in op.results) + " = "
+
+    def _common_name(self, op: Operation) -> str:
+        """The common name of results named r#0, r#1, or nothing."""
+        base = op.results[0].name.partition("#")[0]
+        if len(op.results) == 1 or any(r.name != f"{base}#{k}" for k, r in enumerate(op.results)):
+            return ""
+        group = self.define(op.results[0]).partition("#")[0]
+        for k, r in enumerate(op.results):
+            self._names[r] = f"{group}#{k}"
+        return group
 
     def pad(self) -> str:
         return "  " * self.depth

@@ -106,7 +106,7 @@ def _matches(row: Row, words: str) -> bool:
 
 def examples(row: Row, isa_: str) -> Mapping[str, str]:
     """A concrete statement in each form, with what it needs; forms that are written alike appear once."""
-    from ..verify.witness import example_text
+    from ..witness import example_text
 
     out: dict[str, str] = {}
     for form in describe.FORMS:
@@ -192,7 +192,9 @@ def listing(rows: Sequence[Row], screen: Screen) -> list[str]:
 
 def page_text(page: describe.Page, screen: Screen) -> list[str]:
     """One instruction, as lines."""
-    out = [f"{screen.paint(page.name, 'name')}  {page.doc}", "", screen.paint("Syntax", "title")]
+    first, *more = screen.paragraph(f"{page.name}  {page.doc}", indent=0, hang=len(page.name) + 2)
+    head = screen.paint(page.name, "name") + first[len(page.name) :]
+    out = [head, *more, "", screen.paint("Syntax", "title")]
     for form, lines in page.syntax.items():
         if form in ("ssa", "asm") and lines == page.syntax["pto"]:
             out += screen.code(f"{form:<9}", "as pto")

@@ -56,17 +56,14 @@ class Screen:
         return [head + lines[0][indent + len(label) :], *lines[1:]]
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> list[str]:
-        """Aligned columns; the widest columns give way until the line fits."""
-        widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
+        """Aligned columns; the widest columns give way until the line fits, but never inside a word."""
+        columns = [[r[i] for r in (head, *rows)] for i in range(len(head))]
+        widths = [max(map(len, column)) for column in columns]
+        least = [max(len(word) for text in column for word in text.split() or [""]) for column in columns]
         room = self.width - indent - 2 * (len(widths) - 1)
-        while sum(widths) > room:
-            widest = widths.index(max(widths))
-            if widths[widest] <= 12:
-                break
-            others = sorted(widths)[-2] if len(widths) > 1 else 0
-            widths[widest] = max(
-                12, min(widths[widest] - 1, max(others, room - sum(widths) + widths[widest]))
-            )
+        while sum(widths) > room and widths != least:
+            at = max((w, i) for i, w in enumerate(widths) if w > least[i])[1]
+            widths[at] -= 1
         out = [self.paint(line, "dim") for line in _cells(head, widths, indent)]
         for row in rows:
             out += _cells(row, widths, indent)

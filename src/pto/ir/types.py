@@ -5,12 +5,12 @@ A dynamic dimension is `None`. `kind` is the operand class of `pto.isa.row.KINDS
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..isa import dtypes, tile
 from ..isa.dtypes import DType
+from ..isa.record import Record
 
 Dims = tuple[int | None, ...]
 
@@ -42,10 +42,10 @@ class ElemName(str):
     __hash__ = str.__hash__
 
 
-class Type:
+class Type(Record):
     """Base of all types."""
 
-    kind: str = "any"
+    kind: ClassVar[str] = "any"
 
     @cached_property
     def type(self) -> str:
@@ -68,7 +68,6 @@ def dims_text(dims: Dims) -> str:
     return "".join(f"{_dim(d)}x" for d in dims)
 
 
-@dataclass(frozen=True)
 class ScalarType(Type):
     """Integer, float or index. `text` is the spelling; `dtype` is None for index and odd widths."""
 
@@ -115,7 +114,6 @@ INDEX = ScalarType("index")
 I1, I32, I64 = ScalarType("i1"), ScalarType("i32"), ScalarType("i64")
 
 
-@dataclass(frozen=True)
 class _Elements(Type):
     """Shared facts of types that hold elements."""
 
@@ -134,7 +132,6 @@ class _Elements(Type):
         return self.elem.bytes
 
 
-@dataclass(frozen=True)
 class TileBufType(_Elements):
     """An on-chip tile: location, static shape, valid region and layout."""
 
@@ -205,7 +202,6 @@ class TileBufType(_Elements):
         return self.cols * (self.bits or 8) / 8
 
 
-@dataclass(frozen=True)
 class ConvTileType(_Elements):
     """A convolution tile; its layout names its dimensions (NC1HWC0, FRACTAL_Z, ...)."""
 
@@ -223,7 +219,6 @@ class ConvTileType(_Elements):
         return len(self.dims)
 
 
-@dataclass(frozen=True)
 class ViewType(_Elements):
     """A view of global memory: `tensor_view` (strided descriptor) or `partition_tensor_view` (window)."""
 
@@ -259,7 +254,6 @@ def _product(dims: Dims) -> int | None:
     return total
 
 
-@dataclass(frozen=True)
 class PtrType(_Elements):
     """`!pto.ptr<T>` (global memory) or `!pto.ptr<T, space>`."""
 
@@ -270,7 +264,6 @@ class PtrType(_Elements):
         return f"!pto.ptr<{self.elem}>" if self.space == "gm" else f"!pto.ptr<{self.elem}, {self.space}>"
 
 
-@dataclass(frozen=True)
 class VRegType(_Elements):
     """A 256-byte vector register."""
 
@@ -281,7 +274,6 @@ class VRegType(_Elements):
         return f"!pto.vreg<{self.lanes}x{self.elem}>"
 
 
-@dataclass(frozen=True)
 class MaskType(Type):
     """A predicate mask; `gran` is b8, b16, b32 or None for the untyped view."""
 
@@ -292,7 +284,6 @@ class MaskType(Type):
         return f"!pto.mask<{self.gran}>" if self.gran else "!pto.mask"
 
 
-@dataclass(frozen=True)
 class MemRefType(_Elements):
     """A builtin memref. `layout` is its layout attribute as written, `space` an address space name."""
 
@@ -326,7 +317,6 @@ class MemRefType(_Elements):
         return self.space if self.local else None
 
 
-@dataclass(frozen=True)
 class ShapedType(_Elements):
     """A builtin vector or tensor."""
 
@@ -345,7 +335,6 @@ class ShapedType(_Elements):
         return len(self.dims)
 
 
-@dataclass(frozen=True)
 class EventIdArrayType(Type):
     count: int
     kind = "eventid_array"
@@ -354,7 +343,6 @@ class EventIdArrayType(Type):
         return f"!pto.eventid_array<{self.count}>"
 
 
-@dataclass(frozen=True)
 class TokenType(Type):
     """A parameterless `!pto` type: align, pipe, event, async_session, async_event, ..."""
 
@@ -372,7 +360,6 @@ class TokenType(Type):
 _TOKEN_KINDS = {"tpipe": "pipe", "record_event": "event"}
 
 
-@dataclass(frozen=True)
 class FunctionType(Type):
     inputs: tuple[Type, ...]
     results: tuple[Type, ...]
@@ -385,7 +372,6 @@ class FunctionType(Type):
         return f"({ins}) -> {outs if one else f'({outs})'}"
 
 
-@dataclass(frozen=True)
 class OpaqueType(Type):
     """A type of a dialect we do not know; kept as text."""
 
@@ -395,7 +381,6 @@ class OpaqueType(Type):
         return self.text
 
 
-@dataclass(frozen=True)
 class ErrorType(Type):
     """Stands for a value whose definition was already reported."""
 

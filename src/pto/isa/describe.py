@@ -13,13 +13,13 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from .dtypes import DTYPES
 from .enums import ENUMS
 from .format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
 from .profiles import ISAS, PROFILES
+from .record import Record
 from .row import EFFECTS, KINDS, SCOPES, Attr, Combos, Operand, Row
 from .rules import CONSTANTS, FACTS, Rule
 
@@ -34,14 +34,12 @@ FORMS: dict[str, str] = {
 ROLE_WORDS = {"in": "read", "out": "written", "inout": "read and written", "tmp": "scratch"}
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Record):
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Record):
     """A titled part of a page: paragraphs, then preformatted lines, then a table, each possibly empty."""
 
     title: str
@@ -50,8 +48,7 @@ class Section:
     table: Table | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Record):
     name: str  # with its dialect
     doc: str
     facts: tuple[tuple[str, str], ...]
@@ -465,11 +462,9 @@ def cpp_text(row: Row) -> str:
 def as_json(row: Row) -> dict[str, Any]:
     """A row with all its fields, the derived ones included."""
     out: dict[str, Any] = {"full_name": row.full_name, "dialect": row.dialect, "profiles": profiles(row)}
-    for f in fields(row):
-        value = getattr(row, f.name)
-        if f.name in ("operands", "results", "attrs", "rules", "combos"):
-            value = [asdict(v) for v in value]
-        out[f.name] = value
+    for name, value in row.as_dict().items():
+        nested = name in ("operands", "results", "attrs", "rules", "combos")
+        out[name] = [v.as_dict() for v in value] if nested else value
     for attr, shown in zip(row.attrs, out["attrs"], strict=True):
         shown["values"] = list(attr.domain)
     out["syntax"] = syntax(row)

@@ -76,5 +76,9 @@ class Record:
         """The same record with some fields changed."""
         return type(self)(**{**dict(zip(self._fields, self._key(), strict=True)), **changes})
 
+    @classmethod
+    def field_names(cls) -> tuple[str, ...]:
+        return cls._fields
+
     def as_dict(self) -> dict[str, Any]:
         return dict(zip(self._fields, self._key(), strict=True))

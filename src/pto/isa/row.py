@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +19,7 @@ from .dtypes import names
 from .enums import ENUMS
 from .format import Item, parse_format
 from .profiles import ISAS
+from .record import Record
 from .rules import Rule
 
 #: Operand kinds: what class of type an operand may have. Alternatives are joined with `|`.
@@ -70,8 +70,7 @@ SCOPES: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Record):
     name: str
     kind: str = "tile"
     role: str = "in"
@@ -91,8 +90,7 @@ class Operand:
         return self.role != "in"
 
 
-@dataclass(frozen=True, slots=True)
-class Attr:
+class Attr(Record):
     """An attribute. `kind` is an enum name, or int, bool, str, float, ints, type, symbol, unit, any."""
 
     name: str
@@ -113,8 +111,7 @@ class Attr:
         return (False, True) if self.kind == "bool" else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Combos:
+class Combos(Record):
     """Legal dtype combinations: `Combos("dst lhs rhs", a2a3="i32,i8,i8 f32,f16,f16", ...)`."""
 
     operands: tuple[str, ...]
@@ -148,8 +145,11 @@ def operand_list(spec: str) -> tuple[Operand, ...]:
 Pipe = str | tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Row:
+_NO_DTYPES: dict[str, tuple[str, ...]] = {}
+_NO_TEXTS: dict[str, str] = {}
+
+
+class Row(Record):
     name: str  # mnemonic as printed after `pto.` (or with its dialect: `arith.addi`)
     set: str
     family: str
@@ -161,7 +161,7 @@ class Row:
     attrs: tuple[Attr, ...] = ()
     regions: tuple[str, ...] = ()
     format: str | tuple[str, ...] = ""  # empty = derived from the operands
-    dtypes: dict[str, tuple[str, ...]] = field(default_factory=lambda: {})
+    dtypes: dict[str, tuple[str, ...]] = _NO_DTYPES
     dtype_of: tuple[str, ...] = ()  # operands the dtype list speaks of
     dtype_code: str = ""
     combos: tuple[Combos, ...] = ()
@@ -180,8 +180,8 @@ class Row:
     terminator: bool = False
     aliases: tuple[str, ...] = ()  # further accepted mnemonics
     also: tuple[str, ...] = ()  # further instruction sets that list it
-    infer: dict[str, str] = field(default_factory=lambda: {})  # result type where the text omits it
-    types: dict[str, str] = field(default_factory=lambda: {})  # witness types, see isa.witness
+    infer: dict[str, str] = _NO_TEXTS  # result type where the text omits it
+    types: dict[str, str] = _NO_TEXTS  # witness types, see pto.witness
     notes: tuple[str, ...] = ()
     since: str = "0.1"
 
@@ -280,7 +280,7 @@ def default_format(row: Row) -> str:
     return f"{names_text} attr-dict : {types_text}" if row.operands else "attr-dict"
 
 
-_FIELDS = {f.name for f in fields(Row)}
+_FIELDS = set(Row.field_names())
 _JOINED = ("attrs", "rules", "notes", "combos")
 
 

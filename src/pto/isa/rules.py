@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
 from .dtypes import DTYPES
 from .profiles import LOCATIONS
+from .record import Record
 from .tile import LAYOUT_PARTS
 
 
@@ -29,8 +29,7 @@ class Unknown(Exception):
     """A rule asked for a fact that is not known statically."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Record):
     expr: str
     on: tuple[str, ...] = ()  # legality columns it applies to; empty = all
     code: str = ""  # diagnostic code; empty = by class
@@ -42,8 +41,7 @@ def R(expr: str, on: str = "", code: str = "", msg: str = "", when: str = "") ->
     return Rule(expr, tuple(on.split()), code, msg, when)
 
 
-@dataclass(slots=True)
-class Violation:
+class Violation(Record):
     rule: Rule
     message: str
     expected: str

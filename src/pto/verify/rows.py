@@ -440,7 +440,7 @@ def _range(value: Value) -> tuple[str, int, int] | None:
 
 
 def _overlap_apart(a: Value, b: Value) -> bool:
-    """Whether two tiles are known to share bytes without starting together, which would be reuse by intent."""
+    """Whether two tiles are known to share bytes but not to start together, which is reuse by intent."""
     x, y = _range(a), _range(b)
     if x is None or y is None or x[0] != y[0] or x[1] == y[1]:
         return False

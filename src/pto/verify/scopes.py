@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from ..ir.core import Operation, Value, uses
+from ..ir.core import Operation, Region, Value, uses
 from ..ir.types import MaskType, TokenType, Type, VRegType
 from .context import Context
 
@@ -161,12 +161,18 @@ def _alignment(context: Context, func: Operation) -> None:
                         help="carry it with iter_args",
                     )
                     d.notes.append(("in this loop", context.span(loop)))
-            if len(real) > 1 and not _exclusive(real):
+            clash = next(
+                ((a, b) for k, a in enumerate(real) for b in real[k + 1 :] if not _exclusive(a, b)), None
+            )
+            if clash is not None:
                 d = context.report(
-                    real[1], "PTO-E1007", f"alignment state '%{value.name}' is used twice", at=value,
+                    clash[1],
+                    "PTO-E1007",
+                    f"alignment state '%{value.name}' is used twice",
+                    at=value,
                     help="each operation gives a new state: use that one",
-                )  # fmt: skip
-                d.notes.append(("first used here", context.span(real[0])))
+                )
+                d.notes.append(("first used here", context.span(clash[0])))
             made = value.op
             for op in real:
                 if made is None or op.row is None:
@@ -196,10 +202,17 @@ def _loop_between(op: Operation, value: Value) -> Operation | None:
     return None
 
 
-def _exclusive(ops: list[Operation]) -> bool:
-    """Uses in different regions of one scf.if are on different paths."""
-    regions = [op.parent.parent if op.parent else None for op in ops]
-    return len(set(map(id, regions))) == len(ops)
+def _exclusive(a: Operation, b: Operation) -> bool:
+    """Whether two operations stand on different branches of one operation, so that only one of them runs."""
+    above = dict(_regions_around(a))
+    return any(op in above and above[op] is not region for op, region in _regions_around(b))
+
+
+def _regions_around(op: Operation) -> Iterator[tuple[Operation, Region]]:
+    block = op.parent
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        yield block.parent.parent, block.parent
+        block = block.parent.parent.parent
 
 
 def _is_align(value: Value) -> bool:

@@ -334,7 +334,8 @@ ROWS = (
         "$peer_local_addr)",
         types={
             "local_addr": "i32", "attr:dir_mask": "1", "attr:slot_size": "1024", "attr:slot_num": "8",
-            "attr:flag_base": "0", "pipe": "!pto.pipe",
+            "attr:flag_base": "0", "pipe": "!pto.pipe", "both/attr:dir_mask": "3", "both/peer_local_addr": "i32",
+            "both/attr:slot_num": "4",
         },
     ),
     setup(
@@ -376,6 +377,7 @@ ROWS = (
         types={
             "gm_addr": "!pto.ptr<f32>", "local_addr": "i32", "attr:dir_mask": "1", "attr:slot_size": "1024",
             "attr:slot_num": "8", "attr:flag_base": "0", "pipe": "!pto.pipe",
+            "both/attr:dir_mask": "3", "both/peer_local_addr": "i32", "both/attr:slot_num": "4",
         },
     ),
     section(

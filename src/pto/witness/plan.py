@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -46,10 +45,11 @@ from ..ir.types import (
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS
 from ..isa.profiles import profile
+from ..isa.record import Record
 from ..isa.row import Attr, Operand, Row
 from ..isa.rules import Rule, check, holds, names_in
-from .context import Arg, Args
-from .control_witness import PROGRAMS
+from ..verify.context import Arg, Args
+from .control import PROGRAMS
 
 #: Default type of an operand by its kind.
 DEFAULTS: dict[str, str] = {
@@ -74,8 +74,11 @@ DEFAULTS: dict[str, str] = {
 _CONSTANTS = (0, 1, 2, 16, 64, 3 << 8)
 
 
-@dataclass(frozen=True)
-class Plan:
+_NO_CONSTANTS: dict[tuple[str, int], int] = {}
+_NO_LAYOUTS: dict[str, str] = {}
+
+
+class Plan(Record):
     """One instance of an instruction. Absent operands have no entry."""
 
     row: Row
@@ -83,11 +86,8 @@ class Plan:
     operands: dict[str, tuple[Type, ...]]
     results: dict[str, tuple[Type, ...]]
     attrs: dict[str, Attribute]
-    constants: dict[tuple[str, int], int] = field(default_factory=lambda: {})
-    layouts: dict[str, str] = field(default_factory=lambda: {})  # declared layout of views
-
-    def but(self, **changes: Any) -> Plan:
-        return replace(self, **changes)
+    constants: dict[tuple[str, int], int] = _NO_CONSTANTS
+    layouts: dict[str, str] = _NO_LAYOUTS  # declared layout of views
 
 
 def forms(row: Row) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ def with_element(type: Type, dtype: str) -> Type:
     if isinstance(type, VRegType):
         return VRegType(elem, 2048 // DTYPES[dtype].bits)
     if isinstance(type, TileBufType | ConvTileType | ViewType | PtrType | MemRefType | ShapedType):
-        return replace(type, elem=elem)
+        return type.replace(elem=elem)
     return type
 
 
@@ -292,7 +292,7 @@ def _with_constants(made: Plan) -> Plan:
                 continue
             dims = [d for ts in made.results.values() for t in ts for d in getattr(t, "dims", ())]
             for value in (*_CONSTANTS, *(d for d in dims if d)):
-                trial = made.but(constants={**made.constants, (name, at): value})
+                trial = made.replace(constants={**made.constants, (name, at): value})
                 if not any(check(r, environment(trial)) for r in mine):
                     made = trial
                     break

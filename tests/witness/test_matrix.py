@@ -1,6 +1,6 @@
 """The legality matrix: every row, in every column, with every element type, form of text and rule.
 
-The programs come from `pto.verify.witness` (legal by construction) and `pto.verify.mutate` (one change away).
+The programs come from `pto.witness` (legal by construction) and `pto.witness.mutate` (one change away).
 A rule counts as tested when there is a legal program, and a program one change away from it that is refused
 with the code and message of that rule: its passing and its failing twin.
 """
@@ -23,8 +23,9 @@ from pto.isa.profiles import ISAS
 from pto.isa.rules import check
 from pto.verify import verify
 from pto.verify.context import Context
-from pto.verify.mutate import variants
-from pto.verify.plan import (
+from pto.verify.rows import RowChecker
+from pto.witness.mutate import variants
+from pto.witness.plan import (
     Plan,
     dtype_choices,
     environment,
@@ -35,8 +36,7 @@ from pto.verify.plan import (
     violated,
     with_element,
 )  # fmt: skip
-from pto.verify.rows import RowChecker
-from pto.verify.witness import build
+from pto.witness.programs import build
 
 #: (row, rule) that no program of one change can break, with the reason.
 UNREACHABLE: dict[tuple[str, str], str] = {}
@@ -115,7 +115,7 @@ def test_every_form_exists_somewhere(row: Row) -> None:
 @pytest.mark.parametrize(("row", "isa"), ELSEWHERE)
 def test_a_column_without_the_instruction_refuses_it(row: Row, isa: str) -> None:
     made = first_plan(row, row.isas[0])
-    assert [d.code for d in reported(made.but(isa=isa))] == ["PTO-E0601"]
+    assert [d.code for d in reported(made.replace(isa=isa))] == ["PTO-E0601"]
     codes = {d.code for d in verify(build(made), isa) if d.severity == "error"}
     # The column may lack the buffer or the element type of an operand as well.
     assert codes - {"SA-0351", "PTO-E0602"} == {"PTO-E0601"}
@@ -140,9 +140,9 @@ def _with_other_dtypes(made: Plan, name: str) -> Iterator[Plan]:
 
     for dtype in DTYPES:
         if name in made.operands:
-            yield made.but(operands={**made.operands, name: changed(made.operands[name], dtype)})
+            yield made.replace(operands={**made.operands, name: changed(made.operands[name], dtype)})
         elif name in made.results:
-            yield made.but(results={**made.results, name: changed(made.results[name], dtype)})
+            yield made.replace(results={**made.results, name: changed(made.results[name], dtype)})
 
 
 # --------------------------------------------------------------------------------------------------- rules

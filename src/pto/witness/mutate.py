@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 
 from ..ir.attrs import ArrayAttr, Attribute, IntAttr
 from ..ir.core import Module
@@ -26,7 +25,7 @@ from ..isa.profiles import LOCATIONS
 from ..isa.row import Operand, Row
 from ..isa.tile import FRACTALS, LAYOUTS
 from .plan import Plan, first_plan, make_attribute, operand_types, with_element
-from .witness import build
+from .programs import build
 
 _SPACES = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "fb")
 _SCALARS = tuple(dict.fromkeys(("index", *(d.mlir for d in DTYPES.values()))))
@@ -88,13 +87,13 @@ def _operand(made: Plan, declared: Operand) -> Iterator[Mutant]:
     for at, type in enumerate(types):
         for what, other in _types(type, made, declared):
             changed = (*types[:at], other, *types[at + 1 :])
-            yield f"{name}: {what}", made.but(operands={**made.operands, name: changed})
+            yield f"{name}: {what}", made.replace(operands={**made.operands, name: changed})
         if isinstance(type, ScalarType) and not type.is_float:
             for number in _NUMBERS:
-                yield f"{name} = {number}", made.but(constants={**made.constants, (name, at): number})
+                yield f"{name} = {number}", made.replace(constants={**made.constants, (name, at): number})
         if isinstance(type, ViewType):
             for layout in ENUMS["layout"].values:
-                yield f"{name}: {layout} layout", made.but(layouts={**made.layouts, name: layout})
+                yield f"{name}: {layout} layout", made.replace(layouts={**made.layouts, name: layout})
     yield from _presence(made, declared, types)
 
 
@@ -103,14 +102,14 @@ def _presence(made: Plan, declared: Operand, types: tuple[Type, ...]) -> Iterato
     name = declared.name
     if types and (declared.optional or declared.variadic):
         rest = {n: t for n, t in made.operands.items() if n != name}
-        yield f"no {name}", made.but(operands=rest)
+        yield f"no {name}", made.replace(operands=rest)
     if not types and (declared.optional or declared.variadic):
         types = operand_types(made.row, made.isa, declared, None, {"": _some_dtype(made)})
-        yield f"with {name}", made.but(operands=_ordered(made, name, types))
+        yield f"with {name}", made.replace(operands=_ordered(made, name, types))
     if declared.variadic:
         for count in {1, len(types) - 1, len(types) + 1, _MANY} - {0}:
             some = tuple(types[i % len(types)] for i in range(count))
-            yield f"{count} values for {name}", made.but(operands=_ordered(made, name, some))
+            yield f"{count} values for {name}", made.replace(operands=_ordered(made, name, some))
 
 
 def _ordered(made: Plan, name: str, types: tuple[Type, ...]) -> dict[str, tuple[Type, ...]]:
@@ -136,11 +135,11 @@ def _result(made: Plan, declared: Operand) -> Iterator[Mutant]:
         added = operand_types(made.row, made.isa, declared, None, {"": _some_dtype(made)})
         given = {**made.results, declared.name: added}
         ordered = {r.name: given[r.name] for r in made.row.results if r.name in given}
-        yield f"with {declared.name}", made.but(results=ordered)
+        yield f"with {declared.name}", made.replace(results=ordered)
     for at, type in enumerate(types):
         for what, other in _types(type, made, declared):
             changed = (*types[:at], other, *types[at + 1 :])
-            yield f"{declared.name}: {what}", made.but(results={**made.results, declared.name: changed})
+            yield f"{declared.name}: {what}", made.replace(results={**made.results, declared.name: changed})
 
 
 # --------------------------------------------------------------------------------------------------- types
@@ -156,12 +155,12 @@ def _types(type: Type, made: Plan, declared: Operand) -> Iterator[tuple[str, Typ
     elif isinstance(type, ViewType | MemRefType | ShapedType):
         yield from _dims(type)
     elif isinstance(type, ConvTileType):
-        yield from ((f"in {loc}", replace(type, loc=loc)) for loc in ("vec", "acc"))
-        yield "layout FRACTAL_Z", replace(type, layout="FRACTAL_Z")
+        yield from ((f"in {loc}", type.replace(loc=loc)) for loc in ("vec", "acc"))
+        yield "layout FRACTAL_Z", type.replace(layout="FRACTAL_Z")
     elif isinstance(type, VRegType):
-        yield f"{type.lanes * 2} lanes", replace(type, lanes=type.lanes * 2)
+        yield f"{type.lanes * 2} lanes", type.replace(lanes=type.lanes * 2)
     elif isinstance(type, PtrType):
-        yield from ((f"in {s}", replace(type, space=s)) for s in _SPACES if s != type.space)
+        yield from ((f"in {s}", type.replace(space=s)) for s in _SPACES if s != type.space)
     elif isinstance(type, MaskType):
         yield from ((f"granularity {g}", MaskType(g)) for g in ("b8", "b16", "b32", None) if g != type.gran)
     elif isinstance(type, ScalarType):
@@ -170,33 +169,33 @@ def _types(type: Type, made: Plan, declared: Operand) -> Iterator[tuple[str, Typ
         yield from ((f"{n} ids", EventIdArrayType(n)) for n in (1, 8, 9, 64))
     for kind in declared.kinds:
         if kind != type.kind:
-            alone = replace(declared, kind=kind, variadic=False)
+            alone = declared.replace(kind=kind, variadic=False)
             yield f"a {kind}", operand_types(made.row, made.isa, alone, None, {"": _some_dtype(made)})[0]
 
 
 def _tiles(t: TileBufType) -> Iterator[tuple[str, TileBufType]]:
     for loc in LOCATIONS:
         if loc != t.loc:
-            yield f"in {loc}", replace(t, loc=loc)
+            yield f"in {loc}", t.replace(loc=loc)
     for blayout, slayout in LAYOUTS:
         if (blayout, slayout) != (t.blayout, t.slayout):
-            yield f"{blayout}/{slayout}", replace(t, blayout=blayout, slayout=slayout)
+            yield f"{blayout}/{slayout}", t.replace(blayout=blayout, slayout=slayout)
     for rows in _sizes(t.rows):
-        yield f"{rows} rows", replace(t, rows=rows)
-        yield f"{rows} valid rows of {rows}", replace(t, rows=rows, v_row=rows)
+        yield f"{rows} rows", t.replace(rows=rows)
+        yield f"{rows} valid rows of {rows}", t.replace(rows=rows, v_row=rows)
     for cols in _sizes(t.cols):
-        yield f"{cols} columns", replace(t, cols=cols)
-        yield f"{cols} valid columns of {cols}", replace(t, cols=cols, v_col=cols)
+        yield f"{cols} columns", t.replace(cols=cols)
+        yield f"{cols} valid columns of {cols}", t.replace(cols=cols, v_col=cols)
     for v_row in (0, 1, t.rows - 1, t.rows // 2, t.rows + 1, None):
-        yield f"{v_row} valid rows", replace(t, v_row=v_row)
+        yield f"{v_row} valid rows", t.replace(v_row=v_row)
     for v_col in (0, 1, t.cols - 1, t.cols // 2, t.cols + 1, None):
-        yield f"{v_col} valid columns", replace(t, v_col=v_col)
+        yield f"{v_col} valid columns", t.replace(v_col=v_col)
     for fractal in FRACTALS:
-        yield f"fractal {fractal}", replace(t, fractal=fractal)
+        yield f"fractal {fractal}", t.replace(fractal=fractal)
     for pad in range(4):
-        yield f"pad {pad}", replace(t, pad=pad)
+        yield f"pad {pad}", t.replace(pad=pad)
     for compact in ("null", "normal", "row_plus_one"):
-        yield f"compact {compact}", replace(t, compact=compact)
+        yield f"compact {compact}", t.replace(compact=compact)
 
 
 def _sizes(n: int) -> tuple[int, ...]:
@@ -208,17 +207,17 @@ def _sizes(n: int) -> tuple[int, ...]:
 def _dims(t: ViewType | MemRefType | ShapedType) -> Iterator[tuple[str, Type]]:
     for at, dim in enumerate(t.dims):
         for size in (*_sizes(dim or 16), 1 << 30, 0, None):
-            yield f"dimension {at} = {size}", replace(t, dims=(*t.dims[:at], size, *t.dims[at + 1 :]))
+            yield f"dimension {at} = {size}", t.replace(dims=(*t.dims[:at], size, *t.dims[at + 1 :]))
     for rank in (1, 2, 3, 5, 6):
         dims = (1,) * (rank - len(t.dims)) + t.dims[-rank:]
-        yield f"rank {rank}", replace(t, dims=dims)
-    yield f"rank {len(t.dims) + 1}", replace(t, dims=(2, *t.dims))
+        yield f"rank {rank}", t.replace(dims=dims)
+    yield f"rank {len(t.dims) + 1}", t.replace(dims=(2, *t.dims))
     if isinstance(t, ViewType):
         other = "tensor_view" if t.name == "partition_tensor_view" else "partition_tensor_view"
-        yield f"a {other}", replace(t, name=other)
+        yield f"a {other}", t.replace(name=other)
     if isinstance(t, MemRefType):
         for space in ("gm", "vec", "mat", "acc", ""):
-            yield f"in {space or 'no space'}", replace(t, space=space)
+            yield f"in {space or 'no space'}", t.replace(space=space)
 
 
 # ---------------------------------------------------------------------------------------------- attributes
@@ -228,7 +227,7 @@ def _attribute(made: Plan, name: str) -> Iterator[Mutant]:
     attr = made.row.attr_index[name]
     present = made.attrs.get(name)
     if present is not None:
-        yield f"no {name}", made.but(attrs={n: v for n, v in made.attrs.items() if n != name})
+        yield f"no {name}", made.replace(attrs={n: v for n, v in made.attrs.items() if n != name})
     values: list[Attribute] = [make_attribute(attr, v) for v in attr.domain]
     if attr.kind == "int" and not attr.domain:
         values = [IntAttr(n) for n in _NUMBERS]
@@ -240,7 +239,7 @@ def _attribute(made: Plan, name: str) -> Iterator[Mutant]:
         values = [make_attribute(attr, {"unit": True, "float": 2.5, "str": "other"}[attr.kind])]
     for value in values:
         if value != present:
-            yield f"{name} = {value}", made.but(attrs={**made.attrs, name: value})
+            yield f"{name} = {value}", made.replace(attrs={**made.attrs, name: value})
 
 
 def _arrays(array: ArrayAttr) -> Iterator[ArrayAttr]:

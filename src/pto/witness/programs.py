@@ -6,8 +6,6 @@ operands, with the scope, core and neighbours the instruction needs. `mutate` de
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..asm import parse, to_text
 from ..ir.attrs import Attribute, EnumAttr, StrAttr, TypeAttr
 from ..ir.builder import Builder
@@ -15,7 +13,7 @@ from ..ir.core import Block, Module, Operation, Region, Value
 from ..ir.types import MaskType, PtrType, ScalarType, Type, ViewType, VRegType
 from ..isa import row as find_row
 from ..isa.row import Row
-from .control_witness import PROGRAMS
+from .control import PROGRAMS
 from .plan import Plan, dtype_choices, first_plan, forms, plan, plans
 
 __all__ = [
@@ -108,7 +106,7 @@ def _function(b: Builder, name: str, sequence: list[Plan]) -> None:
     b.op("func.return")
     func = entry.parent.parent if entry.parent else None
     assert func is not None
-    signature = replace(func.attrs["function_type"].value, inputs=tuple(a.type for a in entry.args))
+    signature = func.attrs["function_type"].value.replace(inputs=tuple(a.type for a in entry.args))
     func.attrs["function_type"] = TypeAttr(signature)
 
 
@@ -161,7 +159,7 @@ def _view(b: Builder, entry: Block, type: ViewType, layout: str, name: str) -> V
         strides.insert(0, strides[0] * d)
     shape, steps = ([b.constant(d) for d in values] for values in (dims, strides))
     whole = b.op(
-        "pto.make_tensor_view", [replace(type, name="tensor_view")], {"layout": EnumAttr("layout", layout)},
+        "pto.make_tensor_view", [type.replace(name="tensor_view")], {"layout": EnumAttr("layout", layout)},
         ptr=pointer, shape=shape, strides=steps,
     ).result  # fmt: skip
     if type.name == "tensor_view":
