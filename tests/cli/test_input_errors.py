@@ -80,7 +80,9 @@ def test_e0103_place_of_the_bad_byte(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert found["message"] == "invalid UTF-8 byte 0xFF"
 
 
-def test_broken_bytecode_is_recognised_by_its_magic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_broken_bytecode_is_recognised_by_its_magic(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "k.ptobc"
     path.write_bytes(b"PTOBC\0\x00\xff\xfe")
     assert pto_main.main(["check", str(path), "--diagnostics=json"]) == 1

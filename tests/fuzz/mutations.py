@@ -202,3 +202,21 @@ def mutant(seed: int, programs_: Sequence[bytes], most: int = 4) -> bytes:
     for _ in range(r.choice((1, 1, 2)) if seed % 2 else r.randint(1, most)):
         data = MUTATIONS[r.choice(choices)](data, r)
     return data
+
+
+def shrink(data: bytes, fails: Callable[[bytes], bool]) -> bytes:
+    """A smaller input that still fails: lines, then tokens are left out as long as that keeps the failure."""
+    for split in (lambda text: text.splitlines(keepends=True), _TOKEN.findall):
+        parts: list[str] = split(data.decode("utf-8", "surrogateescape"))
+        size = max(1, len(parts) // 2)
+        while size:
+            at = 0
+            while at < len(parts):
+                rest = parts[:at] + parts[at + size :]
+                if fails("".join(rest).encode("utf-8", "surrogateescape")):
+                    parts = rest
+                else:
+                    at += size
+            size //= 2
+        data = "".join(parts).encode("utf-8", "surrogateescape")
+    return data

@@ -26,7 +26,7 @@ from .lexer import EOF
 from .parser import Parser
 from .printer import Printer, flat_order_is_enough
 from .structured import PARSERS
-from .well_formed import VISIBILITIES
+from .well_formed import VISIBILITIES, complaint
 
 _DIRECTIVES = (".module", ".func", ".arg", ".const", ".end", ".result", ".declare")
 _COMMENT = re.compile(r"^[ \t]*#(?![\w.]*\s*=)[^\n]*", re.MULTILINE)
@@ -193,6 +193,9 @@ class _Reader:
             final.append(
                 Operation("func.return", row("func.return"), [], segments=(0,), start=at, end=at + 1)
             )
+        problem = complaint(func)
+        if problem:  # a first block may be labelled, but its arguments come from .arg
+            p.error("PTO-E0107", f"func.func: {problem}", max(p.i - 1, 0))
         p.close_scope()
         p.undefined_blocks()
         p.undefined(len(p._scopes))

@@ -25,6 +25,7 @@ from ..ir.attrs import (
     dict_text,
 )
 from ..ir.core import Operation, Value
+from ..ir.kinds import kind_matches
 from ..ir.types import FunctionType
 from ..isa.enums import ENUMS, same_enum
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
@@ -204,7 +205,17 @@ def _has(name: str, op: Operation, row: Row) -> bool:
 class Form:
     """A format of a row, with what the printer asks of it worked out once."""
 
-    __slots__ = ("attrs", "has_dict", "items", "mentioned", "needed", "result_types", "row", "tight")
+    __slots__ = (
+        "attrs",
+        "choosy",
+        "has_dict",
+        "items",
+        "mentioned",
+        "needed",
+        "result_types",
+        "row",
+        "tight",
+    )
 
     def __init__(self, items: tuple[Item, ...], row: Row) -> None:
         self.items = items
@@ -216,6 +227,8 @@ class Form:
         typed = [i for i in items if isinstance(i, TypeOf) and i.name in results and not i.many]
         self.result_types = len(typed)
         self.has_dict = any(isinstance(i, AttrDict) for i in items)
+        # The reader tells forms and optional groups apart by the kinds of their operands.
+        self.choosy = row.has_segments or len(row.formats) > 1
         self.tight = isinstance(items[0], Lit) and items[0].text in ("(", "[", "{")
 
     def fits(self, op: Operation) -> bool:
@@ -223,8 +236,11 @@ class Form:
         row = self.row
         if any(not _has(name, op, row) for name in self.needed):
             return False
-        if any(o.name not in self.mentioned for o, _ in op.named()):
-            return False
+        for declared, value in op.named():
+            if declared.name not in self.mentioned or (
+                self.choosy and not kind_matches(declared, value.type)
+            ):
+                return False
         for declared, _ in zip(row.results, op.results, strict=False):
             if declared.name not in self.mentioned and declared.name not in row.infer:
                 return False
@@ -246,8 +262,8 @@ def forms_of(row: Row) -> tuple[Form, ...]:
 
 
 _CLASSES: dict[str, type[Attribute] | tuple[type[Attribute], ...]] = {
-    "int": IntAttr, "bool": BoolAttr, "float": FloatAttr, "str": StrAttr, "symbol": SymbolAttr, "type": TypeAttr,
-    "unit": UnitAttr, "ints": (DenseArrayAttr, ArrayAttr), "any": Attribute,
+    "int": IntAttr, "bool": BoolAttr, "float": FloatAttr, "str": StrAttr, "symbol": SymbolAttr,
+    "type": TypeAttr, "unit": UnitAttr, "ints": (DenseArrayAttr, ArrayAttr), "any": Attribute,
 }  # fmt: skip
 
 

@@ -91,7 +91,6 @@ FACTS: dict[str, str] = {
     "lanes": "lane count",
     "gran": "mask granularity",
     "const": "value",
-    "addr": "byte address",
     "count": "operand count",
 }
 

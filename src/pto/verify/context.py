@@ -75,8 +75,6 @@ class Arg:
     def __getattr__(self, fact: str) -> Any:
         if fact == "const":
             return constant_of(self._value)
-        if fact == "addr":
-            return pointer_address(self._value)
         if fact == "layout" and isinstance(self._type, ViewType):
             return view_layout(self._value)
         return getattr(self._type, fact, None)
@@ -92,23 +90,6 @@ class Args(tuple[Arg, ...]):
         return len(self)
 
     kind = "list"
-
-
-def pointer_address(value: Value | None) -> int | None:
-    """Byte address of a pointer made of constants by castptr and addptr; None where it is not known."""
-    moved = 0
-    while value is not None and value.op is not None:
-        op = value.op
-        if op.name == "pto.addptr":
-            step, bits = constant_of(op.operands[1]), getattr(value.type, "bits", None)
-            if not isinstance(step, int) or bits is None:
-                return None
-            moved += step * bits // 8
-            value = op.operands[0]
-            continue
-        base = constant_of(op.operands[0]) if op.name == "pto.castptr" and op.operands else None
-        return base + moved if isinstance(base, int) else None
-    return None
 
 
 def view_layout(value: Value | None) -> str | None:

@@ -39,7 +39,6 @@ _SHAPE = frozenset(
         "rank",
         "count",
         "const",
-        "addr",
         "lanes",
     }
 )
@@ -466,7 +465,7 @@ def _operand_of(op: Operation, row: Row, expr: str) -> int | None:
 def _depends_on_values(rule: Rule, row: Row) -> bool:
     text = f"{rule.expr} {rule.when}"
     facts = facts_in(rule.expr) | (facts_in(rule.when) if rule.when else set[str]())
-    if facts & {"const", "addr"}:
+    if "const" in facts:
         return True
     if "layout" not in facts:
         return False
