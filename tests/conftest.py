@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def _diagnose(text: str, target: Any = None, **options: Any) -> list[Diagnostic]:
     options.setdefault("flags", "error")
-    module, problems = parse_source(Source("t.pto", text), target)
+    module, problems = parse_source(Source("t.pto", text))
     return problems if module is None else problems + verify(module, target, **options)
 
 

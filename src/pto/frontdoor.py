@@ -39,7 +39,7 @@ def read(path: str) -> tuple[Source | None, list[Diagnostic]]:
     return decode(path, data)
 
 
-def parse(program: str | os.PathLike[str], target: str | None = None) -> Module:
+def parse(program: str | os.PathLike[str]) -> Module:
     """Parse a program given as a path or as text; raises `DiagnosticError` holding all diagnostics.
 
     A string with a line break, or with none but starting like a program, is text; anything else is a path.
@@ -52,7 +52,7 @@ def parse(program: str | os.PathLike[str], target: str | None = None) -> Module:
         source, problems = read(os.fspath(program))
     if source is None:
         raise DiagnosticError(problems)
-    module, problems = parse_source(source, target)
+    module, problems = parse_source(source)
     if module is None:
         raise DiagnosticError(problems)
     return module

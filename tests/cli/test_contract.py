@@ -137,7 +137,8 @@ def test_a_verb_that_breaks_is_our_bug_too(
     monkeypatch.setattr("pto.isa.rows", lambda: 1 / 0)
     with knobs.override(PTO_REPRODUCER_DIR=str(tmp_path)):
         assert main.main(["isa"]) == 70
-    assert len(list(tmp_path.iterdir())) == 1 and "pto isa: internal error" in capsys.readouterr().err
+    (report,) = tmp_path.iterdir()
+    assert report.name.startswith("pto-isa-bug-") and "pto isa: internal error" in capsys.readouterr().err
 
 
 def test_interrupt(good: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,12 +51,18 @@ MALFORMED = {
     "call of a number": "func.func @k() { call @f() {callee = 3} : () -> ()\n return }",
     "module without a region": '"builtin.module"() : () -> ()',
     "infinite size": "func.func @k(%m: memref<4xf32>) { %s = memref.subview %m[0] [1e400] [1] : memref<4xf32> to memref<4xf32>\n return }",
+    "offset beyond 64 bits": generic('%s = "memref.subview"(%m) <{static_offsets = array<i64: 9223372036854775808>, static_sizes = array<i64: 4>, static_strides = array<i64: 1>, operandSegmentSizes = array<i32: 1, 0, 0, 0>}> : (memref<4xf32>) -> memref<4xf32>', "(memref<4xf32>) -> ()", "%m: memref<4xf32>"),
     "infinite segment": generic(f'%t = "pto.alloc_tile"() <{{operandSegmentSizes = array<i32: 1e400, 0, 0>}}> : () -> {TILE}'),
     "case beyond 64 bits": "func.func @k(%i: index) { scf.index_switch %i case 11111111111111111111111 {} default {}\n return }",
     "layout that is no layout": "func.func @k(%m: memref<4xf32, <<>>}<,><>>) { return }",
+    "layout with brackets that do not match": "func.func @f(%m: memref<8x32xf32, <[><>>) { return }",
+    "tile with brackets that do not match": "func.func @f(%m: !pto.tile_buf<vec, 16x16xf32, [>) { return }",
     "index that is a tile": ".arg %t : !pto.tile<f32, 16, 16>\n.arg %g : !pto.tensor_view<64x64xf32>\ntload %t, %g[%t]\n",
     "argument after a label": ".arg %x : i32\n^a:\n.arg %c : i1\n",
     "label with arguments of its own": "^join(%r: i32):\n",
+    "module name that is none": ".module {sym_name}\n",
+    "negative bit pattern": ".const %b = -0xFF : f16\n",
+    "bit pattern too wide": "func.func @k() { %b = arith.constant 0xFFFFF : f16\nreturn }",
     "directives against the dictionary": ".func @k {function_type = 1}\n.end\n",
 }  # fmt: skip
 
@@ -104,6 +110,7 @@ ROUND = {
     "enum written as a string": generic('"pto.barrier"() <{pipe = "PIPE_V"}> : () -> ()'),
     "flags without a word": generic('%r = "arith.addi"(%i, %i) <{overflowFlags = #arith.overflow<>}> : (i32, i32) -> i32', "(i32) -> ()", "%i: i32"),
     "switch with further attributes": "func.func @k(%x: i32) { cf.switch %x : i32, [default: ^a] {note = 1}\n^a:\nreturn }",
+    "tuple cut short": generic('"pto.mte_gm_ub"(%g, %u, %c, %c, %c, %c, %c, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> : (!pto.ptr<f32>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64, i64) -> ()', "(!pto.ptr<f32>, !pto.ptr<f32, ub>, i64) -> ()", "%g: !pto.ptr<f32>, %u: !pto.ptr<f32, ub>, %c: i64"),
     "argument attributes in assembly": ".arg %a : i32 {x.y = 1}\n.arg %b : i32\n",
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ TILE = "!pto.tile_buf<vec, 16x64xf32>"  # 4096 bytes
 
 
 def tile(text: str, target: str = "a2a3") -> TileBufType:
-    found = parse_type(f"!pto.tile_buf<{text}>", profile(target))
+    found = parse_type(f"!pto.tile_buf<{text}>")
     assert isinstance(found, TileBufType)
     return found
 

@@ -100,7 +100,7 @@ def test_every_form_is_legal_and_survives_its_text(row: Row, isa: str) -> None:
         assert f'"{row.full_name}"(' not in to_text(module), "no format of the row can say this"
         for form in FORMS:
             text = to_text(module, form)
-            again = parse(text, target=isa)
+            again = parse(text)
             assert to_text(again, form) == text
             assert to_text(again, "generic") == program, form
 

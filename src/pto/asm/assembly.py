@@ -58,7 +58,7 @@ def parse(p: Parser) -> Module:
         # Comments are blanked, so that every offset stays what it is in the user's file.
         text = _COMMENT.sub(lambda m: " " * len(m[0]), p.source.text)
         shown = p.source
-        p = _replace(p, Parser(Source(shown.name, text), p.profile), shown)
+        p = _replace(p, Parser(Source(shown.name, text)), shown)
     module = _Reader(p).module()
     return module
 
@@ -66,6 +66,8 @@ def parse(p: Parser) -> Module:
 def _replace(old: Parser, new: Parser, shown: Source) -> Parser:
     new.source = shown
     new.tokens.source = shown
+    old.tokens, old.t, old.begins, old.bodies = new.tokens, new.t, new.begins, new.bodies
+    old.type_aliases, old._types = new.type_aliases, new._types
     for d in new.diagnostics:
         assert d.span is not None
         d.span = Span(shown, d.span.start, d.span.end)
@@ -114,6 +116,9 @@ class _Reader:
                 continue
             p.guarded_statement()
         self.close_function()
+        problem = complaint(self.top)
+        if problem:
+            p.error("PTO-E0107", f"module: {problem}", 0)
         p.close_scope()
         p.undefined(0)
         return Module(self.top, p.source)
@@ -121,6 +126,7 @@ class _Reader:
     def directive(self) -> None:
         p = self.p
         at = p.i
+        p.begins.append(at)
         name = "." + p.t[p.i + 1]
         p.i += 2
         if name == ".module":

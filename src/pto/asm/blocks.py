@@ -9,7 +9,6 @@ from ..diag import Source, did_you_mean
 from ..ir.core import Block, Operation, Region, Successor, Value
 from ..ir.types import ERROR, Type
 from ..isa import row
-from ..isa.profiles import Profile
 from .cursor import Cursor, Fail, Report
 from .lexer import EOF
 
@@ -20,10 +19,13 @@ SHORT_NAMES = {"return": "func.return", "call": "func.call", "func": "func.func"
 class Blocks(Cursor):
     """A cursor inside a block. `statement` is what the parser adds."""
 
-    def __init__(self, source: Source, profile: Profile) -> None:
-        super().__init__(source, profile)
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
         self.block = Block()
         self.blocks: dict[str, tuple[Block, int]] = {}
+        # Tokens that begin something, and those around bodies: what the layout of the text goes by.
+        self.begins: list[int] = []
+        self.bodies: dict[int, int] = {}
 
     if TYPE_CHECKING:
 
@@ -64,6 +66,7 @@ class Blocks(Cursor):
                     self.label(region)
                 else:
                     self.guarded_statement()
+            self.bodies[opened] = self.i
             self.i += 1
             self.undefined_blocks()
             if len(region.blocks) > 1 and not region.blocks[0].ops and not region.blocks[0].args:
@@ -88,6 +91,7 @@ class Blocks(Cursor):
     def label(self, region: Region) -> None:
         """`^bb0(%x: T):`"""
         at = self.i
+        self.begins.append(at)
         label = self.t[self.i]
         self.i += 1
         known = self.blocks.get(label)
@@ -149,6 +153,7 @@ class Blocks(Cursor):
     def guarded_statement(self) -> None:
         """One statement; on an error record it and go to the next one."""
         at = self.i
+        self.begins.append(at)
         depth, scopes = self.depth, len(self._scopes)
         try:
             self.statement()

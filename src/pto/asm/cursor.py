@@ -27,7 +27,6 @@ from ..ir.attrs import (
 from ..ir.core import Block, Operation, Value
 from ..ir.types import ERROR, I64, FunctionType, ScalarType, Type
 from ..isa.enums import ENUMS, same_enum
-from ..isa.profiles import Profile
 from ..isa.row import Attr
 from .lexer import EOF, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
@@ -60,9 +59,8 @@ _ENUM_SPACE = re.compile(r"#pto\s*<\s*(\w+)\s(.*)>$", re.DOTALL)
 class Cursor:
     """Tokens with a position, plus the name scopes of the program being read."""
 
-    def __init__(self, source: Source, profile: Profile) -> None:
+    def __init__(self, source: Source) -> None:
         self.source = source
-        self.profile = profile
         self.tokens, self.diagnostics = tokenize(source)
         self.t = self.tokens.texts
         self.i = 0
@@ -147,11 +145,15 @@ class Cursor:
         self.i += 1
         return found
 
+    def known_type(self, text: str) -> Type | None:
+        """The type that a token was read as, written out in full."""
+        return self._types.get(text)
+
     def parse_type_text(self, text: str, offset: int) -> Type:
         if text[:1] == "!" and text[1:] in self.type_aliases:
             return self.type_aliases[text[1:]]
         try:
-            return parse_type(text, self.profile)
+            return parse_type(text)
         except TypeTextError as e:
             if text[:1] == "!" and "." not in text:
                 help = (
@@ -226,6 +228,8 @@ class Cursor:
     ) -> Attribute:
         if type is not None and type.is_float:
             if is_hex:
+                if not 0 <= value < 1 << (type.bits or 64):
+                    self.report("PTO-E0104", f"number is no bit pattern of {type}", at)
                 return FloatAttr(decode_bits(int(value), type), type, int(value))
             if isinstance(value, int) and abs(value) > 1 << 1023:
                 self.report("PTO-E0104", "number does not fit its type", at, got=f"{type}")

@@ -52,6 +52,7 @@ class Parser(RowReader):
         if text[:1] not in ("!", "#") or self.t[self.i + 1] != "=":
             return False
         at = self.i
+        self.begins.append(at)
         self.i += 2
         try:
             if text[0] == "!":

@@ -10,6 +10,8 @@ Names of values are kept; unnamed ones are numbered. Printing what was printed g
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..ir.attrs import (
     ArrayAttr,
     Attribute,
@@ -97,9 +99,8 @@ class Printer(Writer):
             out.extend(self._items(group.items, op, row, named))
             return
         # One repetition per tuple of the variadic operand.
-        name = next(v for v in variables(group.items) if v in row.operand_index)
+        ((name, width),) = _tuples((group,), row)
         values = op.group(name)
-        width = sum(isinstance(i, Var | TypeOf) and i.name == name for i in group.items)
         for at in range(0, len(values), width):
             chunk = iter(values[at : at + width])
             for item in group.items:
@@ -202,6 +203,16 @@ def _has(name: str, op: Operation, row: Row) -> bool:
     return index < len(op.results)
 
 
+def _tuples(items: tuple[Item, ...], row: Row) -> Iterator[tuple[str, int]]:
+    """Each variadic operand that a repeated group takes apart, and how many values one repetition takes."""
+    for item in items:
+        if isinstance(item, Group) and item.repeat:
+            name = next(v for v in variables(item.items) if v in row.operand_index)
+            yield name, sum(isinstance(i, Var | TypeOf) and i.name == name for i in item.items)
+        elif isinstance(item, Group):
+            yield from _tuples(item.items, row)
+
+
 class Form:
     """A format of a row, with what the printer asks of it worked out once."""
 
@@ -215,6 +226,7 @@ class Form:
         "result_types",
         "row",
         "tight",
+        "widths",
     )
 
     def __init__(self, items: tuple[Item, ...], row: Row) -> None:
@@ -227,9 +239,10 @@ class Form:
         typed = [i for i in items if isinstance(i, TypeOf) and i.name in results and not i.many]
         self.result_types = len(typed)
         self.has_dict = any(isinstance(i, AttrDict) for i in items)
+        self.widths = dict(_tuples(items, row))
         # The reader tells forms and optional groups apart by the kinds of their operands.
         self.choosy = row.has_segments or len(row.formats) > 1
-        self.tight = isinstance(items[0], Lit) and items[0].text in ("(", "[", "{")
+        self.tight = isinstance(items[0], Lit) and items[0].text in ("(", "[")
 
     def fits(self, op: Operation) -> bool:
         """Whether this format can say all of an operation."""
@@ -245,6 +258,8 @@ class Form:
             if declared.name not in self.mentioned and declared.name not in row.infer:
                 return False
         if len(op.results) < self.result_types:
+            return False
+        if any(len(op.group(name)) % width for name, width in self.widths.items()):
             return False
         if any(name in op.attrs and not sayable(row.attr_index[name], op.attrs[name]) for name in self.attrs):
             return False
@@ -293,7 +308,7 @@ def inline_attr(attr: Attr, value: Attribute) -> str:
     return str(value)
 
 
-_TIGHT_BEFORE = (")", "]", ">", ",")
+_TIGHT_BEFORE = (")", "]", "}", ">", ",")
 
 
 def join(parts: list[str]) -> str:
@@ -306,7 +321,7 @@ def join(parts: list[str]) -> str:
         last = out[-1]
         tight = (
             part in _TIGHT_BEFORE
-            or (last in "([" and not out.endswith("->"))
+            or (last in "([{" and not out.endswith("->"))
             or (last == "<" and out[-2:] != " <")
             or (part in ("(", "[", "<") and (last.isalnum() or last == "_"))
         )

@@ -26,7 +26,7 @@ from ..ir.types import (
 )
 from ..isa.dtypes import SPELLINGS
 from ..isa.enums import ENUMS
-from ..isa.profiles import LOCATIONS, Profile
+from ..isa.profiles import LOCATIONS
 from ..isa.tile import DEFAULT_CONFIG
 
 
@@ -40,10 +40,11 @@ class TypeTextError(Exception):
         self.expected, self.got = expected, got
 
 
-_SCALAR = re.compile(r"(?:index|[su]?i\d{1,8}|f\d+(?:E\d+M\d+\w*)?|bf16|tf32|hif8|hifloat8|none)$")
+_INT = re.compile(r"[su]?i([1-9][0-9]{0,7})$")
+_SCALAR = re.compile(r"(?:index|[su]?i[0-9]{1,8}|f[0-9]+(?:E[0-9]+M[0-9]+\w*)?|bf16|hif8|hifloat8)$")
 _COMMENT = re.compile(r"//[^\n]*")
 _HEAD = re.compile(r"!?([A-Za-z_][\w$.]*)\s*(?:<(.*)>)?$", re.DOTALL)
-_DIM = re.compile(r"\s*(\d+|\?)\s*x")
+_DIM = re.compile(r"\s*([0-9]+|\?)\s*x")
 
 #: Token types without facts of their own.
 _TOKENS = {
@@ -57,7 +58,7 @@ _KNOWN = (
 )  # fmt: skip
 
 
-def parse_type(text: str, profile: Profile) -> Type:
+def parse_type(text: str) -> Type:
     """The type a text denotes; raises `TypeTextError`."""
     m = _HEAD.match(text)
     if not m:
@@ -67,7 +68,7 @@ def parse_type(text: str, profile: Profile) -> Type:
     if body is not None and "//" in body:
         body = _COMMENT.sub(lambda c: " " * len(c[0]), body)
     if text[0] != "!":
-        return _builtin(text, name, body, at, profile)
+        return _builtin(text, name, body, at)
     if not name.startswith("pto."):
         if "." not in name:
             raise TypeTextError(f"unknown type alias '!{name}'", (0, 1 + len(name)), code="PTO-E0109")
@@ -75,7 +76,7 @@ def parse_type(text: str, profile: Profile) -> Type:
     short = name[4:]
     parse = _PARSERS.get(short)
     if parse is not None:
-        return parse(_Body(text, body, at), profile)
+        return parse(_Body(text, body, at))
     if short in _TOKENS:
         if body is not None and not _TOKENS[short]:
             raise TypeTextError(f"!pto.{short} takes no parameters", (at, at + len(body)))
@@ -120,6 +121,8 @@ class _Body:
                 lead = len(raw) - len(raw.lstrip())
                 self.parts.append((raw.strip(), at + start + lead))
                 start = i + 1
+        if start <= len(body):  # brackets do not match: the rest is one part, which no type takes
+            self.parts.append((body[start:].strip(), at + start))
         if len(self.parts) == 1 and not self.parts[0][0]:
             self.parts = []
 
@@ -134,13 +137,13 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _builtin(text: str, name: str, body: str | None, at: int, profile: Profile) -> Type:
+def _builtin(text: str, name: str, body: str | None, at: int) -> Type:
     if body is None:
         return _scalar(text, (0, len(text)))
     parse = _BUILTINS.get(name)
     if parse is None:
         raise TypeTextError(f"unknown type '{_short(text)}'", (0, len(name)), code="PTO-E0109")
-    return parse(_Body(text, body, at), profile)
+    return parse(_Body(text, body, at))
 
 
 def _scalar(text: str, part: tuple[int, int]) -> ScalarType:
@@ -154,10 +157,9 @@ def _scalar(text: str, part: tuple[int, int]) -> ScalarType:
         return ScalarType(name if name[:2] == "si" else info.mlir)
     if name == "predicate":
         return ScalarType("ui8")
-    if _SCALAR.match(name) and not name.startswith("f"):
-        bits = int(name.lstrip("siu"))
-        if 0 < bits <= 1 << 24:
-            return ScalarType(name)
+    m = _INT.match(name)
+    if m and int(m[1]) <= 1 << 24:
+        return ScalarType(name)
     help = did_you_mean(name, SPELLINGS) or "element types: " + ", ".join(
         sorted({d.mlir for d in SPELLINGS.values()})
     )
@@ -188,8 +190,8 @@ def _int(text: str, part: tuple[int, int]) -> int:
     return int(text)
 
 
-def _view(name: str) -> Callable[[_Body, Profile], Type]:
-    def parse(body: _Body, profile: Profile) -> Type:
+def _view(name: str) -> Callable[[_Body], Type]:
+    def parse(body: _Body) -> Type:
         if len(body.parts) != 1:
             raise body.error(f"!pto.{name} takes one shape", help=f"write !pto.{name}<16x16xf32>")
         dims, elem = _shape(body, 0)
@@ -226,7 +228,7 @@ _SPACE_ALIAS = {
 }
 
 
-def _ptr(body: _Body, profile: Profile) -> Type:
+def _ptr(body: _Body) -> Type:
     if not 1 <= len(body.parts) <= 2:
         raise body.error(
             "!pto.ptr takes an element type and an optional space", help="write !pto.ptr<f32, ub>"
@@ -249,7 +251,7 @@ def _ptr(body: _Body, profile: Profile) -> Type:
     return PtrType(elem, space)
 
 
-def _vreg(body: _Body, profile: Profile) -> Type:
+def _vreg(body: _Body) -> Type:
     if len(body.parts) != 1:
         raise body.error("!pto.vreg takes lanes and an element type", help="write !pto.vreg<64xf32>")
     dims, elem = _shape(body, 0)
@@ -266,7 +268,7 @@ def _vreg(body: _Body, profile: Profile) -> Type:
     return VRegType(elem, lanes)
 
 
-def _mask(body: _Body, profile: Profile) -> Type:
+def _mask(body: _Body) -> Type:
     if not body.parts:
         return MaskType()
     gran = body.parts[0][0].strip('"').lower()
@@ -275,14 +277,14 @@ def _mask(body: _Body, profile: Profile) -> Type:
     return MaskType(None if gran == "g" else gran)
 
 
-def _eventid_array(body: _Body, profile: Profile) -> Type:
+def _eventid_array(body: _Body) -> Type:
     text = body.parts[0][0] if len(body.parts) == 1 else ""
     if not text.isdigit() or not 0 < int(text[:6]) <= 4096 or len(text) > 4:
         raise body.error("!pto.eventid_array takes a positive count", 0, "write !pto.eventid_array<4>")
     return EventIdArrayType(int(text))
 
 
-def _doc_memref(body: _Body, profile: Profile) -> Type:
+def _doc_memref(body: _Body) -> Type:
     """`!pto.memref<f32, 1x16x16>` of the ISA documents: a strided view of global memory."""
     if not body.parts:
         raise body.error("!pto.memref takes an element type and a shape")
@@ -316,7 +318,7 @@ _LOC_ALIAS = {
 }
 
 
-def _tile(body: _Body, profile: Profile) -> Type:
+def _tile(body: _Body) -> Type:
     """`!pto.tile_buf` in its long, short and document forms; `!pto.tile` likewise."""
     parts = body.parts
     if not parts:
@@ -338,8 +340,6 @@ def _tile(body: _Body, profile: Profile) -> Type:
     else:
         raise body.error("expected a location, then a shape such as 16x64xf32", 0, _TILE_HELP)
     loc = fields["loc"]
-    if loc == "left":  # the block layout of a Left tile is the target's, whatever was written
-        fields["blayout"] = profile.left_blayout
     return TileBufType(
         fields["elem"], loc, fields["rows"], fields["cols"],
         fields.get("v_row", fields["rows"]), fields.get("v_col", fields["cols"]),
@@ -527,7 +527,7 @@ def _document_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str
 _CONV_LAYOUTS = ("NCHW", "NC1HWC0", "GNCHW", "GNC1HWC0", "NCDHW", "NDC1HWC0", "FRACTAL_Z", "FRACTAL_Z_3D")
 
 
-def _conv_tile(body: _Body, profile: Profile) -> Type:
+def _conv_tile(body: _Body) -> Type:
     """`!pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>`."""
     if len(body.parts) != 3:
         raise body.error("!pto.conv_tile takes a location, a shape and a layout",
@@ -548,7 +548,7 @@ _LAYOUT = re.compile(
 )
 
 
-def _memref(body: _Body, profile: Profile) -> Type:
+def _memref(body: _Body) -> Type:
     if not body.parts:
         raise body.error("memref needs a shape and an element type")
     dims, elem = _shape(body, 0)
@@ -571,8 +571,8 @@ def _memref(body: _Body, profile: Profile) -> Type:
     return MemRefType(elem, dims, layout, space)
 
 
-def _shaped(name: str) -> Callable[[_Body, Profile], Type]:
-    def parse(body: _Body, profile: Profile) -> Type:
+def _shaped(name: str) -> Callable[[_Body], Type]:
+    def parse(body: _Body) -> Type:
         if not body.parts:
             raise body.error(f"{name} needs a shape and an element type")
         dims, elem = _shape(body, 0)
@@ -581,7 +581,7 @@ def _shaped(name: str) -> Callable[[_Body, Profile], Type]:
     return parse
 
 
-_PARSERS: dict[str, Callable[[_Body, Profile], Type]] = {
+_PARSERS: dict[str, Callable[[_Body], Type]] = {
     "tile_buf": _tile,
     "tile": _tile,
     "tensor_view": _view("tensor_view"),
@@ -593,7 +593,7 @@ _PARSERS: dict[str, Callable[[_Body, Profile], Type]] = {
     "eventid_array": _eventid_array,
     "conv_tile": _conv_tile,
 }
-_BUILTINS: dict[str, Callable[[_Body, Profile], Type]] = {
+_BUILTINS: dict[str, Callable[[_Body], Type]] = {
     "memref": _memref,
     "vector": _shaped("vector"),
     "tensor": _shaped("tensor"),

@@ -167,8 +167,8 @@ def _switch(op: Operation) -> str:
 def _strided(op: Operation) -> str:
     for name in ("offsets", "sizes", "strides"):
         static = op.attrs.get(f"static_{name}")
-        if not isinstance(static, DenseArrayAttr) or not all(isinstance(v, int) for v in static.value):
-            return f"static_{name} is no list of integers"
+        if not isinstance(static, DenseArrayAttr) or _numbers(static):
+            return f"static_{name} is no list of 64-bit integers"
         if sum(v == DYNAMIC for v in static.value) != len(op.group(name)):
             return f"static_{name} and the {name} given do not fit"
     return ""

@@ -1,4 +1,4 @@
-"""Names, scopes, indentation and comments of printed text: what every printed form shares."""
+"""Names, scopes and indentation of printed text: what every printed form shares."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from ..ir.attrs import Attribute, dict_text
 from ..ir.core import Block, Module, Operation, Region, Value
-from .comments import Comments
 
 
 class Writer:
-    """`comments` are printed where they stood relative to the operations. `operation` is the printer's."""
+    """`operation` is the printer's."""
 
-    def __init__(self, form: str = "pto", comments: Comments | None = None) -> None:
+    def __init__(self, form: str = "pto") -> None:
         self.form = form
-        self.comments = comments
         self.depth = 0
         self._names: dict[Value, str] = {}
         self._taken: set[str] = set()
@@ -110,22 +108,8 @@ class Writer:
         return "  " * self.depth
 
     def module(self, module: Module) -> str:
-        lines: list[str] = []
         ops = module.body.ops if module.implicit and self.form != "generic" else [module.op]
-        for op in ops:
-            self._append(lines, op)
-        if self.comments is not None:
-            lines.extend(self.comments.rest())
-        return "\n".join(lines) + "\n"
-
-    def _append(self, lines: list[str], op: Operation) -> None:
-        """One operation as lines, with the comments before it and behind it."""
-        if self.comments is None:
-            lines.append(self.pad() + self.operation(op))
-            return
-        lines.extend(self.comments.before(op.start, self.pad(), first=lines[-1:] == ["{"] or not lines))
-        text = self.pad() + self.operation(op)
-        lines.append(text + self.comments.behind(op.end))
+        return "\n".join(map(self.operation, ops)) + "\n"
 
     def region(self, region: Region, entry_args: bool = True, hide: str = "") -> str:
         """`{ ... }`; `hide` is an operand-less terminator that the text leaves out."""
@@ -155,9 +139,7 @@ class Writer:
                             hide
                         ) == 1:  # a second one is an error to show
                             continue
-                    self._append(lines, op)
-            if self.comments is not None and region.parent is not None:
-                lines.extend(self.comments.before(region.parent.end - 1, self.pad(), first=True))
+                    lines.append(self.pad() + self.operation(op))
         self.depth -= 1
         return "\n".join([*lines, self.pad() + "}"])
 

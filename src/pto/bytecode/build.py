@@ -16,7 +16,7 @@ from ..ir.attrs import Attribute, DenseArrayAttr, EnumAttr, StrAttr, TypeAttr
 from ..ir.core import Block, Module, Operation, Region, Successor, Value
 from ..ir.shape import problem
 from ..ir.types import ScalarType, Type
-from ..isa import DEFAULT, profile, row
+from ..isa import row
 from ..isa.enums import ENUMS
 from . import v0
 from .constants import BadConstant, constant_name, float_attr, int_attr, wide_attr
@@ -37,7 +37,7 @@ class Builder:
         self._types: dict[int, Type] = {}  # by string id: several ids may share a text
         self.length: dict[Type, int] = {}  # of each type's text
         self._dicts: dict[int, dict[str, Attribute]] = {}
-        self._errors = Parser(Source("", ""), profile(DEFAULT))  # what from_generic reports through
+        self._errors = Parser(Source("", ""))  # what from_generic reports through
 
     def module(self, raw: RawModule, debug: DebugInfo | None) -> Module:
         top = Operation("builtin.module", row("builtin.module"), [], attrs=self.attrs(raw.attrs, 0))

@@ -28,7 +28,6 @@ from ..ir.attrs import (
 )
 from ..ir.core import Operation
 from ..ir.types import I32, I64, Type
-from ..isa import DEFAULT, profile
 from ..isa.row import Attr, Row
 from .v0 import IMPLIED, SEGMENTS, written_segments
 
@@ -41,29 +40,16 @@ class BadText(Exception):
     """A text that is not of its form; the message says why."""
 
 
-class _Reader(Parser):
-    """The text parser, keeping the block layout of Left tiles as written: bytecode holds resolved types."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(Source("", text), profile(DEFAULT))
-        self._row_major = self.profile.replace(left_blayout="row_major")
-        self._col_major = self.profile.replace(left_blayout="col_major")
-
-    def parse_type_text(self, text: str, offset: int) -> Type:
-        self.profile = self._col_major if "blayout=col_major" in text else self._row_major
-        return super().parse_type_text(text, offset)
-
-
 def parse_type(text: str) -> Type:
-    return _whole(text, _Reader.type)
+    return _whole(text, Parser.type)
 
 
 def parse_dict(text: str) -> dict[str, Attribute]:
-    return _whole(text, _Reader.dictionary)
+    return _whole(text, Parser.dictionary)
 
 
-def _whole(text: str, read: Callable[[_Reader], T]) -> T:
-    reader = _Reader(text)
+def _whole(text: str, read: Callable[[Parser], T]) -> T:
+    reader = Parser(Source("", text))
     try:
         if reader.diagnostics:
             raise BadText(reader.diagnostics[0].message)

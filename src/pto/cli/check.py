@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..asm import parse_source
 from ..diag import Diagnostic, has_errors
-from ..verify import LEVELS, module_profile, verify
+from ..verify import LEVELS, verify
 from .common import FAILED, OK, Parser, add_capacity, add_diagnostics, add_target, read_input, show, target
 
 _EXAMPLES = """\
@@ -50,18 +50,17 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     source, problems = read_input(path)
     if source is None:
         return problems, ""
-    profile = target(options, source)
-    module, problems = parse_source(source, profile)
+    module, problems = parse_source(source)
     if module is None:
         return problems, ""
+    profile = target(options, module)
     problems = problems + verify(module, profile, level=options.pto_level, flags="error")
     if has_errors(problems):
         return problems, ""
     functions = len(module.functions)
     operations = sum(1 for _ in module.walk()) - 1
-    name = module_profile(module, profile).name
     return (
         problems,
         f"{source.name}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, "
-        f"target {name})",
+        f"target {profile.name})",
     )

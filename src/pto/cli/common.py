@@ -15,6 +15,7 @@ from .. import __version__, knobs
 from ..diag import Diagnostic, Source, render, render_json
 
 if TYPE_CHECKING:
+    from ..ir.core import Module
     from ..isa.profiles import Profile
 
 OK, FAILED, USAGE, BUG = 0, 1, 2, 70
@@ -68,13 +69,11 @@ def _capacity(text: str) -> tuple[str, int]:
     return loc, int(size)
 
 
-def target(options: argparse.Namespace, source: Source) -> str | Profile | None:
-    """The target of one input: what the options say, with the capacities they change."""
-    if not options.capacity:
-        return options.arch
-    from ..asm import effective_profile
+def target(options: argparse.Namespace, module: Module) -> Profile:
+    """The target of one program: what the options say, with the capacities they change."""
+    from ..verify import module_profile
 
-    return effective_profile(source.text, options.arch).override(dict(options.capacity))
+    return module_profile(module, options.arch).override(dict(options.capacity))
 
 
 def profile_name(text: str) -> str:

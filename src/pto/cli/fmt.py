@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         source, problems = read_input(path)
         text = None
         if source is not None:
-            module, problems = parse_source(source, options.arch)
+            module, problems = parse_source(source)
             text = to_text(module, comments=True) if module is not None else None
         found.extend(problems)
         if source is None or text is None:

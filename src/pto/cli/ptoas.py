@@ -137,15 +137,18 @@ def _assemble(path: str, options: argparse.Namespace) -> tuple[str | None, list[
     """One input: its text in the wanted form, or what is wrong with it."""
     from ..asm import parse_source, to_text
     from ..diag import has_errors
+    from ..ir.attrs import StrAttr
     from .common import read_input, target
 
     source, problems = read_input(path)
     if source is None:
         return None, problems
-    profile = target(options, source)
-    module, problems = parse_source(source, profile)
+    module, problems = parse_source(source)
     if module is None:
         return None, problems
+    profile = target(options, module)
+    if options.arch is not None:  # the program says what it is for
+        module.op.set_attr("pto.target_arch", StrAttr(profile.name))
     if not options.no_verify:
         from ..verify import verify
 

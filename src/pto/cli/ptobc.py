@@ -119,7 +119,7 @@ def _encode(options: argparse.Namespace, problems: list[Diagnostic]) -> int:
     problems.extend(found)
     if source is None:
         return FAILED
-    module, found = parse_source(source, options.arch)
+    module, found = parse_source(source)
     problems.extend(found)
     if module is None:
         return FAILED

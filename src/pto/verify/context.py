@@ -9,6 +9,7 @@ from ..diag import Diagnostic, Span
 from ..ir.core import Module, Operation, Value, constant_of
 from ..ir.types import Type, ViewType
 from ..isa.profiles import Profile
+from ..isa.tile import LAYOUTS
 
 
 class Context:
@@ -66,18 +67,28 @@ def _head_end(text: str, start: int, end: int) -> int:
 class Arg:
     """An operand as rules see it: the facts of its type, plus what is known of its value."""
 
-    __slots__ = ("_type", "_value")
+    __slots__ = ("_profile", "_type", "_value")
 
-    def __init__(self, type: Type, value: Value | None) -> None:
+    def __init__(self, type: Type, value: Value | None, profile: Profile) -> None:
         self._type = type
         self._value = value
+        self._profile = profile
 
     def __getattr__(self, fact: str) -> Any:
         if fact == "const":
             return constant_of(self._value)
         if fact == "layout" and isinstance(self._type, ViewType):
             return view_layout(self._value)
+        if fact in ("blayout", "layout") and getattr(self._type, "loc", "") == "left":
+            return left_layout(self._type, self._profile, fact)
         return getattr(self._type, fact, None)
+
+
+def left_layout(type: Type, profile: Profile, fact: str) -> str | None:
+    """The block layout of a Left tile is the target's, whatever the type says."""
+    if fact == "blayout":
+        return profile.left_blayout
+    return LAYOUTS.get((profile.left_blayout, getattr(type, "slayout", "")))
 
 
 class Args(tuple[Arg, ...]):

@@ -19,7 +19,7 @@ from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import PROFILES
 from ..isa.row import KINDS, Attr, Combos, Row
-from ..isa.rules import Rule, Unknown, Violation, check, evaluate, facts_in, holds
+from ..isa.rules import Rule, Violation, check, facts_in, holds
 from .context import Arg, Args, Context
 
 _SHAPE = frozenset(
@@ -325,18 +325,19 @@ class RowChecker:
 
     def _env(self, op: Operation, row: Row) -> dict[str, Any]:
         env: dict[str, Any] = {"isa": self.isa}
+        profile = self.context.profile
         for attr in row.attrs:
             env[attr.name] = op.attr(attr.name)
         at = 0
         for i, declared in enumerate(row.operands):
             count = 1 if op.segments is None else op.segments[i]
             if declared.variadic:
-                env[declared.name] = Args([Arg(v.type, v) for v in op.operands[at : at + count]])
+                env[declared.name] = Args([Arg(v.type, v, profile) for v in op.operands[at : at + count]])
             else:
-                env[declared.name] = Arg(op.operands[at].type, op.operands[at]) if count else None
+                env[declared.name] = Arg(op.operands[at].type, op.operands[at], profile) if count else None
             at += count
         for declared, result in zip(row.results, op.results, strict=False):
-            env.setdefault(declared.name, Arg(result.type, result))
+            env.setdefault(declared.name, Arg(result.type, result, profile))
         for declared in row.results[len(op.results) :]:
             env.setdefault(declared.name, None)
         return env
@@ -500,26 +501,3 @@ def _attr_list(row: Row) -> str:
 
 def _combo_text(combo: tuple[str, ...]) -> str:
     return "(" + ", ".join(combo) + ")"
-
-
-def pipe_of(op: Operation, isa: str) -> str:
-    """The pipe an operation runs on under a profile; empty if none."""
-    row = op.row
-    if row is None or not row.pipe:
-        return ""
-    if isinstance(row.pipe, str):
-        named = op.attr(row.pipe) if row.pipe in row.attr_index else row.pipe
-        return str(named or "").removeprefix("PIPE_")
-    env: dict[str, Any] = {"isa": isa, **{a.name: op.attr(a.name) for a in row.attrs}}
-    for declared, value in op.named():
-        env[declared.name] = Arg(value.type, value)
-    for condition, pipe in row.pipe:
-        try:
-            if not condition or evaluate(condition, env):
-                return pipe
-        except Unknown:
-            continue
-    return ""
-
-
-__all__ = ["RowChecker", "constant_of", "kind_matches", "pipe_of", "type_rules", "value_rules"]

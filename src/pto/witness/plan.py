@@ -227,7 +227,7 @@ def operand_types(
 
 @cache
 def read_type(text: str, isa: str) -> Type:
-    return parse_type(text, profile(isa))
+    return parse_type(text)
 
 
 def with_element(type: Type, dtype: str) -> Type:
@@ -272,7 +272,7 @@ def make_attribute(attr: Attr, value: Any) -> Attribute:
     if attr.kind == "symbol":
         return SymbolAttr(text.removeprefix("@"))
     if attr.kind == "type":
-        return TypeAttr(parse_type(text, profile("cpu")))
+        return TypeAttr(parse_type(text))
     if attr.kind == "unit":
         return UnitAttr()
     typed = re.fullmatch(r"(-?\d+) : (\w+)", text)
@@ -308,11 +308,11 @@ def environment(made: Plan, names: Collection[str] | None = None) -> dict[str, A
         if names is not None and declared.name not in names:
             continue
         types = made.operands.get(declared.name, ())
-        args = [Arg(t, _fact_source(made, declared.name, i)) for i, t in enumerate(types)]
+        args = [Arg(t, _fact_source(made, declared.name, i), profile(made.isa)) for i, t in enumerate(types)]
         env[declared.name] = Args(args) if declared.variadic else args[0] if args else None
     for declared in made.row.results:
         types = made.results.get(declared.name, ())
-        env.setdefault(declared.name, Arg(types[0], None) if types else None)
+        env.setdefault(declared.name, Arg(types[0], None, profile(made.isa)) if types else None)
     return env
 
 

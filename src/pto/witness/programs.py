@@ -61,7 +61,7 @@ def example_text(row: Row, isa: str, form: str = "pto") -> str:
 def build(made: Plan) -> Module:
     """The program around one planned instruction."""
     if made.row.name in PROGRAMS:
-        return parse(PROGRAMS[made.row.name], target=made.isa)
+        return parse(PROGRAMS[made.row.name])
     return _program(made)
 
 

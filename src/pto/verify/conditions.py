@@ -1,0 +1,184 @@
+"""What a branch condition says, in a form in which two conditions can be compared.
+
+A condition becomes `(key, truth)`: two values that compute the same pure expression of the same SSA values
+have the same key, and opposite ones (`eq` and `ne`, `slt` and `sge`) differ only in `truth`. A comparison of a
+loop's induction variable that holds exactly in the first or last iteration gets the key (FIRST, loop) or
+(LAST, loop). Used by the flag check to see that `if c {set} ... if c {wait}` is one path, not four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..ir.core import Block, Operation, Value, constant_of
+
+Key = Any  # a nested tuple of strings, numbers, values and loops: compared and hashed only
+Fact = tuple[Key, bool]
+
+FIRST, LAST = "first iteration", "last iteration"
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
+_DEPTH = 8  # of an expression that is compared by its structure; what lies deeper is compared by identity
+_SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+def condition_of(value: Value) -> Fact:
+    """The fact that holds when an i1 is true; the key is None for a constant."""
+    known = constant_of(value)
+    if known is not None:
+        return None, bool(known)
+    op = value.op
+    if op is not None and op.name == "arith.xori" and constant_of(op.operands[1]) in (1, -1):
+        key, truth = condition_of(op.operands[0])
+        return key, not truth
+    if op is None or op.name != "arith.cmpi":
+        return key_of(value), True
+    predicate, (a, b) = str(op.attr("predicate")), op.operands
+    sign, relation = ("", predicate) if predicate in ("eq", "ne") else (predicate[0], predicate[1:])
+    for x, y, r in ((a, b, relation), (b, a, _SWAPPED[relation])):
+        found = _iteration(x, y, r)
+        if found is not None:
+            return found
+    return _ordered(sign, relation, key_of(a), key_of(b))
+
+
+def runs(loop: Operation) -> Fact:
+    """The fact that holds when an scf.for has at least one iteration."""
+    return _ordered("s", "lt", key_of(loop.operands[0]), key_of(loop.operands[1]))
+
+
+def equals(value: Value, number: int) -> Fact:
+    return _ordered("", "eq", key_of(value), ("constant", number))
+
+
+def trip_count(loop: Operation) -> int | None:
+    """How often an scf.for with constant bounds runs."""
+    lb, ub, step = (constant_of(v) for v in loop.operands[:3])
+    if not (isinstance(lb, int) and isinstance(ub, int) and isinstance(step, int)) or step <= 0:
+        return None
+    return max(0, -((lb - ub) // step))
+
+
+def depends_on(key: Key, scope: Operation) -> bool:
+    """Whether a condition is about something computed inside an operation, so that it may change there."""
+    if isinstance(key, tuple):
+        return any(depends_on(part, scope) for part in key)
+    if isinstance(key, Value):
+        return _inside(key.owner, scope)
+    return isinstance(key, Operation) and _inside(key, scope)
+
+
+def key_of(value: Value, depth: int = _DEPTH) -> Key:
+    known = constant_of(value)
+    if known is not None:
+        return "constant", known
+    op = value.op
+    if op is not None and op.name in _CASTS:
+        return key_of(op.operands[0], depth)
+    query = op is not None and op.name.startswith("pto.get_") and not op.operands
+    if op is None or depth == 0 or not (query or op.name.startswith("arith.")):
+        return value
+    attrs = tuple(sorted((name, str(a.value)) for name, a in op.attrs.items()))
+    return op.name, attrs, value.index, tuple(key_of(v, depth - 1) for v in op.operands)
+
+
+def _ordered(sign: str, relation: str, a: Key, b: Key) -> Fact:
+    """Every comparison as `eq` or `lt`, or its negation."""
+    if relation in ("eq", "ne"):
+        a, b = (b, a) if isinstance(a, tuple) and a[0] == "constant" else (a, b)
+        return ("eq", a, b), relation == "eq"
+    if relation in ("gt", "le"):
+        a, b = b, a
+    return (sign + "lt", a, b), relation in ("lt", "gt")
+
+
+def _iteration(x: Value, y: Value, relation: str) -> Fact | None:
+    """`iv + constant RELATION y`, where it holds or fails exactly in the first or the last iteration."""
+    base, offset = _linear(x)
+    loop = _loop_of(base)
+    if loop is None:
+        return None
+    step = constant_of(loop.operands[2])
+    (to, shift), (lb, low), (ub, high) = (_linear(v) for v in (y, *loop.operands[:2]))
+    trips = trip_count(loop)
+    if trips is not None and to is None:
+        points = [low, low + int(step or 0), low + (trips - 2) * int(step or 0), low + (trips - 1) * int(step or 0)]
+        truths = [_COMPARE[relation](p + offset, shift) for p in points]
+        if trips == 1:
+            return None, truths[0]
+        if trips >= 2 and truths[0] != truths[1] and _only(relation, truths[0], early=True):
+            return (FIRST, loop), truths[0]
+        if trips >= 2 and truths[3] != truths[2] and _only(relation, truths[3], early=False):
+            return (LAST, loop), truths[3]
+        return None
+    if to is not None and to is lb or (to is None and lb is None):
+        at_first = _COMPARE[relation](low + offset, shift)
+        next_one = _COMPARE[relation](low + offset + (step if isinstance(step, int) else 1), shift)
+        if at_first != next_one and _only(relation, at_first, early=True):
+            return (FIRST, loop), at_first
+    elif to is not None and to is ub and isinstance(step, int):
+        # In the last iteration ub - step <= iv < ub, before it iv < ub - step: only this bound separates them.
+        distance = shift - offset - high + step  # iv RELATION ub - step + distance
+        if (relation, distance) in (("lt", 0), ("le", -1)) or (relation, distance, step) == ("ne", 0, 1):
+            return (LAST, loop), False
+        if (relation, distance) in (("ge", 0), ("gt", -1)) or (relation, distance, step) == ("eq", 0, 1):
+            return (LAST, loop), True
+    return None
+
+
+def _only(relation: str, truth: bool, early: bool) -> bool:
+    """Whether a truth that changes once as the left side grows belongs to that one iteration only."""
+    if relation in ("eq", "ne"):
+        return truth == (relation == "eq")
+    return truth == ((relation in ("lt", "le")) == early)
+
+
+def _linear(value: Value) -> tuple[Value | None, int]:
+    """A value as (base, constant offset); the base is None for a constant."""
+    offset = 0
+    for _ in range(_DEPTH):
+        known = constant_of(value)
+        if isinstance(known, int):
+            return None, offset + known
+        op = value.op
+        if op is not None and op.name in _CASTS:
+            value = op.operands[0]
+            continue
+        added = constant_of(op.operands[1]) if op is not None and op.name in ("arith.addi", "arith.subi") else None
+        if op is None or not isinstance(added, int):
+            break
+        offset += added if op.name == "arith.addi" else -added
+        value = op.operands[0]
+    return value, offset
+
+
+def _loop_of(value: Value | None) -> Operation | None:
+    """The scf.for a value is the induction variable of."""
+    if value is None or value.index != 0 or not isinstance(value.owner, Block) or value.owner.parent is None:
+        return None
+    loop = value.owner.parent.parent
+    return loop if loop is not None and loop.name == "scf.for" else None
+
+
+def _inside(place: Operation | Block, scope: Operation) -> bool:
+    return any(op is scope for op in enclosing(place))
+
+
+def enclosing(place: Operation | Block) -> Iterator[Operation]:
+    """An operation (or the one a block belongs to) and everything it stands in, from the inside out."""
+    op = place if isinstance(place, Operation) else _owner(place)
+    while op is not None:
+        yield op
+        op = _owner(op.parent)
+
+
+def _owner(block: Block | None) -> Operation | None:
+    return block.parent.parent if block is not None and block.parent is not None else None
