@@ -6,6 +6,7 @@ Every stage collects `Diagnostic`s; nothing here knows about the IR. A place is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 
@@ -134,11 +135,16 @@ def sorted_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     )
 
 
+_MOST_NAMES = 2000  # names a suggestion is looked for among; a real program has fewer in one scope
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for a near miss, else an empty string."""
     from difflib import get_close_matches  # costly to import, and needed on errors only
 
-    close = get_close_matches(name, list(known), n=2, cutoff=0.6 if len(name) <= 4 else 0.72)
+    slack = max(1, len(name) // 3)
+    near = [k for k in islice(known, _MOST_NAMES) if abs(len(k) - len(name)) <= slack]
+    close = get_close_matches(name, near, n=2, cutoff=0.6 if len(name) <= 4 else 0.72)
     return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
 
 

@@ -42,11 +42,9 @@ def read(path: str) -> tuple[Source | None, list[Diagnostic]]:
 def parse(program: str | os.PathLike[str]) -> Module:
     """Parse a program given as a path or as text; raises `DiagnosticError` holding all diagnostics.
 
-    A string with a line break, or with none but starting like a program, is text; anything else is a path.
+    A string with a line break or a brace, or starting like a statement, is text; anything else is a path.
     """
-    if isinstance(program, str) and (
-        "\n" in program or program.lstrip().startswith(("module", "func.func", "//"))
-    ):
+    if isinstance(program, str) and (set("\n{") & set(program) or program.lstrip()[:1] in tuple('"!#%')):
         source, problems = Source("<text>", program), list[Diagnostic]()
     else:
         source, problems = read(os.fspath(program))

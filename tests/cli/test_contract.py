@@ -21,7 +21,7 @@ from pto.isa.errors import CATALOGUE
 GOOD = "module {\n  func.func @k() {\n    return\n  }\n}\n"
 UGLY = "module{func.func @k(){return}}"
 BAD = "module {\n  func.func @k() {\n    pto.tnothing\n    return\n  }\n}\n"
-WARNS = 'module attributes {pto.target_arch = "a9"} {\n}\n'
+WARNS = 'module attributes {pto.target_arc = "a3"} {\n}\n'
 
 Capture = pytest.CaptureFixture[str]
 
@@ -68,7 +68,7 @@ def test_warnings_keep_status_0(tmp_path: Path, capsys: Capture) -> None:
     path.write_text(WARNS)
     assert ptoas.main([str(path)]) == 0
     out, err = capsys.readouterr()
-    assert out == WARNS and "warning[PTO-E0603]" in err
+    assert out == WARNS and "warning[PTO-E0113]" in err
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import re
 from ..diag import Source, Span, did_you_mean
 from ..ir.attrs import ArrayAttr, Attribute, DictAttr, FloatAttr, IntAttr, StrAttr, TypeAttr, symbol_text
 from ..ir.core import Block, Module, Operation, Region
+from ..ir.shape import VISIBILITIES, special
 from ..ir.types import FunctionType, Type
 from ..isa import row
 from .cursor import Fail, Report
@@ -26,7 +27,6 @@ from .lexer import EOF
 from .parser import Parser
 from .printer import Printer, flat_order_is_enough
 from .structured import PARSERS
-from .well_formed import VISIBILITIES, complaint
 
 _DIRECTIVES = (".module", ".func", ".arg", ".const", ".end", ".result", ".declare")
 _COMMENT = re.compile(r"^[ \t]*#(?![\w.]*\s*=)[^\n]*", re.MULTILINE)
@@ -116,7 +116,7 @@ class _Reader:
                 continue
             p.guarded_statement()
         self.close_function()
-        problem = complaint(self.top)
+        problem = special(self.top)
         if problem:
             p.error("PTO-E0107", f"module: {problem}", 0)
         p.close_scope()
@@ -199,7 +199,7 @@ class _Reader:
             final.append(
                 Operation("func.return", row("func.return"), [], segments=(0,), start=at, end=at + 1)
             )
-        problem = complaint(func)
+        problem = special(func)
         if problem:  # a first block may be labelled, but its arguments come from .arg
             p.error("PTO-E0107", f"func.func: {problem}", max(p.i - 1, 0))
         p.close_scope()

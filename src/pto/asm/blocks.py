@@ -207,7 +207,10 @@ class Blocks(Cursor):
                     return
                 before = self.tokens.starts[self.i - 1] + len(self.t[self.i - 1])
                 fresh = "\n" in source.text[before : self.tokens.starts[self.i]]
-                if fresh and (text[0] in "%^" or "." in text or text in SHORT_NAMES or text[0] == '"'):
+                alias = text[0] in "!#" and self.t[self.i + 1] == "="
+                if fresh and (
+                    alias or text[0] in "%^" or "." in text or text in SHORT_NAMES or text[0] == '"'
+                ):
                     return
             depth += (text == "{") - (text == "}")
             self.i += 1

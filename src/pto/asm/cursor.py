@@ -31,6 +31,7 @@ from ..isa.row import Attr
 from .lexer import EOF, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
 
+_HINTS = 50  # names for which a similar one is looked up
 MAX_DEPTH = 100  # nesting of regions, attributes and types
 _INT_LIMIT = 3400  # digits, also hexadecimal ones: CPython refuses to print more than 4300 decimal digits
 
@@ -71,7 +72,8 @@ class Cursor:
         self._enums: dict[str, Attribute] = {}
         self.values: dict[str, Value] = {}
         self._scopes: list[list[str]] = []
-        self._closed: list[str] = []  # names of the scope left last, to suggest from
+        self._ended: dict[str, Value] = {}  # what was defined in scopes that have ended
+        self._hints = _HINTS
         self._forward: dict[str, tuple[Value, int, int]] = {}  # name -> placeholder, token, scope depth
 
     # ------------------------------------------------------------------------------------------- tokens
@@ -215,9 +217,10 @@ class Cursor:
         at = self.i
         value, is_float, is_hex = self.number()
         type: ScalarType | None = None
-        if self.t[self.i] == ":" and is_type_start(self.t[self.i + 1]):
+        if self.t[self.i] == ":":
             self.i += 1
-            found = self.type()
+            found = self.parse_type_text(self.t[self.i], self.tokens.starts[self.i])
+            self.i += 1
             if not isinstance(found, ScalarType):
                 self.report("PTO-E0112", f"a number cannot have type {found}", at)
             type = found
@@ -246,10 +249,15 @@ class Cursor:
         integer = int(value)
         type = type or I64
         bits = 64 if type.text == "index" else type.bits or 64
-        if not -(1 << (bits - 1)) <= integer < 1 << bits:
+        low, high = -(1 << (bits - 1)), (1 << bits) - 1  # signless: read as either
+        if type.text.startswith("ui"):
+            low = 0
+        elif type.text.startswith("si"):
+            high = (1 << (bits - 1)) - 1
+        if not low <= integer <= high:
             self.report(
                 "PTO-E0104", f"number does not fit in {type}", at,
-                expected=f"{-(1 << (bits - 1))} .. {(1 << bits) - 1}" if bits <= 64 else f"{bits} bits",
+                expected=f"{low} .. {high}" if bits <= 64 else f"{bits} bits",
                 got=str(integer) if abs(integer) < 1 << 80 else f"a number of {integer.bit_length()} bits",
             )  # fmt: skip
         return IntAttr(integer, type)
@@ -372,6 +380,8 @@ class Cursor:
         text = self.t[self.i]
         if attr.kind in ENUMS:
             return self._enum_position(attr, text)
+        if attr.many:
+            return self._word_list(attr)
         if attr.keyword or (attr.choices and attr.kind == "str"):
             word = unquote(text) if text[:1] == '"' else text
             if not attr.choices and (word[:1].isalpha() or word[:1] == "_"):
@@ -395,6 +405,20 @@ class Cursor:
         if attr.kind == "bool" and isinstance(value, IntAttr):
             return BoolAttr(bool(value.value))
         return value
+
+    def _word_list(self, attr: Attr) -> Attribute:
+        """`nsw, nuw`"""
+        words: list[str] = []
+        while True:
+            word = self.t[self.i]
+            if word not in attr.choices:
+                raise Fail(
+                    self.i, f"{self.shown()} is not a value of {attr.name}", expected=", ".join(attr.choices)
+                )
+            words.append(word)
+            self.i += 1
+            if not self.accept(","):
+                return StrAttr(", ".join(words))
 
     def _enum_position(self, attr: Attr, text: str) -> Attribute:
         at = self.i
@@ -475,9 +499,10 @@ class Cursor:
         self.deeper()
 
     def close_scope(self) -> None:
-        self._closed = self._scopes.pop()
-        for name in self._closed:
-            self.values.pop(name, None)
+        for name in self._scopes.pop():
+            gone = self.values.pop(name, None)
+            if gone is not None:
+                self._ended[name] = gone
         self.depth -= 1
         inner = len(self._scopes) + 1
         for name, (value, at, depth) in list(self._forward.items()):
@@ -531,7 +556,7 @@ class Cursor:
         self, name: str, have: Type, declared: Type, at: int, value: Value | None = None
     ) -> None:
         d = self.error(
-            "PTO-E0207", f"use of value '{name}' expects different type than prior uses", at,
+            "PTO-E0207", f"'{name}' is of another type than written here", at,
             expected=str(have), got=str(declared), help="write the type of the definition",
         )  # fmt: skip
         owner = value.owner if value is not None else None
@@ -541,12 +566,22 @@ class Cursor:
     def undefined(self, keep: int) -> None:
         """Report names still without a definition when scope depth `keep` is left."""
         for name, (_, at, depth) in list(self._forward.items()):
-            if depth >= keep:
-                del self._forward[name]
-                self.error(
-                    "PTO-E0201", f"undefined value '{name}'", at,
-                    help=did_you_mean(name, (*self.values, *self._closed)) or "define it before this use",
+            if depth < keep:
+                continue
+            del self._forward[name]
+            ended = self._ended.get(name)
+            where = ended.op if ended is not None else None
+            if where is not None and where.end and where.start < self.tokens.starts[at]:
+                d = self.error(
+                    "PTO-E0201", f"'{name}' is defined inside a region that has ended", at,
+                    help="define it outside, or return it as a result of the region",
                 )  # fmt: skip
+                d.notes.append(("defined here", Span(self.source, where.start, where.end)))
+                continue
+            self._hints -= 1  # the search is costly, and nobody reads the hundredth suggestion
+            hint = did_you_mean(name, (*self.values, *self._ended)) if self._hints > 0 else ""
+            self.error("PTO-E0201", f"undefined value '{name}'", at, help=hint or "define it before this use")
+        self._ended.clear()
 
 
 _NOWHERE = Block()

@@ -85,10 +85,9 @@ class _Layout:
         beside_body = at in self.bodies or at - 1 in self.ends
         case = self._is_case(at)
         if gap.comments or case or (gap.newline and not beside_body):
-            pad = _STEP * self.depth
-            closing = token in (")", "]", "}", ">")
-            self._comments(gap, pad + _CONTINUED, inside=True)
-            self.line = pad + ("" if case or closing or beside_body else _CONTINUED)
+            pad = _STEP * self.depth + ("" if case or beside_body else _CONTINUED)
+            self._comments(gap, pad, inside=True)
+            self.line = _STEP * self.depth if token in (")", "]", "}", ">") else pad
         elif self.statement.before(at, self.starts[at] > self.starts[at - 1] + len(self.t[at - 1])):
             self.line += " "
 
@@ -103,9 +102,9 @@ class _Layout:
         source = column = 0  # of a comment behind a token, which lines below may continue
         for comment in gap.comments:
             if comment.behind:
-                self.line += "  "
-                source, column = comment.column, len(self.line)
-                self.line += comment.text
+                if self.line.strip() != "}":  # a comment below a brace is in its column by chance
+                    source, column = comment.column, len(self.line.rpartition("\n")[2]) + 2
+                self.line += f"  {comment.text}"
                 continue
             self._end_line()
             if comment.blank and not self.fresh and not inside:

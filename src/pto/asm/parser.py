@@ -11,6 +11,7 @@ from typing import NoReturn, TypeVar
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, StrAttr
 from ..ir.core import Module, Operation, Region, Successor, Value
+from ..ir.shape import miscount, special
 from ..ir.types import ERROR, FunctionType, Type
 from ..isa import mnemonics, row
 from ..isa.row import Row, default_format
@@ -21,7 +22,6 @@ from .generic import from_generic
 from .lexer import EOF, unquote
 from .row_reader import RowReader, compiled
 from .statement import Names, Statement
-from .well_formed import complaint, miscount
 
 MAX_ALIAS = 10_000  # characters an alias may stand for
 
@@ -94,9 +94,9 @@ class Parser(RowReader):
                 op = self.row_statement(
                     found, names, bare=not name.startswith(found.dialect + ".") and name not in SHORT_NAMES
                 )
-        problem = complaint(op)
-        if problem:
-            raise Fail(at, f"{op.name}: {problem}")
+        wrong = (miscount(op) if name[:1] == '"' else "") or special(op)
+        if wrong:
+            raise Fail(at, f"{op.name}: {wrong}")
         if t[self.i] == "loc":
             self.trailing_location()
         op.start = self.tokens.starts[start]
@@ -190,8 +190,30 @@ class Parser(RowReader):
             except Fail as fail:
                 if fail.at > best.at:
                     best = fail
+        self._count_operands(found, begin)
         help = best.help or f"syntax: {found.full_name} {_format_text(found)}"
         raise Fail(best.at, f"{found.name}: {best.message}", help, best.code, best.expected)
+
+    def _count_operands(self, found: Row, begin: int) -> None:
+        """Say which operand of `ins(..)` or `outs(..)` is missing or too many, if that is what is wrong."""
+        if not found.is_ins_outs or isinstance(found.format, tuple):
+            return
+        for word, declared, verb in (("ins", found.ins, "reads"), ("outs", found.outs, "writes")):
+            at = begin
+            while self.t[at] not in (word, EOF, "}") and at < begin + 200:
+                at += 1
+            if self.t[at] != word or self.t[at + 1] != "(" or not declared:
+                continue
+            given, at = 0, at + 2
+            while self.t[at][:1] == "%":
+                given += 1
+                at += 1 + (self.t[at + 1] == ",")
+            least = sum(not o.optional for o in declared)
+            if least <= given <= len(declared) or any(o.variadic for o in declared):
+                continue
+            listed = ", ".join(o.name + "?" * o.optional for o in declared)
+            wrong = f"'{declared[given].name}' is missing" if given < least else "that is too many"
+            raise Fail(at - 1, f"{found.name} {verb} {least} operands ({listed}), got {given}: {wrong}")
 
     def generic_statement(self, names: Names) -> Operation:
         """`"dialect.op"(%a) <{..}> {..} ({region}) : (T) -> T`"""
@@ -245,9 +267,6 @@ class Parser(RowReader):
         for region in regions:
             region.parent = op
         if found is not None:
-            problem = miscount(op, found)
-            if problem:
-                raise Fail(at, problem)
             from_generic(self, op, found, at)
         return op
 

@@ -289,7 +289,7 @@ def sayable(attr: Attr, value: Attribute) -> bool:
     if not isinstance(value, _CLASSES[attr.kind]):
         return False
     if isinstance(value, StrAttr) and (attr.keyword or attr.choices):
-        return value.value in attr.choices if attr.choices else value.value.isidentifier()
+        return attr.admits(value.value) if attr.choices else value.value.isidentifier()
     return True
 
 

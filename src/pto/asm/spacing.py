@@ -1,4 +1,4 @@
-"""Whether a space stands between two neighbouring tokens of a statement; the printer's habits, for any text."""
+"""Whether a space stands between two neighbouring tokens of a statement: the habits of the printer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Spacing:
         """Go past a token."""
         token = self.t[at]
         if token in ("(", "[", "{", "<"):
-            self.open.append(token)
+            self.open.append("loc(" if self.t[at - 1] == "loc" else token)
         elif token in (")", "]", "}", ">") and self.open:
             self.open.pop()
 
@@ -53,7 +53,7 @@ class Spacing:
         if token == ":":
             return self._before_colon(at, last)
         if last == ":":
-            return not self._is_count(at - 1)
+            return not self._is_count(at - 1) and "loc(" not in self.open
         if "=" in (last, token):
             key = at - 1 if token == "=" else at - 2
             return key == self.begin or self.t[key][:1] != "#"  # PTO-AS: `#dir=row`
@@ -61,7 +61,7 @@ class Spacing:
         if token == "(":
             if at - 1 == self.name_at:
                 return last == "scf.while"
-            return not (word or last[:1] in "@^")
+            return not (word or last[:1] in "@^#")
         if token == "[":
             return not (word or last[:1] in "%@^" or last == ")")
         if token == "<":
@@ -74,6 +74,8 @@ class Spacing:
 
     def _before_colon(self, at: int, last: str) -> bool:
         if self._is_count(at) or self.t[self.begin][:1] == "^" or last in _NAMED_PARTS:
+            return False
+        if "loc(" in self.open:
             return False
         if self.name in ("func.func", "func") and self.open == ["("]:
             return last[:1] != "%"

@@ -23,12 +23,12 @@ from ..ir.attrs import (
     symbol_text,
 )
 from ..ir.core import Operation, Region, Successor, Value
+from ..ir.shape import DYNAMIC
 from ..ir.types import I1, INDEX, FunctionType, Type
 from ..isa.row import Row
 from .blocks import Blocks
 from .cursor import Fail
 from .statement import Names
-from .well_formed import DYNAMIC
 from .writer import Writer
 
 Parse = Callable[[Blocks, Row, Names, int], Operation]
@@ -106,13 +106,13 @@ def _func(p: Blocks, row: Row, names: Names, at: int) -> Operation:
             break
     p.eat(")")
     results: list[Type] = []
+    res_attrs: list[Attribute] = []
     if p.accept("->"):
         if p.t[p.i] == "(":
             p.i += 1
             while p.t[p.i] != ")":
                 results.append(p.type())
-                if p.t[p.i] == "{":
-                    p.dictionary()
+                res_attrs.append(DictAttr(p.dictionary() if p.t[p.i] == "{" else {}))
                 if not p.accept(","):
                     break
             p.eat(")")
@@ -123,6 +123,8 @@ def _func(p: Blocks, row: Row, names: Names, at: int) -> Operation:
         attrs["sym_visibility"] = StrAttr(visibility)
     if any(isinstance(a, DictAttr) and a.items for a in arg_attrs):
         attrs["arg_attrs"] = ArrayAttr(tuple(arg_attrs))
+    if any(isinstance(a, DictAttr) and a.items for a in res_attrs):
+        attrs["res_attrs"] = ArrayAttr(tuple(res_attrs))
     if p.accept("attributes"):
         attrs.update(p.dictionary())
     region = Region()
@@ -156,8 +158,13 @@ def _print_func(p: Writer, op: Operation) -> str:
         shown_visibility = f"{visibility} " if visibility else ""
         head = f"func.func {shown_visibility}{symbol_text(op.attr('sym_name'))}({', '.join(args)})"
         if signature.results:
-            results = ", ".join(map(str, signature.results))
-            head += f" -> {results if len(signature.results) == 1 else f'({results})'}"
+            extra = op.attrs.get("res_attrs")
+            shown_results = [str(t) for t in signature.results]
+            for i, note in enumerate(extra.items if isinstance(extra, ArrayAttr) else ()):
+                if isinstance(note, DictAttr) and note.items and i < len(shown_results):
+                    shown_results[i] += f" {note}"
+            plain = len(shown_results) == 1 and extra is None
+            head += f" -> {shown_results[0] if plain else '(' + ', '.join(shown_results) + ')'}"
         rest = {k: v for k, v in op.attrs.items() if k not in _FUNC_HEADER}
         if rest:
             head += f" attributes {p.attr_dict(rest)}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..asm import parse_source
 from ..diag import Diagnostic, has_errors
-from ..verify import LEVELS, verify
+from ..verify import LEVELS, module_profile, verify
 from .common import FAILED, OK, Parser, add_capacity, add_diagnostics, add_target, read_input, show, target
 
 _EXAMPLES = """\
@@ -62,5 +62,5 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     return (
         problems,
         f"{source.name}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, "
-        f"target {profile.name})",
+        f"target {module_profile(module, profile).name})",
     )

@@ -69,8 +69,10 @@ def _capacity(text: str) -> tuple[str, int]:
     return loc, int(size)
 
 
-def target(options: argparse.Namespace, module: Module) -> Profile:
-    """The target of one program: what the options say, with the capacities they change."""
+def target(options: argparse.Namespace, module: Module) -> str | Profile | None:
+    """The target the options ask for, with the capacities they change; None leaves it to the program."""
+    if not options.capacity:
+        return options.arch
     from ..verify import module_profile
 
     return module_profile(module, options.arch).override(dict(options.capacity))

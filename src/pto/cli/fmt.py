@@ -1,18 +1,19 @@
-"""`pto fmt`: rewrite programs in canonical form, comments and paragraphs kept."""
+"""`pto fmt`: lay programs out by the house rules; form, aliases and comments are kept."""
 
 from __future__ import annotations
 
 import difflib
+import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from ..asm import parse_source, to_text
+from ..asm import format_source
 from ..diag import Diagnostic, has_errors
-from .common import FAILED, OK, Parser, add_diagnostics, add_target, read_input, show, write_output
+from .common import FAILED, OK, Parser, add_diagnostics, read_input, show, write_output
 
 _EXAMPLES = """\
   pto fmt k.pto            rewrite in place
-  pto fmt --check *.pto    exit 1 if a file is not in canonical form
+  pto fmt --check *.pto    exit 1 if a file is not formatted
   pto fmt --diff k.pto     show what would change
   pto fmt - < k.pto        standard input to standard output
 """
@@ -20,7 +21,8 @@ _EXAMPLES = """\
 
 def main(arguments: Sequence[str]) -> int:
     description = (
-        "Rewrite programs in canonical form. Comments stay; type and attribute aliases are written out."
+        "Lay programs out by the house rules: one statement a line, indented by its depth. The form of the "
+        "text, its aliases, comments, locations and line breaks inside a statement stay."
     )
     p = Parser("pto fmt", description, _EXAMPLES)
     p.add_argument(
@@ -28,7 +30,6 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument("--check", action="store_true", help="change nothing, exit 1 if something would change")
     p.add_argument("--diff", action="store_true", help="change nothing, print the differences")
-    add_target(p)
     add_diagnostics(p)
     options = p.parse_args(arguments)
     found: list[Diagnostic] = []
@@ -37,23 +38,30 @@ def main(arguments: Sequence[str]) -> int:
         source, problems = read_input(path)
         text = None
         if source is not None:
-            module, problems = parse_source(source)
-            text = to_text(module, comments=True) if module is not None else None
+            text, problems = format_source(source)
         found.extend(problems)
         if source is None or text is None:
             continue
         if text != source.text:
             changed.append(path)
         if options.diff:
-            sys.stdout.writelines(
-                difflib.unified_diff(source.text.splitlines(True), text.splitlines(True), path, path)
-            )
+            sys.stdout.writelines(_difference(path, source.text, text))
+        elif options.check:
+            continue
         elif path == "-":
             found.extend(write_output("-", text.encode()))
-        elif text != source.text and not options.check:
+        elif text != source.text:
             found.extend(write_output(path, text.encode()))
             print(f"{path}: rewritten")
     if options.check and changed:
-        print("\n".join(f"{path}: not in canonical form" for path in changed), file=sys.stderr)
+        print("\n".join(f"{path}: not formatted" for path in changed), file=sys.stderr)
     show(found, options.diagnostics)
     return FAILED if has_errors(found) or (changed and (options.check or options.diff)) else OK
+
+
+def _difference(path: str, old: str, new: str) -> Iterator[str]:
+    """A unified difference that `patch` reads."""
+    # `splitlines` would also split at rarer separators, which may stand in comments.
+    before, after = (list(io.StringIO(text, newline="\n")) for text in (old, new))
+    for line in difflib.unified_diff(before, after, path, path):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -10,7 +10,7 @@ from .. import __version__
 #: verb -> one line; the module is pto.cli.VERB.
 VERBS = {
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
-    "fmt": "rewrite programs in canonical form, comments kept",
+    "fmt": "lay programs out; form, aliases and comments are kept",
     "isa": "what the instruction table knows",
     "explain": "what a diagnostic code means and how to fix it",
     "doctor": "what works on this machine",

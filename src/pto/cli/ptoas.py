@@ -34,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from ..verify import LEVELS
     from .common import Parser, add_capacity, add_diagnostics, add_target
 
     p = Parser("ptoas", "PTO assembler: parse, verify, and emit a program in any text form.", _EXAMPLES)
@@ -57,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     add_capacity(p)
     p.add_argument(
         "--pto-level",
-        choices=("level1", "level2", "level3"),
+        choices=LEVELS,
         type=str.lower,
         metavar="LEVEL",
         help="level1, level2: tiles are placed for you; level3: every alloc_tile has addr "
@@ -90,6 +91,12 @@ def _main(arguments: Sequence[str]) -> int:
     if folder and os.path.exists(options.output) and not os.path.isdir(options.output):
         print(f"ptoas: with several inputs, -o must be a folder: {options.output}", file=sys.stderr)
         return USAGE
+    if folder:
+        stems = [_stem(path) for path in inputs]
+        twice = next((stem for stem in stems if stems.count(stem) > 1), None)
+        if twice is not None:
+            print(f"ptoas: two inputs would be written to {twice}{_SUFFIX[options.emit]}", file=sys.stderr)
+            return USAGE
     results = _assemble_all(inputs, options)
     found = [d for _, diagnostics in results for d in diagnostics]
     status = OK
@@ -116,7 +123,13 @@ _SUFFIX = {"pto": ".pto", "dps": ".pto", "ssa": ".ssa.pto", "asm": ".pto.s", "ge
 
 
 def _stem(path: str) -> str:
-    return "stdin" if path == "-" else os.path.basename(path).removesuffix(".pto")
+    if path == "-":
+        return "stdin"
+    name = os.path.basename(path)
+    for suffix in (".ssa.pto", ".pto.s", ".pto", ".ptobc", ".mlir", ".s"):
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
 
 
 def _assemble_all(
@@ -148,7 +161,7 @@ def _assemble(path: str, options: argparse.Namespace) -> tuple[str | None, list[
         return None, problems
     profile = target(options, module)
     if options.arch is not None:  # the program says what it is for
-        module.op.set_attr("pto.target_arch", StrAttr(profile.name))
+        module.op.set_attr("pto.target_arch", StrAttr(options.arch))
     if not options.no_verify:
         from ..verify import verify
 

@@ -6,12 +6,12 @@ diagnostic can point at it at any later stage. Uses are not stored; `uses` compu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..diag import Source, Span
 from ..isa.row import Operand, Row
-from .attrs import Attribute, IntAttr
+from .attrs import Attribute
 from .types import Type
 
 
@@ -246,25 +246,28 @@ def replace_uses(region: Region, old: Value, new: Value) -> int:
     return count
 
 
-def constant_of(value: Value | None) -> int | float | None:
-    """The number a value is known to be: an `arith.constant`, seen through index casts."""
-    while value is not None:
-        op = value.op
-        if op is None:
-            return None
-        if op.name == "arith.constant":
-            attr = op.attrs.get("value")
-            number = getattr(attr, "value", None)
-            if isinstance(number, bool):
-                return int(number)
-            return number if isinstance(number, int | float) else None
-        if op.name in ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"):
-            value = op.operands[0]
-            continue
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+}
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
+
+
+def constant_of(value: Value | None, depth: int = 16) -> int | float | None:
+    """The number a value is known to be: a constant, through casts and sums of constants."""
+    op = value.op if value is not None else None
+    if op is None or depth == 0:
         return None
-    return None
-
-
-def int_attr(op: Operation, name: str) -> int | None:
-    found = op.attrs.get(name)
-    return found.value if isinstance(found, IntAttr) else None
+    if op.name == "arith.constant":
+        number = getattr(op.attrs.get("value"), "value", None)
+        return (
+            int(number) if isinstance(number, bool) else number if isinstance(number, int | float) else None
+        )
+    if op.name in _CASTS:
+        return constant_of(op.operands[0], depth - 1)
+    fold = _FOLDED.get(op.name)
+    if fold is None:
+        return None
+    a, b = (constant_of(v, depth - 1) for v in op.operands)
+    return fold(a, b) if isinstance(a, int) and isinstance(b, int) else None

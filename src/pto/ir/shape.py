@@ -1,12 +1,13 @@
 """What every stage takes for granted about an operation of a known row: counts, regions, key attributes.
 
-The formats of the text forms build operations of the right shape by themselves. The generic form and bytecode
-can say anything, so they check each operation here before it becomes part of a program.
+The formats of the text forms build operations of the right shape by themselves. The generic form, attribute
+dictionaries and bytecode can say anything, so an operation is checked here before it becomes part of a
+program; what is only illegal is left to the verifier.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
 
 from ..isa.enums import ENUMS
 from ..isa.format import variables
@@ -26,31 +27,33 @@ from .attrs import (
     TypeAttr,
 )
 from .core import Operation
-from .types import FunctionType
+from .types import ERROR, FunctionType, ScalarType
 
 #: Regions that may be empty: a declaration has no body, an `if` no else branch.
 _MAY_BE_EMPTY = {("func.func", 0), ("scf.if", 1)}
+_BRANCHES = ("cf.br", "cf.cond_br", "cf.switch")
 
-#: Attributes without which an operation cannot be printed, and their kinds.
-_NEEDED: dict[str, dict[str, type[Attribute]]] = {
-    "func.func": {"sym_name": StrAttr, "function_type": TypeAttr},
-    "func.call": {"callee": SymbolAttr},
-    "affine.apply": {"map": OpaqueAttr},
-    "scf.index_switch": {"cases": DenseArrayAttr},
-    "cf.switch": {"case_values": DenseArrayAttr},
-}
-_BRANCH_TARGETS = {"cf.br": 1, "cf.cond_br": 2}
-_DYNAMIC = -(1 << 63)
+#: Stands for a value in the static lists of memref.subview and memref.reinterpret_cast.
+DYNAMIC = -(1 << 63)
 
 
 def problem(op: Operation) -> str:
-    """What is wrong with the shape of an operation; empty if nothing is."""
+    """Everything that is wrong with the shape of an operation; empty if nothing is."""
+    return miscount(op) or (_attributes(op, op.row) if op.row is not None else "") or special(op)
+
+
+def miscount(op: Operation) -> str:
+    """What is wrong with the numbers of operands, results and regions; empty if nothing is."""
     row = op.row
-    if row is None:
-        return ""
-    return (
-        _operands(op, row) or _results(op, row) or _attributes(op, row) or _regions(op, row) or _special(op)
-    )
+    return _operands(op, row) or _results(op, row) or _regions(op, row) if row is not None else ""
+
+
+def special(op: Operation) -> str:
+    """What is wrong with an operation that has a syntax of its own; empty if nothing is."""
+    check = _CHECKS.get(op.name)
+    if check is None or any(v.type is ERROR for v in (*op.operands, *op.results)):
+        return ""  # a value of unknown type has its own error
+    return check(op)
 
 
 def _operands(op: Operation, row: Row) -> str:
@@ -72,13 +75,25 @@ def _range(row: Row) -> str:
 
 def _results(op: Operation, row: Row) -> str:
     least = sum(not r.optional and not r.variadic for r in row.results)
-    return f"has {least} results, got {len(op.results)}" if len(op.results) < least else ""
+    many = any(r.variadic for r in row.results)
+    if least <= len(op.results) and (many or len(op.results) <= len(row.results)):
+        return ""
+    return f"has {least} results, got {len(op.results)}"
+
+
+def _regions(op: Operation, row: Row) -> str:
+    cases = row.name == "scf.index_switch"  # one region per case, after the default
+    if len(op.regions) != len(row.regions) and not (cases and op.regions):
+        return f"has {len(row.regions)} regions, got {len(op.regions)}"
+    for k, region in enumerate(op.regions):
+        if not region.blocks and (row.name, k) not in _MAY_BE_EMPTY:
+            return f"region {k} has no block"
+    if op.successors and row.name not in _BRANCHES:
+        return "has no branch targets"
+    return ""
 
 
 def _attributes(op: Operation, row: Row) -> str:
-    for name, kind in _NEEDED.get(row.name, {}).items():
-        if not isinstance(op.attrs.get(name), kind):
-            return f"attribute '{name}' is missing or of the wrong kind"
     if not op.attrs:
         return ""
     for name in _placed(row):
@@ -108,7 +123,7 @@ def _fits_place(row: Row, name: str, value: Attribute) -> bool:
     if attr.kind in ENUMS:
         return isinstance(value, EnumAttr | OpaqueAttr)
     if attr.keyword or (attr.choices and attr.kind == "str"):
-        return isinstance(value, StrAttr) and (not attr.choices or value.value in attr.choices)
+        return isinstance(value, StrAttr) and attr.admits(value.value)
     if attr.kind == "symbol":
         return isinstance(value, SymbolAttr)
     if attr.kind == "ints":
@@ -118,63 +133,134 @@ def _fits_place(row: Row, name: str, value: Attribute) -> bool:
     return True
 
 
-def _regions(op: Operation, row: Row) -> str:
-    if row.name == "scf.index_switch":
-        wanted = 1 + len(op.attr("cases"))
-    else:
-        wanted = len(row.regions)
-    if len(op.regions) != wanted:
-        return f"has {wanted} regions, got {len(op.regions)}"
-    for k, region in enumerate(op.regions):
-        if not region.blocks and (row.name, k) not in _MAY_BE_EMPTY:
-            return f"region {k} has no block"
-    targets = _BRANCH_TARGETS.get(row.name, 0)
-    if row.name == "cf.switch":
-        targets = 1 + len(op.attr("case_values"))
-    if len(op.successors) != targets:
-        return f"has {targets} branch targets, got {len(op.successors)}"
-    return ""
+def _module(op: Operation) -> str:
+    if len(op.regions[0].blocks) != 1 or op.regions[0].blocks[0].args:
+        return "a module has one block without arguments"
+    return _named(op) if "sym_name" in op.attrs else ""
 
 
-def _special(op: Operation) -> str:
-    name = op.name
-    if name == "func.func":
-        return _function(op)
-    if name == "arith.constant":
-        value = op.attrs.get("value")
-        if isinstance(value, IntAttr | FloatAttr):
-            same = value.type == op.result.type
-            return "" if same else f"a value of type {value.type} for a result of type {op.result.type}"
-        known = isinstance(value, OpaqueAttr) and " : " in value.text
-        return "" if known else "attribute 'value' is missing or of the wrong kind"
-    if name == "scf.for":
-        carried = len(op.operands) - 3
-        args = len(op.regions[0].blocks[0].args)
-        if args != 1 + carried or len(op.results) != carried:
-            return f"carries {carried} values, but its body takes {args} and it has {len(op.results)} results"
-    if name == "scf.while" and len(op.regions[0].blocks[0].args) != len(op.operands):
-        return f"carries {len(op.operands)} values, but its body takes {len(op.regions[0].blocks[0].args)}"
-    if name in ("memref.subview", "memref.reinterpret_cast"):
-        for group in ("offsets", "sizes", "strides"):
-            static = op.attr(f"static_{group}")
-            if not isinstance(static, tuple):
-                return f"attribute 'static_{group}' is missing or of the wrong kind"
-            dynamic = sum(v == _DYNAMIC for v in cast("tuple[object, ...]", static))
-            if dynamic != len(op.group(group)):
-                return f"marks {dynamic} {group} as dynamic, but has {len(op.group(group))} values for them"
-    return ""
+def _named(op: Operation) -> str:
+    name = op.attrs.get("sym_name")
+    return "" if isinstance(name, StrAttr) else "sym_name is no string"
 
 
-def _function(op: Operation) -> str:
-    signature = op.attrs["function_type"].value
-    if not isinstance(signature, FunctionType):
-        return "attribute 'function_type' is not a function type"
-    blocks = op.regions[0].blocks
-    if blocks and [a.type for a in blocks[0].args] != list(signature.inputs):
-        return "the arguments of its body are not those of its type"
+VISIBILITIES = tuple(map(StrAttr, ("public", "private", "nested")))
+
+
+def _func(op: Operation) -> str:
+    signature = op.attrs.get("function_type")
+    if not isinstance(signature, TypeAttr) or not isinstance(signature.value, FunctionType):
+        return "function_type is no function type"
+    visibility = op.attrs.get("sym_visibility")
+    if visibility is not None and visibility not in VISIBILITIES:
+        return "sym_visibility is public, private or nested"
     notes = op.attrs.get("arg_attrs")
     if notes is not None and not (
-        isinstance(notes, ArrayAttr) and all(isinstance(n, DictAttr) for n in notes.items)
+        isinstance(notes, ArrayAttr)
+        and len(notes.items) == len(signature.value.inputs)
+        and all(isinstance(n, DictAttr) for n in notes.items)
     ):
-        return "attribute 'arg_attrs' is not a list of dictionaries"
+        return "arg_attrs is no list with one dictionary per argument"
+    blocks = op.regions[0].blocks
+    if blocks and tuple(a.type for a in blocks[0].args) != signature.value.inputs:
+        return f"the arguments of the body are not those of {signature.value}"
+    return _named(op)
+
+
+def _call(op: Operation) -> str:
+    return "" if isinstance(op.attrs.get("callee"), SymbolAttr) else "callee is no symbol"
+
+
+def _constant(op: Operation) -> str:
+    value = op.attrs.get("value")
+    type = op.results[0].type
+    if isinstance(value, IntAttr | FloatAttr):
+        return (
+            "" if value.type == type else f"a value of type {value.type} cannot be a constant of type {type}"
+        )
+    if isinstance(value, OpaqueAttr) and not isinstance(type, ScalarType):
+        return "" if value.text.endswith(f" : {type}") else f"value is no constant of type {type}"
+    return "value is no number"
+
+
+def _for(op: Operation) -> str:
+    blocks = op.regions[0].blocks
+    inits = op.operands[3:]
+    if len(blocks) != 1 or len(blocks[0].args) != 1 + len(inits) or len(op.results) != len(inits):
+        return "the body takes the induction variable and the carried values, which are also the results"
+    types = [v.type for v in inits]
+    carried = [a.type for a in blocks[0].args[1:]]
+    if (
+        types != carried
+        or types != [r.type for r in op.results]
+        or blocks[0].args[0].type != op.operands[0].type
+    ):
+        return "initial values, carried values and results differ in type"
     return ""
+
+
+def _while(op: Operation) -> str:
+    if [a.type for a in op.regions[0].blocks[0].args] != [v.type for v in op.operands]:
+        return "the first region takes the initial values"
+    return ""
+
+
+def _index_switch(op: Operation) -> str:
+    cases = op.attrs.get("cases")
+    if not isinstance(cases, DenseArrayAttr) or len(cases.value) != len(op.regions) - 1:
+        return "cases holds one number per region after the default"
+    return _numbers(cases)
+
+
+def _numbers(array: DenseArrayAttr) -> str:
+    ok = all(isinstance(v, int) and -(1 << 63) <= v < 1 << 63 for v in array.value)
+    return "" if ok else "a case is no integer of 64 bits"
+
+
+def _successors(count: int) -> Callable[[Operation], str]:
+    def check(op: Operation) -> str:
+        return "" if len(op.successors) == count else f"expected {count} successors, got {len(op.successors)}"
+
+    return check
+
+
+def _switch(op: Operation) -> str:
+    cases = op.attrs.get("case_values")
+    if (
+        not op.successors
+        or not isinstance(cases, DenseArrayAttr)
+        or len(cases.value) != len(op.successors) - 1
+    ):
+        return "case_values holds one number per successor after the default"
+    return _numbers(cases)
+
+
+def _strided(op: Operation) -> str:
+    for name in ("offsets", "sizes", "strides"):
+        static = op.attrs.get(f"static_{name}")
+        if not isinstance(static, DenseArrayAttr) or _numbers(static):
+            return f"static_{name} is no list of 64-bit integers"
+        if sum(v == DYNAMIC for v in static.value) != len(op.group(name)):
+            return f"static_{name} and the {name} given do not fit"
+    return ""
+
+
+def _affine_apply(op: Operation) -> str:
+    return "" if isinstance(op.attrs.get("map"), OpaqueAttr) else "map is no affine map"
+
+
+_CHECKS: dict[str, Callable[[Operation], str]] = {
+    "builtin.module": _module,
+    "func.func": _func,
+    "func.call": _call,
+    "arith.constant": _constant,
+    "scf.for": _for,
+    "scf.while": _while,
+    "scf.index_switch": _index_switch,
+    "cf.br": _successors(1),
+    "cf.cond_br": _successors(2),
+    "cf.switch": _switch,
+    "memref.subview": _strided,
+    "memref.reinterpret_cast": _strided,
+    "affine.apply": _affine_apply,
+}

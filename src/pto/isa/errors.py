@@ -240,8 +240,10 @@ _STATIC: tuple[_Group, ...] = (
     ("0349", "element operation CPU", "not supported", "the element operation is unknown", "A06"),
     ("0350", "tload/tstore", "bad NZ view", "the last dimensions of an NZ view are not static 16 and "
      "32 / element size", "A03"),
-    ("0351", "tile address", "no such buffer", "the target has no buffer for the tile's location", "A12"),
-    ("0352", "tile address", "tile too big", "the tile is larger than its buffer", "A12"),
+    ("0351", "tile address", "no such buffer", "the target has no buffer for the tile's location",
+     "Use a location that the target has, or another target."),
+    ("0352", "tile address", "tile too big", "the tile is larger than its buffer",
+     "Use a smaller tile, or split the work."),
     ("0353", "tile address", "out of bounds", "address plus size exceeds the buffer", "A12"),
     ("0354", "tile address", "misaligned", "the address is no multiple of the buffer's alignment", "A12"),
 )  # fmt: skip

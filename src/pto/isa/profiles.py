@@ -80,5 +80,8 @@ def resolve(target: str | Profile | None, written: str | None) -> Profile:
 
 
 def profile(name: str) -> Profile:
-    """Look a profile up by name or alias, case-insensitively; `KeyError` for an unknown one."""
-    return PROFILES[ALIASES[name.lower()]]
+    """Look a profile up by name or alias, case-insensitively; `ValueError` for an unknown one."""
+    found = ALIASES.get(name.lower())
+    if found is None:
+        raise ValueError(f"unknown target profile {name!r}; one of {', '.join(ALIASES)}")
+    return PROFILES[found]

@@ -99,7 +99,14 @@ class Attr(Record):
     required: bool = False
     choices: tuple[Any, ...] = ()
     keyword: bool = False  # printed as a bare word where a format names it
+    many: bool = False  # a comma-separated list of its choices
     doc: str = ""
+
+    def admits(self, value: Any) -> bool:
+        """Whether a plain value is one of the choices (a list of them where `many`)."""
+        if self.many:
+            return all(word.strip() in self.choices for word in str(value).split(","))
+        return not self.choices or value in self.choices
 
     @property
     def domain(self) -> tuple[Any, ...]:

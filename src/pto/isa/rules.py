@@ -15,6 +15,7 @@ check it when it is known. Expressions are compiled on first use and never see a
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any
@@ -266,11 +267,29 @@ def explain(text: str, env: Mapping[str, Any]) -> tuple[str, str, str]:
                     return f"expects {who} to be in the {wanted} address space", wanted, got
                 if left.attr in ("blayout", "slayout", "layout"):
                     return f"expects {who} to use the {wanted} {noun}", wanted, got
-                return f"expects {who} {noun} to be {wanted}", wanted, got
+                return f"expects {_noun(who, left.attr)} to be {wanted}", wanted, got
             if choices and isinstance(op, ast.NotEq | ast.NotIn):
                 unwanted = "/".join(choices)
-                return f"expects {who} {noun} not to be {unwanted}", f"not {unwanted}", got
-    return f"expects {text}", text, got
+                return f"expects {_noun(who, left.attr)} not to be {unwanted}", f"not {unwanted}", got
+    shown = _spelled(text)
+    return f"expects {shown}", shown, got
+
+
+_FACT = re.compile(r"\b([A-Za-z_]\w*(?:\[-?\d+\])?)\.([a-z_]+)\b")
+
+
+def _spelled(text: str) -> str:
+    """An expression with its facts in words: `valid_row.const <= t.rows` is `valid_row <= t rows`."""
+
+    def words(m: re.Match[str]) -> str:
+        return m[1] if m[2] == "const" else _noun(m[1], m[2])
+
+    return _FACT.sub(words, text)
+
+
+def _noun(who: str, fact: str) -> str:
+    noun = FACTS.get(fact, fact)
+    return noun if noun.startswith(f"{who} ") else f"{who} {noun}"
 
 
 def _choices(node: ast.expr) -> list[str]:
@@ -297,7 +316,7 @@ def _values(node: ast.AST, env: Mapping[str, Any]) -> list[str]:
                 value = evaluate(shown, env)
             except (Unknown, SyntaxError, NameError):
                 continue
-            seen[f"{shown} = {_show(value)}"] = None
+            seen[f"{_spelled(shown)} = {_show(value)}"] = None
         elif (
             isinstance(sub, ast.Call) and isinstance(sub.func, ast.Name) and sub.func.id.startswith("valid_")
         ):

@@ -14,6 +14,7 @@ from ..isa.profiles import ALIASES, Profile, resolve
 from .context import Context
 from .fifo import check_fifos
 from .flags import check_flags
+from .pipes import check_pipes
 from .rows import RowChecker
 from .scopes import check_scopes
 from .structure import check_structure
@@ -38,6 +39,7 @@ def verify(
 ) -> list[Diagnostic]:
     """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, or "off"."""
     context = Context(module, module_profile(module, target), level, insert_sync)
+    context.target_given = target is not None
     _target_attribute(context)
     check_structure(context)
     sound = not has_errors(context.diagnostics)
@@ -46,6 +48,7 @@ def verify(
         checker.check(op)
     check_tiles(context)
     check_scopes(context)
+    check_pipes(context)
     check_fifos(context)
     if flags != "off" and sound:
         check_flags(context, flags)
@@ -54,17 +57,16 @@ def verify(
 
 def _target_attribute(context: Context) -> None:
     found = context.module.attrs.get("pto.target_arch")
-    if found is None or str(found.value).lower() in ALIASES:
+    if found is None or context.target_given or str(found.value).lower() in ALIASES:
         return
     context.report(
         context.module.op,
         "PTO-E0603",
-        f"unknown target '{found.value}', treated as a2a3",
+        f"unknown target '{found.value}'",
         at="pto.target_arch",
         expected=", ".join(ALIASES),
         got=str(found.value),
-        help=did_you_mean(str(found.value), ALIASES),
-        severity="warning",
+        help=did_you_mean(str(found.value), ALIASES) or "name a profile, e.g. a3 or a5",
     )
 
 

@@ -1,8 +1,8 @@
 """What a branch condition says, in a form in which two conditions can be compared.
 
 A condition becomes `(key, truth)`: two values that compute the same pure expression of the same SSA values
-have the same key, and opposite ones (`eq` and `ne`, `slt` and `sge`) differ only in `truth`. A comparison of a
-loop's induction variable that holds exactly in the first or last iteration gets the key (FIRST, loop) or
+have the same key, and opposite ones (`eq` and `ne`, `slt` and `sge`) differ only in `truth`. A comparison of
+a loop's induction variable that holds exactly in the first or last iteration gets the key (FIRST, loop) or
 (LAST, loop). Used by the flag check to see that `if c {set} ... if c {wait}` is one path, not four.
 """
 
@@ -110,7 +110,8 @@ def _iteration(x: Value, y: Value, relation: str) -> Fact | None:
     (to, shift), (lb, low), (ub, high) = (_linear(v) for v in (y, *loop.operands[:2]))
     trips = trip_count(loop)
     if trips is not None and to is None:
-        points = [low, low + int(step or 0), low + (trips - 2) * int(step or 0), low + (trips - 1) * int(step or 0)]
+        assert isinstance(step, int)  # or the count would not be known
+        points = (low + n * step for n in (0, 1, trips - 2, trips - 1))
         truths = [_COMPARE[relation](p + offset, shift) for p in points]
         if trips == 1:
             return None, truths[0]
@@ -119,13 +120,13 @@ def _iteration(x: Value, y: Value, relation: str) -> Fact | None:
         if trips >= 2 and truths[3] != truths[2] and _only(relation, truths[3], early=False):
             return (LAST, loop), truths[3]
         return None
-    if to is not None and to is lb or (to is None and lb is None):
+    if to is lb:
         at_first = _COMPARE[relation](low + offset, shift)
         next_one = _COMPARE[relation](low + offset + (step if isinstance(step, int) else 1), shift)
         if at_first != next_one and _only(relation, at_first, early=True):
             return (FIRST, loop), at_first
     elif to is not None and to is ub and isinstance(step, int):
-        # In the last iteration ub - step <= iv < ub, before it iv < ub - step: only this bound separates them.
+        # ub - step <= iv < ub in the last iteration, iv < ub - step before: only this bound parts them.
         distance = shift - offset - high + step  # iv RELATION ub - step + distance
         if (relation, distance) in (("lt", 0), ("le", -1)) or (relation, distance, step) == ("ne", 0, 1):
             return (LAST, loop), False
@@ -152,7 +153,11 @@ def _linear(value: Value) -> tuple[Value | None, int]:
         if op is not None and op.name in _CASTS:
             value = op.operands[0]
             continue
-        added = constant_of(op.operands[1]) if op is not None and op.name in ("arith.addi", "arith.subi") else None
+        added = (
+            constant_of(op.operands[1])
+            if op is not None and op.name in ("arith.addi", "arith.subi")
+            else None
+        )
         if op is None or not isinstance(added, int):
             break
         offset += added if op.name == "arith.addi" else -added

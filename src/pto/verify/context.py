@@ -20,6 +20,7 @@ class Context:
         self.profile = profile
         self.level = level
         self.insert_sync = insert_sync
+        self.target_given = False
         self.diagnostics: list[Diagnostic] = []
 
     @property

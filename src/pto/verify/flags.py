@@ -1,238 +1,257 @@
 """Balance of set_flag/wait_flag and get_buf/rls_buf, decided statically over structured control flow.
 
-Flags are followed as a set of (source pipe, destination pipe, id) that are set. Both branches of an `if`
-must agree, a loop body must leave the flags as it found them, and nothing may be left at the end. Functions
-with run-time ids, unstructured branches or calls into code with flags are left to the simulator.
+Each core has its own flags: a function is followed once per kind of core it has code for, without the
+sections of the other kind. Only functions that nothing calls are judged; what they call is followed in place.
+Run-time ids and unstructured branches are left to the simulator. What goes wrong on every path has the given
+severity; what goes wrong on some is a warning, since conditions may be related in ways not seen here.
 """
 
 from __future__ import annotations
 
-from ..ir.core import Block, Operation
+from typing import NamedTuple
+
+from ..diag import Diagnostic
+from ..ir.core import Operation, constant_of
+from ..isa.enums import SYNC_OP_PIPE
+from .balance import SECTIONS, Failure, Walk, runs_on
+from .conditions import enclosing
 from .context import Context
 
-Flag = tuple[str, str, str]
-_SET = ("pto.set_flag", "pto.record_event")
-_WAIT = ("pto.wait_flag", "pto.wait_event")
-_DYNAMIC = ("pto.set_flag_dyn", "pto.wait_flag_dyn")
+_SET = ("pto.set_flag", "pto.record_event", "pto.set_flag_dyn")
+_WAIT = ("pto.wait_flag", "pto.wait_event", "pto.wait_flag_dyn")
+_TAKE, _RELEASE = (*_SET, "pto.get_buf"), (*_WAIT, "pto.rls_buf")
+_Said = tuple[str, str, str]
+_OTHER = {"cube": "vector", "vector": "cube"}
 
 
-class State:
-    """Flags that are set and buffer tokens that are held, each with the operation that did it."""
+class Thing(NamedTuple):
+    """A flag (source pipe, destination pipe) or a token (pipe), with its id; None for a run-time id."""
 
-    __slots__ = ("buffers", "flags")
+    pipes: tuple[str, ...]
+    id: str | None
 
-    def __init__(self, flags: dict[Flag, Operation], buffers: dict[tuple[str, str], Operation]) -> None:
-        self.flags = flags
-        self.buffers = buffers
+    @property
+    def is_flag(self) -> bool:
+        return len(self.pipes) == 2
 
-    def copy(self) -> State:
-        return State(dict(self.flags), dict(self.buffers))
+    def __str__(self) -> str:
+        if self.is_flag:
+            return f"flag ({self.pipes[0]} -> {self.pipes[1]}, {self.id})"
+        return f"buffer token {self.id}"
 
 
 def check_flags(context: Context, severity: str = "error") -> None:
-    """Report unbalanced flags and buffer tokens of every function."""
-    touching = {
-        f.attr("sym_name")
-        for f in context.module.functions
-        if any(op.name in (*_SET, *_WAIT, *_DYNAMIC) for op in f.walk())
+    """Report unbalanced flags and buffer tokens of every function that nothing calls."""
+    program = _Program(context)
+    found: dict[tuple[int, str], tuple[Operation, Diagnostic]] = {}
+    called = {op.attr("callee") for calls in program.calls.values() for op in calls}
+    for func in program.bodies.values():
+        if func.attr("sym_name") in called and "pto.entry" not in func.attrs:
+            continue
+        part = program.reached(func)
+        if any(_unstructured(f) for f in part):
+            continue
+        ops = [op for f in part for op in f.walk()]
+        things = {op: t for op in ops if (t := thing_of(op)) is not None}
+        followed = dict.fromkeys(t for t in things.values() if Thing(t.pipes, None) not in things.values())
+        cores = _cores(func, ops)
+        for thing in followed:
+            takes = {op: op.name in _TAKE for op, t in things.items() if t == thing}
+            relevant = program.relevant(takes)
+            for core in cores:
+                for failure in Walk(takes, relevant, program.bodies, core).function(func):
+                    where, d = _describe(context, thing, failure, takes)
+                    if len(cores) > 1:
+                        d.message += f" on the {core} core"
+                        _note_other_core(context, d, failure, takes, core)
+                    d.severity = severity if failure.certain else "warning"
+                    found.setdefault((id(where), d.code), (where, d))
+    context.diagnostics += [d for _, d in sorted(found.values(), key=lambda pair: pair[0].start)]
+
+
+class _Program:
+    """The functions of a module and who calls them."""
+
+    def __init__(self, context: Context) -> None:
+        self.bodies = {str(f.attr("sym_name")): f for f in context.module.functions}
+        self.calls = {
+            f: [op for op in f.walk() if op.name == "func.call" and op.attr("callee") in self.bodies]
+            for f in self.bodies.values()
+        }
+
+    def reached(self, func: Operation) -> list[Operation]:
+        """A function and everything it calls, directly or not."""
+        todo, seen = [func], {func: None}
+        while todo:
+            for call in self.calls[todo.pop()]:
+                callee = self.bodies[str(call.attr("callee"))]
+                if callee not in seen:
+                    seen[callee] = None
+                    todo.append(callee)
+        return list(seen)
+
+    def relevant(self, ops: dict[Operation, bool]) -> set[Operation]:
+        """These operations, what they stand in, the calls that lead there, and what those stand in."""
+        todo, seen = list(ops), set[Operation]()
+        while todo:
+            for op in enclosing(todo.pop()):
+                if op in seen:
+                    break
+                seen.add(op)
+                if op.name == "func.func":
+                    name = op.attr("sym_name")
+                    todo += [c for calls in self.calls.values() for c in calls if c.attr("callee") == name]
+        return seen
+
+
+def thing_of(op: Operation) -> Thing | None:
+    """The flag or token an operation is about."""
+    if op.name not in _TAKE and op.name not in _RELEASE:
+        return None
+    if op.name in ("pto.get_buf", "pto.rls_buf"):
+        pipe, id = str(op.attr("op_type") or op.attr("pipe") or ""), op.attr("buf_id")
+        run_time = op.get("buf_id_dyn")
+        return Thing((pipe,), None if run_time is not None else str(id))
+    if op.name in ("pto.record_event", "pto.wait_event"):
+        pipes = tuple(SYNC_OP_PIPE.get(str(op.attr(n)), "") for n in ("src_op", "dst_op"))
+        return Thing(pipes, str(op.attr("event_id")))
+    pipes = (str(op.attr("src_pipe")), str(op.attr("dst_pipe")))
+    if op.name.endswith("_dyn"):
+        known = constant_of(op.operands[0])
+        return Thing(pipes, None if known is None else f"EVENT_ID{known}")
+    return Thing(pipes, str(op.attr("event_id")))
+
+
+def _unstructured(func: Operation) -> bool:
+    return any(op.name.startswith("cf.") for op in func.walk()) or any(
+        len(r.blocks) > 1 for r in func.regions
+    )
+
+
+def _cores(func: Operation, ops: list[Operation]) -> list[str]:
+    """The kinds of core a function has code for; one without a name where nothing says."""
+    kinds = {
+        SECTIONS.get(op.name) or op.attr("pto.kernel_kind")
+        for op in ops
+        if op.name in (*SECTIONS, "func.func")
     }
-    for func in context.module.functions:
-        ops = list(func.walk())
-        if any(op.name in _DYNAMIC or op.name.startswith("cf.") for op in ops):
-            continue
-        if any(op.name == "func.call" and op.attr("callee") in touching for op in ops):
-            continue
-        if not func.regions or len(func.regions[0].blocks) != 1:
-            continue
-        if not any(op.name in (*_SET, *_WAIT, "pto.get_buf", "pto.rls_buf") for op in ops):
-            continue
-        _Walker(context, severity).function(func)
+    return [core for core in ("cube", "vector") if core in kinds and runs_on(func, core)] or [""]
 
 
-class _Walker:
-    def __init__(self, context: Context, severity: str) -> None:
-        self.context = context
-        self.severity = severity
-        self.said: set[tuple[int, str]] = set()
-        self.unknown: set[Flag | tuple[str, str]] = set()  # already reported: say nothing more of them
-
-    def report(
-        self,
-        op: Operation,
-        code: str,
-        message: str,
-        help: str,
-        other: Operation | None = None,
-        note: str = "",
-    ) -> None:
-        if (id(op), code) in self.said:
-            return
-        self.said.add((id(op), code))
-        d = self.context.report(op, code, message, help=help, severity=self.severity)
-        if other is not None:
-            d.notes.append((note, self.context.span(other)))
-
-    def function(self, func: Operation) -> None:
-        state = State({}, {})
-        self.block(func.regions[0].blocks[0], state)
-        for flag, op in state.flags.items():
-            self.report(
-                op,
-                "PTO-E0805",
-                f"flag {_show(flag)} is still set at the end",
-                f"add the matching wait_flag[{', '.join(flag)}]",
-            )
-        for key, op in state.buffers.items():
-            self.report(
-                op, "PTO-E0807", f"buffer token {key[1]} is still held at the end", "add the matching rls_buf"
-            )
-
-    def block(self, block: Block, state: State) -> None:
-        for op in block.ops:
-            if op.name in _SET:
-                self.set(op, state)
-            elif op.name in _WAIT:
-                self.wait(op, state)
-            elif op.name in ("pto.get_buf", "pto.rls_buf"):
-                self.token(op, state)
-            elif op.name in ("scf.if", "scf.index_switch"):
-                self.branches(op, state)
-            elif op.name in ("scf.for", "scf.while"):
-                self.loop(op, state)
-            else:
-                for region in op.regions:
-                    for inner in region.blocks:
-                        self.block(inner, state)
-
-    def set(self, op: Operation, state: State) -> None:
-        flag = flag_of(op)
-        if flag is None or flag in self.unknown:
-            return
-        if flag in state.flags:
-            self.report(
-                op, "PTO-E0804", f"flag {_show(flag)} is set again before it was waited for",
-                "wait for it first, or use another event id", state.flags[flag], "first set here",
-            )  # fmt: skip
-        state.flags[flag] = op
-
-    def wait(self, op: Operation, state: State) -> None:
-        flag = flag_of(op)
-        if flag is None or flag in self.unknown:
-            return
-        if flag not in state.flags:
-            self.report(
-                op,
-                "PTO-E0803",
-                f"waits for flag {_show(flag)}, which no path to here has set: the pipe would hang",
-                f"add set_flag[{', '.join(flag)}] after the producer",
-            )
-            return
-        del state.flags[flag]
-
-    def token(self, op: Operation, state: State) -> None:
-        key = (str(op.attr("op_type") or op.attr("pipe") or ""), str(op.attr("buf_id")))
-        if op.get("buf_id_dyn") is not None or key in self.unknown:
-            return  # a run-time id is left to the simulator
-        if op.name == "pto.get_buf":
-            if key in state.buffers:
-                self.report(
-                    op,
-                    "PTO-E0806",
-                    f"buffer token {key[1]} is taken twice by {key[0]}",
-                    "release it first",
-                    state.buffers[key],
-                    "first taken here",
-                )
-            state.buffers[key] = op
-        elif state.buffers.pop(key, None) is None:
-            self.report(
-                op,
-                "PTO-E0806",
-                f"buffer token {key[1]} is released but not held by {key[0]}",
-                "take it with get_buf first",
-            )
-
-    def branches(self, op: Operation, state: State) -> None:
-        """Alternatives must leave the same flags and tokens; what they disagree on is unknown after."""
-        outcomes: list[State] = []
-        for region in op.regions:
-            inner = state.copy()
-            for block in region.blocks:
-                self.block(block, inner)
-            outcomes.append(inner)
-        first = outcomes[0]
-        for other in outcomes[1:]:
-            for flag in sorted(set(first.flags) ^ set(other.flags)):
-                where = first.flags.get(flag) or other.flags.get(flag)
-                self.report(
-                    op,
-                    "PTO-E0808",
-                    f"flag {_show(flag)} is set on one branch only",
-                    "set or wait for it on both branches",
-                    where,
-                    "set here",
-                )
-                self.unknown.add(flag)
-            for key in sorted(set(first.buffers) ^ set(other.buffers)):
-                where = first.buffers.get(key) or other.buffers.get(key)
-                self.report(
-                    op,
-                    "PTO-E0806",
-                    f"buffer token {key[1]} is held on one branch only",
-                    "take and release it on the same path",
-                    where,
-                    "taken here",
-                )
-                self.unknown.add(key)
-        state.flags = {f: o for f, o in first.flags.items() if all(f in s.flags for s in outcomes)}
-        state.buffers = {k: o for k, o in first.buffers.items() if all(k in s.buffers for s in outcomes)}
-
-    def loop(self, op: Operation, state: State) -> None:
-        before, held = set(state.flags), set(state.buffers)
-        for region in op.regions:
-            for block in region.blocks:
-                self.block(block, state)
-        for flag in sorted(set(state.flags) - before):
-            self.report(
-                state.flags[flag],
-                "PTO-E0804",
-                f"flag {_show(flag)} is set once more in every iteration",
-                "wait for it inside the loop",
-                op,
-                "in this loop",
-            )
-            del state.flags[flag]
-            self.unknown.add(flag)
-        for flag in sorted(before - set(state.flags)):
-            self.report(
-                op,
-                "PTO-E0803",
-                f"every iteration waits for flag {_show(flag)}, but it is set only before the loop",
-                "set it again inside the loop",
-            )
-            self.unknown.add(flag)
-        for key in sorted(set(state.buffers) ^ held):
-            self.report(
-                state.buffers.get(key, op),
-                "PTO-E0806",
-                f"buffer token {key[1]} is taken or released once more in every iteration",
-                "take and release it inside the loop",
-            )
-            state.buffers.pop(key, None)
-            self.unknown.add(key)
-
-
-def flag_of(op: Operation) -> Flag | None:
-    """(source pipe, destination pipe, event id) of a flag operation."""
-    from ..isa.enums import SYNC_OP_PIPE
-
-    if op.name in ("pto.set_flag", "pto.wait_flag"):
-        parts = tuple(str(op.attr(n)) for n in ("src_pipe", "dst_pipe", "event_id"))
+def _describe(
+    context: Context, thing: Thing, failure: Failure, takes: dict[Operation, bool]
+) -> tuple[Operation, Diagnostic]:
+    """Where a failure is reported and what is said about it."""
+    op, holder, loop, split = failure.op, failure.holder, failure.loop, failure.split
+    words = _Words(thing)
+    where = op or holder
+    if split is not None and split.name != "scf.for":
+        where, said = split, words.branch
+    elif op is None:
+        said = words.end(failure.certain)
+    elif takes[op]:
+        said = words.taken_in_loop if loop is not None else words.taken(failure.certain)
+    elif loop is not None and not any(taking and loop in enclosing(o) for o, taking in takes.items()):
+        where, said = loop, words.released_in_loop
     else:
-        src, dst = (SYNC_OP_PIPE.get(str(op.attr(n)), "") for n in ("src_op", "dst_op"))
-        parts = (src, dst, str(op.attr("event_id")))
-    return (parts[0], parts[1], parts[2]) if all(p and p != "None" for p in parts) else None
+        said = words.released(failure.certain)
+    assert where is not None  # the end is wrong only if something is held
+    code, message, help = said
+    name = where.row.name if where.row else where.name
+    d = Diagnostic(code, f"{name}: {message}", context.span(where), help=help)
+
+    def note(label: str, at: Operation | None) -> None:
+        if at is not None and at is not where:
+            d.notes.append((label, context.span(at)))
+
+    if loop is not None:
+        note("in this loop", loop)
+    else:
+        first = "first " if where is op and takes[op] else ""
+        note(f"{first}{'set' if thing.is_flag else 'taken'} here", holder)
+    if op is not None:
+        again = ("set again here" if thing.is_flag else "taken again here") if takes[op] else ""
+        note(again or ("waited for here" if thing.is_flag else "released here"), op)
+    if split is not None:
+        note("it depends on whether this loop runs at all", split)
+    return where, d
 
 
-def _show(flag: Flag) -> str:
-    return f"({flag[0]} -> {flag[1]}, {flag[2]})"
+class _Words:
+    """Code, message and help of each failure of a flag or a token."""
+
+    def __init__(self, thing: Thing) -> None:
+        self.thing = thing
+        self.flag = thing.is_flag
+        self.triple = ", ".join((*thing.pipes, str(thing.id)))
+
+    def choose(self, flag: _Said, token: _Said) -> _Said:
+        return flag if self.flag else token
+
+    @property
+    def branch(self) -> _Said:
+        return self.choose(
+            ("PTO-E0808", f"{self.thing} is set on one branch only", "set or wait for it on both branches"),
+            ("PTO-E0806", f"{self.thing} is held on one branch only", "take and release it on the same path"),
+        )
+
+    def end(self, certain: bool) -> _Said:
+        said = f"{self.thing} {'is' if certain else 'may be'} still"
+        return self.choose(
+            ("PTO-E0805", f"{said} set at the end", f"add the matching wait_flag[{self.triple}]"),
+            ("PTO-E0807", f"{said} held at the end", "add the matching rls_buf"),
+        )
+
+    def taken(self, certain: bool) -> _Said:
+        said = f"{self.thing} {'is' if certain else 'may be'}"
+        help = "wait for it first, or use another event id"
+        return self.choose(
+            ("PTO-E0804", f"{said} set again before it was waited for", help),
+            ("PTO-E0806", f"{said} taken twice by {self.thing.pipes[0]}", "release it first"),
+        )
+
+    @property
+    def taken_in_loop(self) -> _Said:
+        said = f"{self.thing} is {'set' if self.flag else 'taken'} once more in every iteration"
+        return self.choose(
+            ("PTO-E0804", said, "wait for it inside the loop"),
+            ("PTO-E0806", said, "take and release it inside the loop"),
+        )
+
+    def released(self, certain: bool) -> _Said:
+        set_by = "no path to here has set: the pipe would hang"
+        if not certain:
+            set_by = "not every path to here has set: the pipe could hang"
+        held = f"{'not' if certain else 'not always'} held by {self.thing.pipes[0]}"
+        help = f"add set_flag[{self.triple}] after the producer"
+        return self.choose(
+            ("PTO-E0803", f"waits for {self.thing}, which {set_by}", help),
+            ("PTO-E0806", f"{self.thing} is released but {held}", "take it with get_buf first"),
+        )
+
+    @property
+    def released_in_loop(self) -> _Said:
+        said = f"every iteration waits for {self.thing}, but it is set only before the loop"
+        return self.choose(
+            ("PTO-E0803", said, "set it again inside the loop"),
+            (
+                "PTO-E0806",
+                f"{self.thing} is released once more in every iteration",
+                "take and release it inside the loop",
+            ),
+        )
+
+
+def _note_other_core(
+    context: Context, d: Diagnostic, failure: Failure, takes: dict[Operation, bool], core: str
+) -> None:
+    """Point at a partner in a section of the other core: the usual reason why one is missing."""
+    wanted = failure.op is not None and not takes[failure.op]
+    for op, taking in takes.items():
+        sections = [SECTIONS[o.name] for o in enclosing(op) if o.name in SECTIONS]
+        if taking == wanted and sections and sections[0] == _OTHER[core]:
+            verb = "set" if wanted else "waited for"
+            label = f"it is {verb} on the {_OTHER[core]} core, which has its own flags"
+            d.notes.append((label, context.span(op)))
+            d.help = "synchronise the two cores with sync.set and sync.wait"
+            return

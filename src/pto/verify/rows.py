@@ -289,7 +289,7 @@ class RowChecker:
             skip=op.operands[:index].count(value) if value is not None else 0,
             expected=violation.expected,
             got=violation.got,
-            help=rule_help(rule, violation),
+            help=rule_help(rule, op),
         )
 
     def _aliasing(self, op: Operation, row: Row) -> None:
@@ -385,10 +385,8 @@ def attribute_problem(declared: Attr, value: Attribute) -> str:
         return ""
     if kind in classes and not isinstance(value, classes[kind]):
         return f"must be of kind {kind}"
-    if declared.choices and value.value not in declared.choices:
-        words = str(value.value).replace(" ", "").split(",")
-        if not (kind == "str" and all(w in declared.choices for w in words)):
-            return f"has no value '{value.value}'"
+    if not declared.admits(value.value):
+        return f"has no value '{value.value}'"
     return ""
 
 
@@ -407,16 +405,21 @@ def nearest_dtype(dtype: str, legal: tuple[str, ...]) -> str:
     )
 
 
-def rule_help(rule: Rule, violation: Violation) -> str:
+def rule_help(rule: Rule, op: Operation) -> str:
     """A way out that follows from the shape of the rule."""
     facts = facts_in(rule.expr)
+    moves = op.name.startswith(("pto.tmov", "pto.tload", "pto.tstore", "pto.textract", "pto.tinsert"))
     if "%" in rule.expr:
         return "round the size up to the next multiple"
-    if "loc" in facts and "==" in rule.expr:
+    if "loc" in facts and not moves:
         return "move the tile there first, e.g. with pto.tmov"
     if facts & {"v_row", "v_col", "valid"}:
         return "make the valid regions agree (valid=RxC in the type, or set_validshape)"
-    if "dtype" in facts:
+    if facts & {"dyn_row", "dyn_col"}:
+        return "write valid=?x? in the type for a run-time valid region, or drop the operand"
+    if "bytes" in facts and moves:
+        return "a move does not convert: use a tile of that element type, then pto.tcvt"
+    if "dtype" in facts and all(v.type.kind in ("tile", "scalar") for v in op.operands):
         return "convert one side with pto.tcvt"
     return ""
 

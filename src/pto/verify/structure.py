@@ -20,10 +20,32 @@ _TAIL_HINTS = ("barrier-all", "barrier_all", "default", "mte3-to-s-event0", "mte
                "setwait-mte3-to-s-event0", "setwait_mte3_to_s_event0")  # fmt: skip
 
 
+#: Attributes that other tools leave behind in dumps.
+_INTERNAL = ("pto.internal.entry", "pto.inferred_layout", "pto.addptr_trace", "pto.view_semantics",
+             "pto.auto_sync_tail_barrier")  # fmt: skip
+
+
+def _attributes(context: Context, op: Operation) -> None:
+    """A misspelled `pto.` attribute of a module or function would silently do nothing."""
+    known = (*(op.row.attr_index if op.row else ()), *_INTERNAL)
+    for name in op.attrs:
+        if name.startswith("pto.") and name not in known:
+            context.report(
+                op,
+                "PTO-E0113",
+                f"unknown attribute '{name}' is ignored",
+                at=name,
+                help=did_you_mean(name, known),
+                severity="warning",
+            )
+
+
 def check_structure(context: Context) -> None:
     functions = _symbols(context)
     _recursion(context, functions)
     for op in context.module.walk():
+        if op.name in ("func.func", "builtin.module"):
+            _attributes(context, op)
         if op.name == "func.func":
             _function(context, op, functions)
         elif op.name == "func.call":

@@ -34,7 +34,7 @@ def construction_problems(t: TileBufType, profile: Profile) -> Iterator[Problem]
             "valid region is larger than the tile",
             f"valid <= {t.rows}x{t.cols}",
             f"{_d(t.v_row)}x{_d(t.v_col)}",
-            f"write valid={min(t.v_row or 0, t.rows)}x{min(t.v_col or 0, t.cols)} or enlarge the tile",
+            f"write valid={_clip(t.v_row, t.rows)}x{_clip(t.v_col, t.cols)} or enlarge the tile",
         )
     if t.bits is None or t.bits == 1 or t.elem.text in ("f64", "index"):
         yield (
@@ -100,6 +100,10 @@ def construction_problems(t: TileBufType, profile: Profile) -> Iterator[Problem]
         )
 
 
+def _clip(valid: int | None, size: int) -> str:
+    return "?" if valid is None else str(min(valid, size))
+
+
 def _d(n: int | None) -> str:
     return "?" if n is None else str(n)
 
@@ -139,8 +143,16 @@ def placement_problems(t: TileBufType, addr: int | None, profile: Profile) -> It
         return
     if addr is None:
         return
-    if addr < 0 or addr + t.size > capacity:
-        last = (capacity - t.size) // profile.align * profile.align
+    last = (capacity - t.size) // profile.align * profile.align
+    if addr < 0:
+        yield (
+            "SA-0353",
+            f"address {addr} of a tile in {t.loc} ({buffer}) is negative",
+            f"0 <= address <= {last}",
+            str(addr),
+            "lowest legal address: 0",
+        )
+    elif addr + t.size > capacity:
         yield (
             "SA-0353",
             f"tile of {t.size} bytes at address {addr} ends at {addr + t.size}, beyond its buffer: {where}",
@@ -149,7 +161,6 @@ def placement_problems(t: TileBufType, addr: int | None, profile: Profile) -> It
             f"highest legal address: {last}",
         )
     if addr % profile.align:
-        last = (capacity - t.size) // profile.align * profile.align
         near = min(round(addr / profile.align) * profile.align, last)
         yield (
             "SA-0354",

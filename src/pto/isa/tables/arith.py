@@ -15,13 +15,13 @@ from ..row import Attr, Family, Row
 from ..rules import R
 
 _OVERFLOW = Attr(
-    "overflowFlags", "str", "none", keyword=True, choices=("none", "nsw", "nuw", "nsw, nuw", "nuw, nsw"),
+    "overflowFlags", "str", "none", keyword=True, many=True, choices=("none", "nsw", "nuw"),
     doc="promises that the result does not wrap; `#arith.overflow<..>` in a dictionary",
 )  # fmt: skip
 _FAST = Attr(
-    "fastmath", "str", "none", keyword=True,
-    doc="comma-separated relaxations (reassoc nnan ninf nsz arcp contract afn fast); "
-    "`#arith.fastmath<..>` in a dictionary",
+    "fastmath", "str", "none", keyword=True, many=True,
+    choices=("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast"),
+    doc="relaxations of floating-point rules; `#arith.fastmath<..>` in a dictionary",
 )  # fmt: skip
 
 #: Predicates in the order of their integers, which is what the generic form and the bytecode carry.

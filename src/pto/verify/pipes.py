@@ -1,0 +1,48 @@
+"""Pipes named by flags and barriers must exist on the core the code runs on.
+
+A cube core has MTE1, M and FIX and no V; a vector core has V and none of those. Both have S, MTE2 and MTE3.
+Buffer tokens are left out: public programs name them by operation classes of the other core.
+"""
+
+from __future__ import annotations
+
+from ..ir.core import Operation
+from ..isa.enums import SYNC_OP_PIPE
+from .balance import SECTIONS
+from .context import Context
+
+_NAMES = ("src_pipe", "dst_pipe", "pipe", "src_op", "dst_op", "op_type")
+_OPS = frozenset(
+    f"pto.{name}"
+    for name in (
+        "set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn", "record_event", "wait_event",
+        "barrier", "barrier_sync",
+    )
+)  # fmt: skip
+_ONLY_ON = {"PIPE_V": "vector", "PIPE_M": "cube", "PIPE_MTE1": "cube", "PIPE_FIX": "cube"}
+_HAS = {"cube": "MTE2, MTE1, M, FIX, MTE3, S", "vector": "MTE2, V, MTE3, S"}
+
+
+def check_pipes(context: Context) -> None:
+    for func in context.module.functions:
+        kind = func.attr("pto.kernel_kind")
+        _walk(context, func, kind if kind in _HAS else None)
+
+
+def _walk(context: Context, op: Operation, core: str | None) -> None:
+    core = SECTIONS.get(op.name, core)
+    if core is not None and op.name in _OPS:
+        for name in _NAMES:
+            written = str(op.attr(name))
+            pipe = SYNC_OP_PIPE.get(written, written)
+            if _ONLY_ON.get(pipe, core) != core:
+                context.report(
+                    op, "PTO-E1003", f"a {core} core has no {pipe}", at=written,
+                    expected=f"one of {_HAS[core]}", got=pipe,
+                    help=f"name a pipe of the {core} core, or move it into pto.section.{_ONLY_ON[pipe]}",
+                )  # fmt: skip
+                break
+    for region in op.regions:
+        for block in region.blocks:
+            for child in block.ops:
+                _walk(context, child, core)
