@@ -269,7 +269,7 @@ module {
 def test_five_errors_of_the_verifier(diagnose: Check) -> None:
     found = diagnose(_FIVE)
     assert sorted((d.span.place[0], d.code) for d in found) == [
-        (3, "SA-0006"), (4, "PTO-E0301"), (5, "PTO-E0204"), (7, "PTO-E0203"), (10, "PTO-E0213"),
+        (3, "SA-0006"), (4, "PTO-E0116"), (5, "PTO-E0204"), (7, "PTO-E0203"), (10, "PTO-E0213"),
     ]  # fmt: skip
 
 

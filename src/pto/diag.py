@@ -142,7 +142,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for a near miss, else an empty string."""
     from difflib import get_close_matches  # costly to import, and needed on errors only
 
-    slack = max(1, len(name) // 3)
+    slack = max(2, len(name) // 3)
     near = [k for k in islice(known, _MOST_NAMES) if abs(len(k) - len(name)) <= slack]
     close = get_close_matches(name, near, n=2, cutoff=0.6 if len(name) <= 4 else 0.72)
     return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""

@@ -48,7 +48,7 @@ def test_a_complete_pipe(annotated: Check) -> None:
 
 def test_a2a3_needs_slots_in_global_memory(annotated: Check) -> None:
     found = annotated(
-        program([CUBE[0], AIC + " //~ PTO-E0301", PUSH], [VECTOR[0], AIV + " //~ PTO-E0301", POP, FREE]), "a3"
+        program([CUBE[0], AIC + " //~ PTO-E0116", PUSH], [VECTOR[0], AIV + " //~ PTO-E0116", POP, FREE]), "a3"
     )
     assert "gm_slot_buffer" in found[0].message
 

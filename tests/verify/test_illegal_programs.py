@@ -88,14 +88,14 @@ PAIRS: list[Pair] = [
 +{WAIT}
 """),
     Pair(1, "both ends one pipe", """
--pto.set_flag[PIPE_V, PIPE_V, EVENT_ID0] //~ PTO-E0301
--pto.wait_flag[PIPE_V, PIPE_V, EVENT_ID0] //~ PTO-E0301
+-pto.set_flag[PIPE_V, PIPE_V, EVENT_ID0] //~ PTO-E0116
+-pto.wait_flag[PIPE_V, PIPE_V, EVENT_ID0] //~ PTO-E0116
 +pto.set_flag[PIPE_V, PIPE_MTE3, EVENT_ID0]
 +pto.wait_flag[PIPE_V, PIPE_MTE3, EVENT_ID0]
 """),
     Pair(1, "two classes of one pipe", """
--pto.record_event[TMOV_M2L, TMOV_M2B, EVENT_ID0] //~ PTO-E0301
--pto.wait_event[TMOV_M2L, TMOV_M2B, EVENT_ID0] //~ PTO-E0301
+-pto.record_event[TMOV_M2L, TMOV_M2B, EVENT_ID0] //~ PTO-E0116
+-pto.wait_event[TMOV_M2L, TMOV_M2B, EVENT_ID0] //~ PTO-E0116
 +pto.record_event[TLOAD, TMOV_M2B, EVENT_ID0]
 +pto.wait_event[TLOAD, TMOV_M2B, EVENT_ID0]
 """),
@@ -116,12 +116,12 @@ PAIRS: list[Pair] = [
 +pto.set_cross_core %i0, %i7 : i64, i64
 """),
     Pair(2, "cross-core id of A5", """
--pto.set_intra_block #pto.pipe<PIPE_MTE3>, 32 //~ PTO-E0301
+-pto.set_intra_block #pto.pipe<PIPE_MTE3>, 32 //~ PTO-E0116
 +pto.set_intra_block #pto.pipe<PIPE_MTE3>, 31
 """, target="a5"),
     Pair(2, "buffer token", """
--pto.get_buf[PIPE_V, 32] //~ PTO-E0301
--pto.rls_buf[PIPE_V, 32] //~ PTO-E0301
+-pto.get_buf[PIPE_V, 32] //~ PTO-E0116
+-pto.rls_buf[PIPE_V, 32] //~ PTO-E0116
 +pto.get_buf[PIPE_V, 31]
 +pto.rls_buf[PIPE_V, 31]
 """),
@@ -193,23 +193,23 @@ PAIRS: list[Pair] = [
 +pto.set_cross_core %i1, %i7 : i64, i64
 """),
     Pair(11, "pipe of sync.set on A5", """
--pto.sync.set #pto.pipe<PIPE_V>, 3 //~ PTO-E0301
+-pto.sync.set #pto.pipe<PIPE_V>, 3 //~ PTO-E0116
 +pto.sync.set #pto.pipe<PIPE_FIX>, 3
 """, target="a5"),
     Pair(11, "pipe of sync.wait on A5", """
--pto.sync.wait #pto.pipe<PIPE_M>, 3 //~ PTO-E0301
+-pto.sync.wait #pto.pipe<PIPE_M>, 3 //~ PTO-E0116
 +pto.sync.wait #pto.pipe<PIPE_V>, 3
 """, target="a5"),
     Pair(11, "no event id", """
--"pto.sync.set"() <{pipe = #pto.pipe<PIPE_MTE3>}> : () -> () //~ PTO-E0301
+-"pto.sync.set"() <{pipe = #pto.pipe<PIPE_MTE3>}> : () -> () //~ PTO-E0116
 +"pto.sync.set"() <{pipe = #pto.pipe<PIPE_MTE3>, event_id = 3}> : () -> ()
 """),
     Pair(11, "two event ids", """
--"pto.sync.set"(%n) <{pipe = #pto.pipe<PIPE_MTE3>, event_id = 3}> : (index) -> () //~ PTO-E0301
+-"pto.sync.set"(%n) <{pipe = #pto.pipe<PIPE_MTE3>, event_id = 3}> : (index) -> () //~ PTO-E0116
 +"pto.sync.set"(%n) <{pipe = #pto.pipe<PIPE_MTE3>}> : (index) -> ()
 """),
     Pair(11, "ffts mode", """
--pto.sync.set #pto.pipe<PIPE_MTE3>, 3 {ffts_mode = 3} //~ PTO-E0301
+-pto.sync.set #pto.pipe<PIPE_MTE3>, 3 {ffts_mode = 3} //~ PTO-E0116
 +pto.sync.set #pto.pipe<PIPE_MTE3>, 3 {ffts_mode = 2}
 """),
     # ---------------------------------------------------------------------------------- 12-14 vecscopes
@@ -362,7 +362,7 @@ PAIRS: list[Pair] = [
 +pto.mad_bias %l0a, %l0b, %l0c, %bt, %i1, %i16, %i16 : !pto.ptr<f16, l0a>, !pto.ptr<f16, l0b>, !pto.ptr<f32, l0c>, !pto.ptr<f32, bt>, i64, i64, i64
 """, arguments=f"{_SCALARS}, {_POINTERS}, %b16: !pto.ptr<f16, bt>"),
     Pair(18, "quantisation without payload", """
--pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, pre_quant(mode = qf322f32_pre_scalar) : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64 //~ PTO-E0301
+-pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, pre_quant(mode = qf322f32_pre_scalar) : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64 //~ PTO-E0116
 +pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, pre_quant(%x, mode = qf322f32_pre_scalar) : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64, f32
 """),
     Pair(18, "clauses out of order", """
@@ -370,11 +370,11 @@ PAIRS: list[Pair] = [
 +pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, unit_flag(check_only), nz2nd : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64
 """),
     Pair(18, "relu payload", """
--pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, pre_relu(%x, mode = normal_relu) : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64, f32 //~ PTO-E0301
+-pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, pre_relu(%x, mode = normal_relu) : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64, f32 //~ PTO-E0116
 +pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, pre_relu(%x, mode = scalar_relu) : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64, f32
 """),
     Pair(18, "nz2dn without stride", """
--pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, nz2dn : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64 //~ PTO-E0301
+-pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, nz2dn : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64 //~ PTO-E0116
 +pto.mte_l0c_l1 %l0c, %l1, %i16, %i16, %i16, %i16, nz2dn(%i1) : !pto.ptr<f32, l0c>, !pto.ptr<f32, l1>, i64, i64, i64, i64, i64
 """),
     Pair(18, "nz2nz to f16", """
@@ -390,7 +390,7 @@ PAIRS: list[Pair] = [
 +pto.mte_l0c_ub %l0c, %ub, %i8, %i32, %i16, %i16, dst_mode(split_n) : !pto.ptr<f32, l0c>, !pto.ptr<f32, ub>, i64, i64, i64, i64
 """, target="a5"),
     Pair(18, "split with relu", """
--pto.mte_l0c_ub %l0c, %ub, %i8, %i32, %i16, %i16, dst_mode(split_m), pre_relu(mode = normal_relu) : !pto.ptr<f32, l0c>, !pto.ptr<f32, ub>, i64, i64, i64, i64 //~ PTO-E0301
+-pto.mte_l0c_ub %l0c, %ub, %i8, %i32, %i16, %i16, dst_mode(split_m), pre_relu(mode = normal_relu) : !pto.ptr<f32, l0c>, !pto.ptr<f32, ub>, i64, i64, i64, i64 //~ PTO-E0116
 +pto.mte_l0c_ub %l0c, %ub, %i8, %i32, %i16, %i16, dst_mode(%i1), pre_relu(mode = normal_relu) : !pto.ptr<f32, l0c>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
 """, target="a5"),
     Pair(18, "vector core 7", """
@@ -426,8 +426,8 @@ PAIRS: list[Pair] = [
 +pto.tsync {op = #pto.op<TLOAD>}
 """, target="a5"),
     Pair(21, "event of one pipe", """
--pto.record_event[TVEC, TMOV_M2V, EVENT_ID0] //~ PTO-E0301
--pto.wait_event[TVEC, TMOV_M2V, EVENT_ID0] //~ PTO-E0301
+-pto.record_event[TVEC, TMOV_M2V, EVENT_ID0] //~ PTO-E0116
+-pto.wait_event[TVEC, TMOV_M2V, EVENT_ID0] //~ PTO-E0116
 +pto.record_event[TVEC, TSTORE_VEC, EVENT_ID0]
 +pto.wait_event[TVEC, TSTORE_VEC, EVENT_ID0]
 """),
@@ -510,11 +510,11 @@ PAIRS: list[Pair] = [
 """),
     # ------------------------------------------------------------------------- ids, branches, overlaps
     Pair(2, "id of sync.set on A2/A3", """
--pto.sync.set #pto.pipe<PIPE_MTE3>, 16 //~ PTO-E0301
+-pto.sync.set #pto.pipe<PIPE_MTE3>, 16 //~ PTO-E0116
 +pto.sync.set #pto.pipe<PIPE_MTE3>, 15
 """),
     Pair(2, "id of sync.wait on A5", """
--pto.sync.wait #pto.pipe<PIPE_V>, 32 //~ PTO-E0301
+-pto.sync.wait #pto.pipe<PIPE_V>, 32 //~ PTO-E0116
 +pto.sync.wait #pto.pipe<PIPE_V>, 31
 """, target="a5"),
     Pair(3, "set in one case of a switch", f"""
@@ -580,7 +580,7 @@ PAIRS: list[Pair] = [
 +pto.tadd ins(%a, %a : {TILE}, {TILE}) outs(%b : {TILE})
 """),
     Pair(30, "flag ids of a pipe", """
--%p = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 4, flag_base = 15} (%a : i32) -> !pto.pipe //~ PTO-E0301
+-%p = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 4, flag_base = 15} (%a : i32) -> !pto.pipe //~ PTO-E0116
 +%p = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 4, flag_base = 14} (%a : i32) -> !pto.pipe
 """, arguments="%a: i32"),
     Pair(33, "if with results and no else", """
@@ -638,12 +638,12 @@ PAIRS: list[Pair] = [
 +%e = pto.tput_async(%d, %d, %s : !pto.partition_tensor_view<128xf32>, !pto.partition_tensor_view<128xf32>, !pto.async_session) -> !pto.async_event
 """, arguments=f"%a: {VIEW}, %d: !pto.partition_tensor_view<128xf32>, %s: !pto.async_session"),
     Pair(28, "engine of A5 on A2/A3", """
--%e = pto.tput_async(%d, %d, %s : !pto.partition_tensor_view<128xf32>, !pto.partition_tensor_view<128xf32>, !pto.async_session) {engine = "URMA"} -> !pto.async_event //~ PTO-E0301
+-%e = pto.tput_async(%d, %d, %s : !pto.partition_tensor_view<128xf32>, !pto.partition_tensor_view<128xf32>, !pto.async_session) {engine = "URMA"} -> !pto.async_event //~ PTO-E0116
 +%e = pto.tput_async(%d, %d, %s : !pto.partition_tensor_view<128xf32>, !pto.partition_tensor_view<128xf32>, !pto.async_session) {engine = "SDMA"} -> !pto.async_event
 """, arguments="%d: !pto.partition_tensor_view<128xf32>, %s: !pto.async_session"),
     Pair(28, "sync id", """
  %t = pto.alloc_tile : !pto.tile_buf<vec, 1x32xui8>
--%s = pto.build_async_session(%t, %w : !pto.tile_buf<vec, 1x32xui8>, !pto.ptr<ui8>) {sync_id = 8} -> !pto.async_session //~ PTO-E0301
+-%s = pto.build_async_session(%t, %w : !pto.tile_buf<vec, 1x32xui8>, !pto.ptr<ui8>) {sync_id = 8} -> !pto.async_session //~ PTO-E0116
 +%s = pto.build_async_session(%t, %w : !pto.tile_buf<vec, 1x32xui8>, !pto.ptr<ui8>) {sync_id = 7} -> !pto.async_session
 """, arguments="%w: !pto.ptr<ui8>"),
     # ----------------------------------------------------------------------------------------- 30 FIFOs
@@ -652,7 +652,7 @@ PAIRS: list[Pair] = [
 +pto.tpush(%t, %p : {TILE}, !pto.pipe) {{split = 2}}
 """, arguments=f"%t: {TILE}, %p: !pto.pipe", attributes=VECTOR),
     Pair(30, "slot number", """
--%p = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 3, flag_base = 0} (%a : i32) -> !pto.pipe //~ PTO-E0301
+-%p = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 3, flag_base = 0} (%a : i32) -> !pto.pipe //~ PTO-E0116
 +%p = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 4, flag_base = 0} (%a : i32) -> !pto.pipe
 """, arguments="%a: i32"),
     Pair(30, "producer tile", f"""
@@ -677,7 +677,7 @@ PAIRS: list[Pair] = [
  pto.tpush_to_aic(%u : {TILE}) {{split = 0}} //~ PTO-E1104
 """, target="a5", arguments=f"%u: {TILE}, %a: i32", attributes=VECTOR),
     Pair(30, "fixed buffer without base", """
--%r = pto.reserve_buffer {name = "b", size = 64, location = #pto.address_space<vec>, auto = false} -> i32 //~ PTO-E0301
+-%r = pto.reserve_buffer {name = "b", size = 64, location = #pto.address_space<vec>, auto = false} -> i32 //~ PTO-E0116
 +%r = pto.reserve_buffer {name = "b", size = 64, location = #pto.address_space<vec>, auto = false, base = 0} -> i32
 """),
     # --------------------------------------------------------------------------------- 32-34 the rest

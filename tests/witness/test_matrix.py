@@ -193,7 +193,7 @@ def fires(rule: Rule, made: Plan) -> bool:
     """Whether the checker reports the rule, with its code and message."""
     violation = check(rule, environment(made))
     assert violation is not None
-    codes = (rule.code,) if rule.code else ("PTO-E0301", "PTO-E0401", "PTO-E0501")
+    codes = (rule.code,) if rule.code else ("PTO-E0116", "PTO-E0301", "PTO-E0401", "PTO-E0501")
     return any(
         d.code in codes and d.message == f"{made.row.name}: {violation.message}" for d in reported(made)
     )

@@ -53,6 +53,7 @@ class Report(Exception):
 _INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})")
 _DECIMAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][-+]?[0-9]{1,2})?")
 _DENSE = re.compile(r"array<\s*(\w+)\s*(?::(.*))?>$", re.DOTALL)
+_ALIAS = re.compile(r"(?<=.)!([A-Za-z_]\w*)(?![\w.])")
 _ENUM_DOT = re.compile(r"#pto\.(\w+)\s*<(.*)>$", re.DOTALL)
 _ENUM_SPACE = re.compile(r"#pto\s*<\s*(\w+)\s(.*)>$", re.DOTALL)
 
@@ -154,6 +155,8 @@ class Cursor:
     def parse_type_text(self, text: str, offset: int) -> Type:
         if text[:1] == "!" and text[1:] in self.type_aliases:
             return self.type_aliases[text[1:]]
+        if self.type_aliases and "!" in text[1:]:
+            text = _ALIAS.sub(self._element_alias, text)
         try:
             return parse_type(text)
         except TypeTextError as e:
@@ -173,6 +176,11 @@ class Cursor:
             span = Span(self.source, offset + e.part[0], offset + max(e.part[1], e.part[0] + 1))
             d = Diagnostic(e.code, e.message, span, help=e.help, expected=e.expected, got=e.got)
             raise Report(d) from None
+
+    def _element_alias(self, m: re.Match[str]) -> str:
+        """An alias of an element type, written inside another type."""
+        found = self.type_aliases.get(m[1])
+        return str(found) if isinstance(found, ScalarType) else m[0]
 
     def function_type(self) -> FunctionType:
         inputs = self.type_list()

@@ -13,8 +13,9 @@ from array import array
 
 from ..diag import Diagnostic, Source, Span
 
-# `<...>` nested up to five deep; a '>' that ends '->' does not close.
-_INNER = r"[^<>]*(?:(?<=-)>[^<>]*)*"
+# `<...>` nested up to five deep; the '>' of '->' and those in strings and comments do not close.
+_PLAIN = r'[^<>"/]*'
+_INNER = rf'{_PLAIN}(?:(?:(?<=-)>|"(?:[^"\\\n]|\\.)*"|//[^\n]*\n|/(?!/)){_PLAIN})*'
 _ANGLE = rf"<{_INNER}(?<!-)>"
 for _ in range(4):
     _ANGLE = rf"<{_INNER}(?:{_ANGLE}{_INNER})*(?<!-)>"
@@ -132,4 +133,4 @@ def unquote(text: str) -> str:
         else:
             raw += nxt.encode()
             i += 2
-    return raw.decode("utf-8", "replace")
+    return raw.decode("utf-8", "surrogateescape")

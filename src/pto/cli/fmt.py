@@ -21,8 +21,8 @@ _EXAMPLES = """\
 
 def main(arguments: Sequence[str]) -> int:
     description = (
-        "Lay programs out by the house rules: one statement a line, indented by its depth. The form of the "
-        "text, its aliases, comments, locations and line breaks inside a statement stay."
+        "Lay programs out by the house rules: one statement a line, indented by its depth. The form of\n"
+        "the text, its aliases, comments, locations and line breaks inside a statement stay."
     )
     p = Parser("pto fmt", description, _EXAMPLES)
     p.add_argument(

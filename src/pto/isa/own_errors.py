@@ -91,6 +91,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     ("PTO-E0114", "attribute given twice", "One dictionary holds the same key twice.", "Remove one."),
     ("PTO-E0115", "missing attribute", "The instruction needs an attribute that is not there.", "Add it."),
     (
+        "PTO-E0116",
+        "attributes or operands do not fit",
+        "Attribute values, or which operands are there, break a rule of the instruction.",
+        "Follow the rule in the message; `pto isa NAME` lists them all.",
+    ),
+    (
         "PTO-E0201",
         "undefined value",
         "A value is used that nothing defines.",

@@ -27,7 +27,6 @@ class Profile(Record):
     align: int = 32
     left_blayout: str = "row_major"  # block layout of a Left tile
     max_rows: int = 8192
-    max_cols: int = 4095
     aliases: tuple[str, ...] = ()
     small_floats: bool = False  # 8-bit and 4-bit floating-point elements exist
 

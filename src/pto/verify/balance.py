@@ -18,6 +18,7 @@ from .conditions import FIRST, LAST, Fact, condition_of, depends_on, equals, run
 SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 _MOST_WORLDS = 16
 _MOST_ROUNDS = 8
+_MOST_STEPS, _MOST_DEPTH = 100_000, 100  # beyond, a program is left to the simulator
 
 
 class World(NamedTuple):
@@ -26,6 +27,10 @@ class World(NamedTuple):
 
 
 Worlds = list[World]
+
+
+class _TooLarge(Exception):
+    """A program with too many nested loops and calls to be followed."""
 
 
 class Failure(NamedTuple):
@@ -50,15 +55,25 @@ class Walk:
         self.doubts: list[Failure] = []
         self.repeating: list[Operation] = []
         self.origin: dict[object, Operation] = {}
+        self.steps = 0
+        self.depth = 0
 
     def function(self, func: Operation) -> list[Failure]:
         """Every certain failure, or else the first doubtful one: the others follow from it."""
-        self.fails(None, self.region(func.regions[0], [World(None, frozenset())]))
+        try:
+            self.fails(None, self.region(func.regions[0], [World(None, frozenset())]))
+        except _TooLarge:
+            return []
         return self.failures or self.doubts[:1]
 
     def region(self, region: Region, worlds: Worlds) -> Worlds:
+        self.depth += 1
+        self.steps += 1
+        if self.depth > _MOST_DEPTH or self.steps > _MOST_STEPS:
+            raise _TooLarge
         for block in region.blocks:
             worlds = self.block(block, worlds)
+        self.depth -= 1
         return worlds
 
     def block(self, block: Block, worlds: Worlds) -> Worlds:
@@ -218,7 +233,7 @@ def join(worlds: Iterable[World]) -> Worlds:
             twin = next((k for k in kept if _opposite(k.facts, world.facts)), None)
             kept = [k for k in kept if k is not twin and not world.facts <= k.facts]
             if twin is not None:
-                todo.insert(0, World(twin.holder, twin.facts & world.facts))
+                todo.insert(0, World(world.holder, twin.facts & world.facts))
             else:
                 kept.append(world)
         if len(kept) > _MOST_WORLDS:

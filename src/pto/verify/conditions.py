@@ -43,8 +43,11 @@ def condition_of(value: Value) -> Fact:
         return key_of(value), True
     predicate, (a, b) = str(op.attr("predicate")), op.operands
     sign, relation = ("", predicate) if predicate in ("eq", "ne") else (predicate[0], predicate[1:])
-    for x, y, r in ((a, b, relation), (b, a, _SWAPPED[relation])):
-        found = _iteration(x, y, r)
+    (left, x), (right, y) = _linear(a), _linear(b)
+    if left is None and right is None and (sign != "u" or min(x, y) >= 0):
+        return None, _COMPARE[relation](x, y)
+    for tested, against, r in ((a, b, relation), (b, a, _SWAPPED[relation])):
+        found = _iteration(tested, against, r)
         if found is not None:
             return found
     return _ordered(sign, relation, key_of(a), key_of(b))
@@ -113,11 +116,11 @@ def _iteration(x: Value, y: Value, relation: str) -> Fact | None:
         assert isinstance(step, int)  # or the count would not be known
         points = (low + n * step for n in (0, 1, trips - 2, trips - 1))
         truths = [_COMPARE[relation](p + offset, shift) for p in points]
-        if trips == 1:
+        if trips == 1 or (relation not in ("eq", "ne") and truths[0] == truths[3]):
             return None, truths[0]
-        if trips >= 2 and truths[0] != truths[1] and _only(relation, truths[0], early=True):
+        if trips and truths[0] != truths[1] and _only(relation, truths[0], early=True):
             return (FIRST, loop), truths[0]
-        if trips >= 2 and truths[3] != truths[2] and _only(relation, truths[3], early=False):
+        if trips and truths[3] != truths[2] and _only(relation, truths[3], early=False):
             return (LAST, loop), truths[3]
         return None
     if to is lb:

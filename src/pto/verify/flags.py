@@ -45,7 +45,7 @@ def check_flags(context: Context, severity: str = "error") -> None:
     program = _Program(context)
     found: dict[tuple[int, str], tuple[Operation, Diagnostic]] = {}
     called = {op.attr("callee") for calls in program.calls.values() for op in calls}
-    for func in program.bodies.values():
+    for func in program.calls:
         if func.attr("sym_name") in called and "pto.entry" not in func.attrs:
             continue
         part = program.reached(func)
@@ -62,7 +62,7 @@ def check_flags(context: Context, severity: str = "error") -> None:
                 for failure in Walk(takes, relevant, program.bodies, core).function(func):
                     where, d = _describe(context, thing, failure, takes)
                     if len(cores) > 1:
-                        d.message += f" on the {core} core"
+                        d.message = d.message.replace(": ", f": on the {core} core, ", 1)
                         _note_other_core(context, d, failure, takes, core)
                     d.severity = severity if failure.certain else "warning"
                     found.setdefault((id(where), d.code), (where, d))
@@ -76,7 +76,7 @@ class _Program:
         self.bodies = {str(f.attr("sym_name")): f for f in context.module.functions}
         self.calls = {
             f: [op for op in f.walk() if op.name == "func.call" and op.attr("callee") in self.bodies]
-            for f in self.bodies.values()
+            for f in context.module.functions
         }
 
     def reached(self, func: Operation) -> list[Operation]:

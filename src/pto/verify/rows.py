@@ -46,7 +46,12 @@ _LAYOUT = frozenset({"loc", "blayout", "slayout", "layout", "fractal", "boxed", 
 _TYPE = frozenset({"dtype", "bits", "bytes", "type", "kind", "gran"})
 
 #: Default code of a rule by the class of facts it speaks of, and the order in which classes are reported.
-_CLASSES = (("PTO-E0301", _TYPE), ("PTO-E0401", _SHAPE), ("PTO-E0501", _LAYOUT))
+_CLASSES = (
+    ("PTO-E0116", frozenset[str]()),  # attributes, and which operands are there
+    ("PTO-E0301", _TYPE),
+    ("PTO-E0401", _SHAPE),
+    ("PTO-E0501", _LAYOUT),
+)
 _ARCH_NAMES = {"a2a3": "A2/A3", "a5": "A5", "cpu": "CPU"}
 
 
@@ -194,11 +199,11 @@ class RowChecker:
         dtypes_ok = self._dtypes(op, row, env)
         if dtypes_ok:
             dtypes_ok = all([self._combos(op, row, combos, env) for combos in row.combos])
-        if not dtypes_ok and not any(c == 0 for c, _ in found):
+        if not dtypes_ok and not any(c <= 1 for c, _ in found):
             return False  # a type error: shape and layout come after it
-        worst = min((c for c, _ in found), default=0)
+        worst = min((max(c, 1) for c, _ in found), default=0)  # attributes and types are one stage
         for c, violation in found:
-            if c == worst:
+            if max(c, 1) == worst:
                 self._violated(op, row, violation)
         return dtypes_ok and not found
 
