@@ -30,12 +30,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(SETUP): pyproject.toml CMakeLists.txt $(NATIVE) | $(BIN)/python
-	$(BIN)/python -m pip install -e '.[dev]'
+	@echo 'installing into $(VENV), building the native module: about a minute'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	$(BIN)/python -m compileall -q src/pto
 	@touch $@
 
 $(DOCS): $(SETUP)
-	$(BIN)/python -m pip install mkdocs mkdocs-material
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check mkdocs mkdocs-material
 	@touch $@
 
 setup: $(SETUP)

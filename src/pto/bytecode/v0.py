@@ -15,7 +15,6 @@ from ..isa import row, rows
 from ..isa.row import Row
 
 MAGIC = b"PTOBC\0"
-HEADER = 14  # magic, u16 version, u16 flags, u32 payload length
 VERSION = 0
 
 STRINGS, TYPES, ATTRS, CONSTS, MODULE, DEBUG, EXTRA = 0x01, 0x02, 0x03, 0x04, 0x06, 0x07, 0x7F

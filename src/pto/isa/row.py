@@ -11,7 +11,6 @@ The C++ and PTO-AS orders (destinations first) follow from the roles.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -326,6 +325,3 @@ class Family:
 
 def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)  # type: ignore[reportUnknownVariableType]
-
-
-RowMaker = Callable[..., Row]

@@ -222,7 +222,8 @@ def forget(worlds: Worlds, scope: Operation) -> Worlds:
 
 def join(worlds: Iterable[World]) -> Worlds:
     """The same worlds with fewer words: `x and c` with `x and not c` is `x`, and `x` covers `x and c`."""
-    given, result = list(worlds), []
+    given = list(worlds)
+    result: Worlds = []
     for held in (False, True):
         todo = [w for w in given if (w.holder is not None) == held]
         kept: Worlds = []
@@ -237,7 +238,10 @@ def join(worlds: Iterable[World]) -> Worlds:
             else:
                 kept.append(world)
         if len(kept) > _MOST_WORLDS:
-            kept = [World(kept[0].holder, frozenset.intersection(*(k.facts for k in kept)))]
+            common = kept[0].facts
+            for world in kept[1:]:
+                common &= world.facts
+            kept = [World(kept[0].holder, common)]
         result += kept
     return result
 

@@ -9,7 +9,7 @@ a loop's induction variable that holds exactly in the first or last iteration ge
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from ..ir.core import Block, Operation, Value, constant_of
 
@@ -73,7 +73,8 @@ def trip_count(loop: Operation) -> int | None:
 def depends_on(key: Key, scope: Operation) -> bool:
     """Whether a condition is about something computed inside an operation, so that it may change there."""
     if isinstance(key, tuple):
-        return any(depends_on(part, scope) for part in key)
+        parts = cast("tuple[Key, ...]", key)
+        return any(depends_on(part, scope) for part in parts)
     if isinstance(key, Value):
         return _inside(key.owner, scope)
     return isinstance(key, Operation) and _inside(key, scope)
@@ -96,7 +97,8 @@ def key_of(value: Value, depth: int = _DEPTH) -> Key:
 def _ordered(sign: str, relation: str, a: Key, b: Key) -> Fact:
     """Every comparison as `eq` or `lt`, or its negation."""
     if relation in ("eq", "ne"):
-        a, b = (b, a) if isinstance(a, tuple) and a[0] == "constant" else (a, b)
+        if isinstance(a, tuple) and a[0] == "constant":
+            return ("eq", b, a), relation == "eq"  # type: ignore[reportUnknownVariableType]
         return ("eq", a, b), relation == "eq"
     if relation in ("gt", "le"):
         a, b = b, a

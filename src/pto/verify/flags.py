@@ -167,7 +167,7 @@ def _describe(
     if loop is not None:
         note("in this loop", loop)
     else:
-        first = "first " if where is op and takes[op] else ""
+        first = "first " if op is not None and where is op and takes[op] else ""
         note(f"{first}{'set' if thing.is_flag else 'taken'} here", holder)
     if op is not None:
         again = ("set again here" if thing.is_flag else "taken again here") if takes[op] else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..diag import Diagnostic
 from ..ir.core import Module, Operation, Value, constant_of
 from ..ir.types import TileBufType
 from ..isa.profiles import LOCATIONS, PROFILES, Profile
@@ -261,6 +260,3 @@ def _tassign(context: Context, op: Operation, manual: bool) -> None:
     if isinstance(addr, int) and isinstance(tile, TileBufType):
         for code, message, expected, got, help in placement_problems(tile, addr, context.profile):
             context.report(op, code, message, at=op.get("addr"), expected=expected, got=got, help=help)
-
-
-__all__ = ["Diagnostic", "check_tiles", "construction_problems", "is_manual", "placement_problems"]
