@@ -147,7 +147,8 @@ class RowReader(Blocks):
                 self.eat(",")
 
     def _group(self, step: Step, st: Statement, found: Row) -> None:
-        while True:
+        first = step[1][0]
+        while first[0] != LIT or self.t[self.i] == first[1]:
             begin = self.i
             saved = _snapshot(st)
             try:
