@@ -21,7 +21,7 @@ from .format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
 from .profiles import ISAS, PROFILES
 from .record import Record
 from .row import EFFECTS, KINDS, SCOPES, Attr, Combos, Operand, Row
-from .rules import CONSTANTS, FACTS, Rule
+from .rules import CONSTANTS, FACTS, Rule, choices
 
 #: Text forms in the order they are shown, with what they are.
 FORMS: dict[str, str] = {
@@ -344,27 +344,14 @@ def _comparison(left: ast.Attribute, op: ast.cmpop, right: ast.expr) -> tuple[st
     who, noun = ast.unparse(left.value), FACTS[left.attr]
     if isinstance(right, ast.Attribute) and right.attr == left.attr and isinstance(op, ast.Eq):
         return who, f"same {noun} as {ast.unparse(right.value)}"
-    choices = _constants(right)
-    if not choices:
+    listed = choices(right)
+    if not listed:
         return None
     if isinstance(op, ast.Eq | ast.In):
-        return who, f"{noun} {' or '.join(choices)}"
+        return who, f"{noun} {' or '.join(listed)}"
     if isinstance(op, ast.NotEq | ast.NotIn):
-        return who, f"{noun} not {' nor '.join(choices)}"
+        return who, f"{noun} not {' nor '.join(listed)}"
     return None
-
-
-def _constants(node: ast.expr) -> list[str]:
-    parts = node.elts if isinstance(node, ast.Tuple) else [node]
-    out: list[str] = []
-    for part in parts:
-        if isinstance(part, ast.Constant):
-            out.append(str(part.value))
-        elif isinstance(part, ast.Name) and part.id in CONSTANTS:
-            out.append(str(CONSTANTS[part.id]))
-        else:
-            return []
-    return out
 
 
 class _Spell(ast.NodeTransformer):

@@ -260,16 +260,16 @@ def explain(text: str, env: Mapping[str, Any]) -> tuple[str, str, str]:
             if isinstance(right, ast.Attribute) and right.attr == left.attr and isinstance(op, ast.Eq):
                 other = ast.unparse(right.value)
                 return f"expects {who} and {other} to have the same {noun}", f"the same {noun}", got
-            choices = _choices(right)
-            if choices and isinstance(op, ast.Eq | ast.In):
-                wanted = "/".join(choices)
+            listed = choices(right)
+            if listed and isinstance(op, ast.Eq | ast.In):
+                wanted = "/".join(listed)
                 if left.attr == "loc":
                     return f"expects {who} to be in the {wanted} address space", wanted, got
                 if left.attr in ("blayout", "slayout", "layout"):
                     return f"expects {who} to use the {wanted} {noun}", wanted, got
                 return f"expects {_noun(who, left.attr)} to be {wanted}", wanted, got
-            if choices and isinstance(op, ast.NotEq | ast.NotIn):
-                unwanted = "/".join(choices)
+            if listed and isinstance(op, ast.NotEq | ast.NotIn):
+                unwanted = "/".join(listed)
                 return f"expects {_noun(who, left.attr)} not to be {unwanted}", f"not {unwanted}", got
     shown = _spelled(text)
     return f"expects {shown}", shown, got
@@ -292,7 +292,8 @@ def _noun(who: str, fact: str) -> str:
     return noun if noun.startswith(f"{who} ") else f"{who} {noun}"
 
 
-def _choices(node: ast.expr) -> list[str]:
+def choices(node: ast.expr) -> list[str]:
+    """The constants an expression lists, as text; empty if it is anything else."""
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     out: list[str] = []
     for part in parts:
