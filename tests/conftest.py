@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +19,9 @@ from pto.verify import verify
 _EXPECTED = re.compile(r"//~ *((?:[A-Z]+-[A-Z]?\d{4} *)+)$")
 
 Diagnose = Callable[..., list[Diagnostic]]
+
+# A crash under test leaves its reproducer with the other temporary files, not in the checkout.
+os.environ.setdefault("PTO_REPRODUCER_DIR", tempfile.gettempdir())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
