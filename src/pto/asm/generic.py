@@ -27,7 +27,8 @@ from .writer import Writer
 _SEGMENTS = "operandSegmentSizes"
 _BRANCHES = {"cf.br": 0, "cf.cond_br": 1, "cf.switch": 1}  # operands before the branch arguments
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
-_FLAGS = {"overflowFlags": "overflow", "fastmath": "fastmath"}
+#: Attributes that are lists of flags of the arith dialect, and its name for them.
+FLAGS = {"overflowFlags": "overflow", "fastmath": "fastmath"}
 
 
 def from_generic(p: Cursor, op: Operation, row: Row, at: int) -> None:
@@ -44,7 +45,7 @@ def from_generic(p: Cursor, op: Operation, row: Row, at: int) -> None:
         raise Fail(at, f"{row.name} takes {len(row.operands)} operands, got {len(op.operands)}")
     for attr in row.attrs:
         found = op.attrs.get(attr.name)
-        if attr.name in _FLAGS and isinstance(found, OpaqueAttr):
+        if attr.name in FLAGS and isinstance(found, OpaqueAttr):
             word = found.text.partition("<")[2].rstrip(">")
             if word == "none":
                 del op.attrs[attr.name]
@@ -159,6 +160,6 @@ def _generic_attr(op: Operation, key: str, value: Attribute) -> Attribute:
     attr = op.row.attr_index.get(key) if op.row else None
     if attr is not None and isinstance(value, StrAttr) and key == "predicate":
         return IntAttr(attr.choices.index(value.value), I64)
-    if attr is not None and isinstance(value, StrAttr) and key in _FLAGS:
-        return OpaqueAttr(f"#arith.{_FLAGS[key]}<{value.value}>")
+    if attr is not None and isinstance(value, StrAttr) and key in FLAGS:
+        return OpaqueAttr(f"#arith.{FLAGS[key]}<{value.value}>")
     return value

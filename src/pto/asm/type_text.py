@@ -27,7 +27,7 @@ from ..ir.types import (
 from ..isa.dtypes import SPELLINGS
 from ..isa.enums import ENUMS
 from ..isa.profiles import LOCATIONS
-from ..isa.tile import DEFAULT_CONFIG
+from ..isa.tile import COMPACT_MODES, DEFAULT_CONFIG
 
 
 class TypeTextError(Exception):
@@ -306,7 +306,6 @@ def _doc_memref(body: _Body) -> Type:
 
 _LONG_KEYS = ("loc", "dtype", "rows", "cols", "v_row", "v_col", "blayout", "slayout", "fractal", "pad")
 _SHORT_KEYS = ("valid", "blayout", "slayout", "fractal", "pad", "compact")
-_COMPACT = ("null", "normal", "row_plus_one")
 _LOC_ALIAS = {
     "ub": "vec",
     "l1": "mat",
@@ -401,12 +400,12 @@ def _layout_field(body: _Body, index: int, key: str, value: str) -> Any:
     if key == "slayout":
         return _word(body, index, value, "slayout", ("none_box", "row_major", "col_major"))
     if key == "compact":
-        if value in _COMPACT:
+        if value in COMPACT_MODES:
             return value
         number = _nat(body, index, value, "compact")
-        if number >= len(_COMPACT):
+        if number >= len(COMPACT_MODES):
             raise body.error(f"unknown compact: {value}", index, expected="0, 1 or 2", got=value)
-        return _COMPACT[number]
+        return COMPACT_MODES[number]
     if key == "pad":
         named = {"null": 0, "zero": 1, "max": 2, "min": 3}
         if value.lower() in named:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..asm.cursor import Fail, Report
+from ..asm.generic import FLAGS
 from ..asm.lexer import EOF
 from ..asm.parser import Parser
 from ..diag import Source
@@ -32,8 +33,6 @@ from ..isa.row import Attr, Row
 from .v0 import IMPLIED, SEGMENTS, written_segments
 
 T = TypeVar("T")
-
-_FLAGS = {"overflowFlags": "overflow", "fastmath": "fastmath"}
 
 
 class BadText(Exception):
@@ -109,21 +108,21 @@ def _generic(row: Row, key: str, value: Attribute) -> Attribute:
         return value
     if key == "predicate" and value.value in attr.choices:
         return IntAttr(attr.choices.index(value.value), I64)
-    if key in _FLAGS:
-        return OpaqueAttr(f"#arith.{_FLAGS[key]}<{value.value}>")
+    if key in FLAGS:
+        return OpaqueAttr(f"#arith.{FLAGS[key]}<{value.value}>")
     return value
 
 
 def implied(row: Row) -> list[Attr]:
     """Attributes that are written even where the program leaves them to their default."""
     named = IMPLIED.get(row.name, ())
-    return [a for a in row.attrs if a.name in named or (a.name in _FLAGS and a.default == "none")]
+    return [a for a in row.attrs if a.name in named or (a.name in FLAGS and a.default == "none")]
 
 
 def default(attr: Attr) -> Attribute:
     """The default of an implied attribute as an attribute."""
-    if attr.name in _FLAGS:
-        return OpaqueAttr(f"#arith.{_FLAGS[attr.name]}<{attr.default}>")
+    if attr.name in FLAGS:
+        return OpaqueAttr(f"#arith.{FLAGS[attr.name]}<{attr.default}>")
     if attr.kind == "bool":
         return BoolAttr(attr.default)
     if attr.kind == "int":

@@ -161,7 +161,7 @@ class TileBufType(_Elements):
         if self.pad:
             out += f", pad={self.pad}"
         if self.compact != "null":
-            out += f", compact={('null', 'normal', 'row_plus_one').index(self.compact)}"
+            out += f", compact={tile.COMPACT_MODES.index(self.compact)}"
         return out + ">"
 
     @property

@@ -65,8 +65,9 @@ ALIASES: dict[str, str] = {a: p.name for p in PROFILES.values() for a in (p.name
 #: The profile of a program that names none.
 DEFAULT = "a2a3"
 
-#: Columns of the legality tables.
+#: Columns of the legality tables, and how messages name them.
 ISAS = ("cpu", "a2a3", "a5")
+ARCH_NAMES = {"cpu": "CPU", "a2a3": "A2/A3", "a5": "A5"}
 
 
 def resolve(target: str | Profile | None, written: str | None) -> Profile:

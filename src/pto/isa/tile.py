@@ -7,6 +7,7 @@ first). The NumPy and native pack/unpack are tested against `offset`.
 from __future__ import annotations
 
 from .dtypes import DTYPES
+from .enums import ENUMS
 
 #: (blayout, slayout) -> layout name.
 LAYOUTS: dict[tuple[str, str], str] = {
@@ -20,6 +21,9 @@ LAYOUTS: dict[tuple[str, str], str] = {
 LAYOUT_PARTS: dict[str, tuple[str, str]] = {name: parts for parts, name in LAYOUTS.items()}
 
 FRACTALS = (512, 1024, 32)
+
+#: Compact modes in their numeric order.
+COMPACT_MODES = tuple(ENUMS["compact_mode"].values)
 
 #: Default (blayout, slayout, fractal) of each location; `left` depends on the profile.
 DEFAULT_CONFIG: dict[str, tuple[str, str, int]] = {

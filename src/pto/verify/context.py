@@ -8,7 +8,7 @@ from typing import Any
 from ..diag import Diagnostic, Span
 from ..ir.core import Module, Operation, Value, constant_of
 from ..ir.types import Type, ViewType
-from ..isa.profiles import Profile
+from ..isa.profiles import ARCH_NAMES, Profile
 from ..isa.tile import LAYOUTS
 
 
@@ -26,7 +26,7 @@ class Context:
     @property
     def arch(self) -> str:
         """The profile as the field writes it in messages."""
-        return {"a2a3": "A2/A3", "a5": "A5", "cpu": "CPU"}.get(self.profile.isa, self.profile.name)
+        return ARCH_NAMES[self.profile.isa]
 
     def report(
         self, op: Operation, code: str, message: str, *, at: str | Value | None = None, skip: int = 0,

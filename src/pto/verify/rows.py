@@ -17,7 +17,7 @@ from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, TileBufType, Type
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
-from ..isa.profiles import PROFILES
+from ..isa.profiles import ARCH_NAMES, PROFILES
 from ..isa.row import KINDS, Attr, Combos, Row
 from ..isa.rules import Rule, Violation, check, facts_in, holds
 from .context import Arg, Args, Context
@@ -52,7 +52,6 @@ _CLASSES = (
     ("PTO-E0401", _SHAPE),
     ("PTO-E0501", _LAYOUT),
 )
-_ARCH_NAMES = {"a2a3": "A2/A3", "a5": "A5", "cpu": "CPU"}
 
 
 class RowChecker:
@@ -109,7 +108,7 @@ class RowChecker:
     # ----------------------------------------------------------------------------------------- stages
 
     def _unavailable(self, op: Operation, row: Row) -> None:
-        where = [_ARCH_NAMES[i] for i in row.isas if i != "cpu"] or ["CPU"]
+        where = [ARCH_NAMES[i] for i in row.isas if i != "cpu"] or ["CPU"]
         targets = [p.name for p in PROFILES.values() if p.isa in row.isas]
         best = next((isa for isa in ("a5", "a2a3", "cpu") if isa in row.isas), targets[0])
         self.context.report(
@@ -232,8 +231,8 @@ class RowChecker:
         shown = "/".join(legal)
         if elsewhere and self.isa != "cpu":
             code = row.dtype_code or "PTO-E0602"
-            message = f"element type {dtype} needs the {_ARCH_NAMES[elsewhere[0]]} profile: "
-            help = f"on {_ARCH_NAMES[self.isa]} use {nearest_dtype(dtype, legal)}, or target {elsewhere[0]}"
+            message = f"element type {dtype} needs the {ARCH_NAMES[elsewhere[0]]} profile: "
+            help = f"on {ARCH_NAMES[self.isa]} use {nearest_dtype(dtype, legal)}, or target {elsewhere[0]}"
         else:
             code = row.dtype_code or "PTO-E0302"
             message = ""
@@ -268,7 +267,7 @@ class RowChecker:
         code = "PTO-E0302"
         for isa in (i for i in ("a2a3", "a5") if i != self.isa and self.isa != "cpu"):
             if any(all(h == w for h, w in zip(have, c, strict=True)) for c in combos.legal.get(isa, ())):
-                help += f"; {_ARCH_NAMES[isa]} has this combination"
+                help += f"; {ARCH_NAMES[isa]} has this combination"
                 code = "PTO-E0602"
         self.context.report(
             op,

@@ -23,7 +23,7 @@ from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS
 from ..isa.profiles import LOCATIONS
 from ..isa.row import Operand, Row
-from ..isa.tile import FRACTALS, LAYOUTS
+from ..isa.tile import COMPACT_MODES, FRACTALS, LAYOUTS
 from .plan import Plan, first_plan, make_attribute, operand_types, with_element
 from .programs import build
 
@@ -194,7 +194,7 @@ def _tiles(t: TileBufType) -> Iterator[tuple[str, TileBufType]]:
         yield f"fractal {fractal}", t.replace(fractal=fractal)
     for pad in range(4):
         yield f"pad {pad}", t.replace(pad=pad)
-    for compact in ("null", "normal", "row_plus_one"):
+    for compact in COMPACT_MODES:
         yield f"compact {compact}", t.replace(compact=compact)
 
 
