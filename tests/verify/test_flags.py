@@ -88,6 +88,12 @@ def test_both_branches_wait(flags: Check) -> None:
     flags(SET, f"scf.if %cond {{\n{WAIT}\n}} else {{\n{WAIT}\n}}")
 
 
+def test_paths_that_met_again_are_one(flags: Check) -> None:
+    """After branches that end alike, either outcome of the same condition is possible again."""
+    again = f"scf.if %cond {{\n{WAIT}\n{SET}\n}} else {{\n{WAIT}\n{SET}\n}}"
+    flags(SET, again, f"scf.if %cond {{\n{bad(SET, '0804')}\n}}", WAIT)
+
+
 def test_a_pair_inside_one_branch(flags: Check) -> None:
     flags(f"scf.if %cond {{\n{SET}\n{WAIT}\n}}")
 

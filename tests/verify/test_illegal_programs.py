@@ -509,6 +509,12 @@ PAIRS: list[Pair] = [
 +pto.tadd ins(%a, %a : {TILE}, {TILE}) outs(%a : {TILE})
 """),
     # ------------------------------------------------------------------------- ids, branches, overlaps
+    Pair(25, "load into a boxed vec tile", """
+-%z = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, slayout=row_major>
+-pto.tload ins(%w : !pto.partition_tensor_view<16x64xf32>) outs(%z : !pto.tile_buf<vec, 16x64xf32, slayout=row_major>) //~ SA-0104
++%z = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
++pto.tload ins(%w : !pto.partition_tensor_view<16x64xf32>) outs(%z : !pto.tile_buf<vec, 16x64xf32>)
+""", arguments="%w: !pto.partition_tensor_view<16x64xf32>"),
     Pair(2, "id of sync.set on A2/A3", """
 -pto.sync.set #pto.pipe<PIPE_MTE3>, 16 //~ PTO-E0116
 +pto.sync.set #pto.pipe<PIPE_MTE3>, 15
