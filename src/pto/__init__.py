@@ -1,8 +1,9 @@
-"""The PTO stack without an NPU: read, check, convert and (soon) run PTO programs.
+"""The PTO stack without an NPU: read, check, convert and run PTO programs.
 
     import pto
     m = pto.parse("k.pto")               # path or text; raises pto.DiagnosticError with ALL diagnostics
     pto.verify(m, target="a3")           # list[Diagnostic]
+    pto.kernel(m, "vec_add")(a, b, out)  # NumPy arrays, used in place
     print(pto.to_text(m, form="ssa"))
     pto.from_bytecode(pto.to_bytecode(m))
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .asm import to_text
     from .bytecode import from_bytecode, to_bytecode
     from .diag import Diagnostic, DiagnosticError
+    from .engine.launch import kernel
     from .frontdoor import parse
     from .ir import Builder, Module
     from .verify import verify
@@ -29,6 +31,7 @@ _LAZY = {
     "DiagnosticError": "diag",
     "Module": "ir",
     "from_bytecode": "bytecode",
+    "kernel": "engine.launch",
     "parse": "frontdoor",
     "to_bytecode": "bytecode",
     "to_text": "asm",
@@ -36,7 +39,7 @@ _LAZY = {
 }
 
 __all__ = [
-    "Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "from_bytecode", "parse",
+    "Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "from_bytecode", "kernel", "parse",
     "to_bytecode", "to_text", "verify",
 ]  # fmt: skip
 

@@ -104,12 +104,13 @@ PAD_BITS: dict[str, tuple[int, int]] = {
     "i8": (0x80, 0x7F),
     "u8": (0, 0xFF),
 }
-_CUSTOM = 1 << 32
+#: Pad values from here on carry a custom bit pattern.
+CUSTOM_PAD = 1 << 32
 
 
 def pad_bits(pad: int, dtype: str) -> int:
     """Element bit pattern of a PadValue (0 null, 1 zero, 2 max, 3 min, >= 2**32 custom payload)."""
-    if pad >= _CUSTOM:
+    if pad >= CUSTOM_PAD:
         return pad & ((1 << min(32, DTYPES[dtype].bits)) - 1)
     if pad in (2, 3) and dtype in PAD_BITS:
         low, high = PAD_BITS[dtype]

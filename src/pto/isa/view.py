@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 #: C++ `Layout` in its enum order.
 GM_LAYOUTS = (
@@ -39,6 +40,14 @@ def _fractal_z(r: int, c: int, s: Sequence[int], c0: int) -> Index5:
     return r // (s[1] * s[2] * s[4]), r // (s[2] * s[4]) % s[1], r // s[4] % s[2], c, r % s[4]
 
 
+def _nchw(r: int, c: int, s: Sequence[int], c0: int) -> Index5:
+    return r // (s[1] * s[3] * s[4]), r // (s[3] * s[4]) % s[1], c, r // s[4] % s[3], r % s[4]
+
+
+def _ncdhw(r: int, c: int, s: Sequence[int], c0: int) -> Index5:
+    return r // (s[2] * s[3] * s[4]), c, r // (s[3] * s[4]) % s[2], r // s[4] % s[3], r % s[4]
+
+
 _MAPS: dict[str, Callable[[int, int, Sequence[int], int], Index5]] = {
     "ND": _nd,
     "DN": _dn,
@@ -46,6 +55,10 @@ _MAPS: dict[str, Callable[[int, int, Sequence[int], int], Index5]] = {
     "NC1HWC0": _nc1hwc0,
     "NDC1HWC0": _ndc1hwc0,
     "FRACTAL_Z": _fractal_z,
+    "NHWC": _nd,
+    "NCHW": _nchw,
+    "GNCHW": _nchw,
+    "NCDHW": _ncdhw,
     "MX_A_ZZ": lambda r, c, s, c0: (0, r // 16, c // 2, r % 16, c % 2),
     "MX_B_NN": lambda r, c, s, c0: (0, c // 16, r // 2, c % 16, r % 2),
     "MX_A_ND": lambda r, c, s, c0: (0, 0, r, c // 2, c % 2),
@@ -66,6 +79,33 @@ def element_offset(
     """GM element offset of tile element (r, c) of a strided 5-D tensor."""
     at = sum(i * st for i, st in zip(index5(layout, r, c, shape, c0), strides, strict=True))
     return at + (c % c0 if layout == "NDC1HWC0" else 0)
+
+
+#: Dimensions whose product is the number of rows and of columns of the matrix a layout shows.
+_EXTENTS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "ND": ((0, 1, 2, 3), (4,)),
+    "NHWC": ((0, 1, 2, 3), (4,)),
+    "DN": ((3,), (0, 1, 2, 4)),
+    "NZ": ((2, 3), (0, 1, 4)),
+    "NC1HWC0": ((0, 2, 3), (1, 4)),
+    "NDC1HWC0": ((0, 3, 4), (1, 2)),
+    "FRACTAL_Z": ((0, 1, 2, 4), (3,)),
+    "NCHW": ((0, 1, 3, 4), (2,)),
+    "GNCHW": ((0, 1, 3, 4), (2,)),
+    "NCDHW": ((0, 2, 3, 4), (1,)),
+    "MX_A_ZZ": ((1, 3), (2, 4)),
+    "MX_B_NN": ((2, 4), (1, 3)),
+    "MX_A_ND": ((2,), (3, 4)),
+    "MX_A_DN": ((3,), (2, 4)),
+    "MX_B_ND": ((2, 4), (3,)),
+    "MX_B_DN": ((3, 4), (2,)),
+}
+
+
+def matrix_shape(layout: str, shape: Sequence[int], c0: int = 1) -> tuple[int, int]:
+    """Rows and columns of the matrix that a 5-D tensor of a layout is."""
+    rows, cols = (prod(shape[d] for d in dims) for dims in _EXTENTS[layout])
+    return rows, cols * c0 if layout == "NDC1HWC0" else cols
 
 
 def shape2d(layout: str, rows: int, cols: int, c0: int) -> tuple[list[int], list[int]]:

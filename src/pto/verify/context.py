@@ -8,7 +8,10 @@ from typing import Any
 from ..diag import Diagnostic, Span
 from ..ir.core import Module, Operation, Value, constant_of
 from ..ir.types import Type, ViewType
+from ..isa.enums import SYNC_OP_PIPE
 from ..isa.profiles import ARCH_NAMES, Profile
+from ..isa.row import Row
+from ..isa.rules import holds
 from ..isa.tile import LAYOUTS
 
 
@@ -102,6 +105,41 @@ class Args(tuple[Arg, ...]):
         return len(self)
 
     kind = "list"
+
+
+def environment(op: Operation, row: Row, profile: Profile) -> dict[str, Any]:
+    """What the rules of a row see of an operation."""
+    env: dict[str, Any] = {"isa": profile.isa}
+    for attr in row.attrs:
+        env[attr.name] = op.attr(attr.name)
+    at = 0
+    for i, declared in enumerate(row.operands):
+        count = 1 if op.segments is None else op.segments[i]
+        if declared.variadic:
+            env[declared.name] = Args([Arg(v.type, v, profile) for v in op.operands[at : at + count]])
+        else:
+            env[declared.name] = Arg(op.operands[at].type, op.operands[at], profile) if count else None
+        at += count
+    for declared, result in zip(row.results, op.results, strict=False):
+        env.setdefault(declared.name, Arg(result.type, result, profile))
+    for declared in row.results[len(op.results) :]:
+        env.setdefault(declared.name, None)
+    return env
+
+
+def pipe_of(op: Operation, profile: Profile) -> str:
+    """The pipe an operation is queued on, without `PIPE_`; empty for one that occupies none."""
+    row = op.row
+    if row is None or not row.pipe:
+        return ""
+    found = row.pipe
+    if not isinstance(found, str):
+        env = environment(op, row, profile)
+        found = next((pipe for when, pipe in found if not when or holds(when, env)), "")
+    if found in row.attr_index:
+        written = str(op.attr(found))
+        found = SYNC_OP_PIPE.get(written, written)
+    return found.removeprefix("PIPE_")
 
 
 def view_layout(value: Value | None) -> str | None:

@@ -20,7 +20,7 @@ from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import ARCH_NAMES, PROFILES
 from ..isa.row import KINDS, Attr, Combos, Row
 from ..isa.rules import Rule, Violation, check, facts_in, holds
-from .context import Arg, Args, Context
+from .context import Args, Context, environment
 
 _SHAPE = frozenset(
     {
@@ -90,7 +90,7 @@ class RowChecker:
                 return
         late = value_rules(row)
         if late:
-            env = self._env(op, row)
+            env = environment(op, row, self.context.profile)
             for rule in late:
                 if not rule.on or self.isa in rule.on:
                     violation = check(rule, env)
@@ -187,7 +187,7 @@ class RowChecker:
         return False
 
     def _type_rules(self, op: Operation, row: Row) -> bool:
-        env = self._env(op, row)
+        env = environment(op, row, self.context.profile)
         found: list[tuple[int, Violation]] = []
         for rule in type_rules(row):
             if rule.on and self.isa not in rule.on:
@@ -326,25 +326,6 @@ class RowChecker:
                         else ""
                     ),
                 )
-
-    def _env(self, op: Operation, row: Row) -> dict[str, Any]:
-        env: dict[str, Any] = {"isa": self.isa}
-        profile = self.context.profile
-        for attr in row.attrs:
-            env[attr.name] = op.attr(attr.name)
-        at = 0
-        for i, declared in enumerate(row.operands):
-            count = 1 if op.segments is None else op.segments[i]
-            if declared.variadic:
-                env[declared.name] = Args([Arg(v.type, v, profile) for v in op.operands[at : at + count]])
-            else:
-                env[declared.name] = Arg(op.operands[at].type, op.operands[at], profile) if count else None
-            at += count
-        for declared, result in zip(row.results, op.results, strict=False):
-            env.setdefault(declared.name, Arg(result.type, result, profile))
-        for declared in row.results[len(op.results) :]:
-            env.setdefault(declared.name, None)
-        return env
 
 
 # ------------------------------------------------------------------------------------------- pure helpers

@@ -369,7 +369,7 @@ _FUSED = (
         for name, opcode, meaning, doc, note in (
             ("tfusedmuladd", 0x1101, "x * z + y", "Multiplies dst by src0 and adds src1.",
              "f16 and bf16 round once at the end; f32 rounds the product and the sum (no fma)."),
-            ("tfusedmuladdrelu", 0x1102, "relu(round(x * z) + y)",
+            ("tfusedmuladdrelu", 0x1102, "relu(round(round(x * z) + y))",
              "Multiplies dst by src0, adds src1 and applies ReLU.",
              "The product is rounded to the element type before the sum; NaN gives 0."),
             ("tmuladddst", 0x1103, "round(x * y) + z", "Adds the product of the sources to dst.",

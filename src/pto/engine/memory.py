@@ -1,0 +1,380 @@
+"""Memory as a program sees it: global memory, the on-chip buffers of a core, and the handles into them.
+
+A `Buffer` is a run of bytes with a name. Global memory is one buffer per array, each at an address of its own
+with unmapped space between; an on-chip buffer starts at address 0 and is as large as the profile says. Tiles,
+views and pointers are descriptors of places in a buffer: two tiles on the same bytes see each other's data.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..ir.types import ConvTileType, MemRefType, TileBufType, ViewType
+from ..isa import tile as tiles
+from ..isa import view as views
+from ..isa.dtypes import DTYPES
+from ..isa.profiles import LOCATIONS, Profile
+from . import elements
+from .elements import Array
+from .region import Axis, Region, blocked, scattered
+
+#: Where the first array of global memory lies, and the least distance between two.
+GM_BASE = 0x1000_0000
+GM_GAP = 0x1_0000
+
+#: Pointer spaces and the tile location that uses the same buffer.
+SPACES: dict[str, str] = {
+    "ub": "vec", "l1": "mat", "l0a": "left", "l0b": "right", "l0c": "acc", "bt": "bias", "fb": "scaling",
+    **{loc: loc for loc in LOCATIONS},
+}  # fmt: skip
+
+
+class MemoryFault(Exception):
+    """An access outside its buffer."""
+
+    def __init__(self, buffer: Buffer, low: int, high: int) -> None:
+        self.buffer = buffer
+        self.low = low
+        self.high = high
+        super().__init__(f"bytes {low}..{high} of {buffer.name}, which has {buffer.data.size}")
+
+
+class Buffer:
+    """Bytes. `base` is the address of the first; `limit` is the capacity a program may use (an on-chip buffer
+    has more bytes behind it, for tiles that no one placed)."""
+
+    __slots__ = ("base", "data", "limit", "name", "shadows", "space", "unplaced")
+
+    def __init__(self, name: str, space: str, data: Array, base: int = 0, limit: int | None = None) -> None:
+        self.name = name
+        self.space = space
+        self.data = data
+        self.base = base
+        self.limit = data.size if limit is None else limit
+        self.unplaced = -(-self.limit // 512) * 512
+        #: What sanitizers keep beside the data, by their own keys.
+        self.shadows: dict[str, Any] = {}
+
+    def grow(self, size: int) -> None:
+        """Make sure that `size` bytes are there."""
+        if size > self.data.size:
+            more = np.zeros(max(size, 2 * self.data.size), np.uint8)
+            more[: self.data.size] = self.data
+            self.data = more
+
+    def reserve(self, size: int) -> int:
+        """An address behind the capacity, for a tile without one."""
+        at = self.unplaced
+        self.unplaced = -(-(at + max(size, 1)) // 512) * 512
+        self.grow(self.unplaced)
+        return at
+
+    def __repr__(self) -> str:
+        return f"<Buffer {self.name}>"
+
+
+class GlobalMemory:
+    """The arrays a launch works on, each a buffer with an address."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self._bases: list[int] = []
+        self._next = GM_BASE
+
+    def add(self, name: str, array: Array) -> Buffer:
+        """Map an array; a contiguous writable one is shared, not copied."""
+        flat = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
+        buffer = Buffer(name, "gm", flat, self._next)
+        self.buffers.append(buffer)
+        self._bases.append(self._next)
+        self._next = -(-(self._next + flat.size + GM_GAP) // GM_GAP) * GM_GAP
+        return buffer
+
+    def find(self, address: int) -> Buffer | None:
+        """The buffer an address lies in, or just behind."""
+        at = bisect_right(self._bases, address) - 1
+        if at < 0:
+            return None
+        found = self.buffers[at]
+        return found if address <= found.base + found.data.size else None
+
+
+def core_buffers(profile: Profile, core: str) -> dict[str, Buffer]:
+    """Zeroed on-chip buffers of one core, by tile location."""
+    return {
+        loc: Buffer(f"{title} of {core}" if core else title, loc, np.zeros(size, np.uint8), 0, size)
+        for loc, title in LOCATIONS.items()
+        for size in (profile.capacity[loc],)
+    }
+
+
+class Pointer:
+    """A typed pointer: a byte offset in a buffer."""
+
+    __slots__ = ("buffer", "dtype", "name", "offset")
+
+    def __init__(self, buffer: Buffer, offset: int, dtype: str, name: str = "") -> None:
+        self.buffer = buffer
+        self.offset = offset
+        self.dtype = dtype
+        self.name = name
+
+    @property
+    def address(self) -> int:
+        return self.buffer.base + self.offset
+
+    def moved(self, count: int) -> Pointer:
+        """`count` elements further."""
+        return Pointer(self.buffer, self.offset + count * DTYPES[self.dtype].bits // 8, self.dtype, self.name)
+
+    def region(self, rows: int, cols: int) -> Region:
+        """`rows` x `cols` elements, dense and row by row, from here."""
+        bits = DTYPES[self.dtype].bits
+        return Region(self.offset, blocked(0, rows, 1, cols, 0), blocked(0, cols, 1, 1, 0), bits)
+
+
+@lru_cache(maxsize=1024)
+def _steps(layout: str, rows: int, cols: int, box: tuple[int, int], pitch: int) -> tuple[int, int, int, int]:
+    """Element strides of a tile layout: from row block to row block, row to row, and the same for columns."""
+    ir, ic = box
+
+    def at(r: int, c: int) -> int:
+        return tiles.offset(layout, rows, cols, box, r, c, pitch)
+
+    return at(ir, 0), at(1, 0) if ir > 1 else 0, at(0, ic), at(0, 1) if ic > 1 else 0
+
+
+class Tile:
+    """A tile: a typed window of an on-chip buffer with a valid region.
+
+    `pitch` is the (rows, cols) of the storage the tile lies in, which a subview shares with its source.
+    """
+
+    __slots__ = (
+        "address", "bits", "box", "buffer", "cols", "compact", "dtype", "layout", "loc", "name", "nibble",
+        "pad", "pitch", "rows", "slot", "v_col", "v_row",
+    )  # fmt: skip
+
+    def __init__(
+        self, type: TileBufType, buffer: Buffer, address: int | None, valid: tuple[int, int],
+        name: str = "", layout: str = "",
+    ) -> None:  # fmt: skip
+        self.loc = type.loc
+        self.dtype = str(type.dtype)
+        self.bits = DTYPES[self.dtype].bits
+        self.rows, self.cols = type.rows, type.cols
+        self.v_row, self.v_col = valid
+        self.layout = layout or type.layout
+        self.box = type.box
+        self.pitch = (type.rows, type.cols)
+        self.pad = type.pad
+        self.compact = type.compact
+        self.buffer = buffer
+        self.address = address
+        self.nibble = 0
+        self.name = name
+        self.slot: Any = None  # what a FIFO instruction bound it to
+
+    @property
+    def valid(self) -> tuple[int, int]:
+        return self.v_row, self.v_col
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows, self.cols
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole tile."""
+        return tiles.size_bytes(self.rows, self.cols, self.bits)
+
+    def copy(self) -> Tile:
+        new = Tile.__new__(Tile)
+        for slot in Tile.__slots__:
+            setattr(new, slot, getattr(self, slot))
+        return new
+
+    def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Region:
+        """`rows` x `cols` elements from element (r, c)."""
+        if self.address is None:
+            raise LookupError(self.name)
+        pitch = tiles.compact_pitch(self.compact, self.pitch[0], self.v_row)
+        ir, ic = self.box
+        block_row, row, block_col, col = _steps(self.layout, *self.pitch, self.box, pitch)
+        return Region(
+            self.address, blocked(r, rows, ir, block_row, row), blocked(c, cols, ic, block_col, col),
+            self.bits, self.nibble, (r, c),
+        )  # fmt: skip
+
+    def element_offset(self, r: int, c: int) -> int:
+        """Storage offset of one element, in elements from the start of the tile."""
+        pitch = tiles.compact_pitch(self.compact, self.pitch[0], self.v_row)
+        return tiles.offset(self.layout, *self.pitch, self.box, r, c, pitch)
+
+    def __repr__(self) -> str:
+        at = "?" if self.address is None else f"{self.address:#x}"
+        return f"<Tile {self.name} {self.loc} {self.rows}x{self.cols}x{self.dtype} at {at}>"
+
+
+@dataclass(slots=True)
+class ConvFields:
+    """What a convolution tile carries beside its elements; pads are left, right, top, bottom."""
+
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    fmap: tuple[int, int] = (0, 0)  # height and width; 0 = those of the tile
+    filter: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    pad_value: float = 0
+    repeat_stride: int = 0
+    repeat_time: int = 1
+    repeat_mode: int = 0
+    dst_stride: int = 0
+    dst_position: int = 0
+
+
+class ConvTile:
+    """A convolution tile: a dense array of `dims`, outermost first."""
+
+    __slots__ = ("address", "bits", "buffer", "dims", "dtype", "fields", "layout", "loc", "name")
+
+    def __init__(self, type: ConvTileType, buffer: Buffer, address: int | None, name: str = "") -> None:
+        self.loc = type.loc
+        self.dtype = str(type.dtype)
+        self.bits = DTYPES[self.dtype].bits
+        self.dims = tuple(d or 1 for d in type.dims)
+        self.fields = ConvFields()
+        self.layout = type.layout
+        self.buffer = buffer
+        self.address = address
+        self.name = name
+
+    @property
+    def size(self) -> int:
+        return tiles.size_bytes(1, int(np.prod(self.dims)), self.bits)
+
+    def copy(self) -> ConvTile:
+        new = ConvTile.__new__(ConvTile)
+        for slot in ConvTile.__slots__:
+            setattr(new, slot, getattr(self, slot))
+        return new
+
+    def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Region:
+        """The tile as a matrix whose columns are its last dimension; `rows` rows from row r."""
+        if self.address is None:
+            raise LookupError(self.name)
+        pitch = self.dims[-1]
+        return Region(self.address, blocked(r, rows, 1, pitch, 0), blocked(c, cols, 1, 1, 0), self.bits)
+
+
+class View:
+    """A strided window of global memory (or of a FIFO slot): pointer, extents and strides in elements."""
+
+    __slots__ = ("buffer", "dims", "dtype", "layout", "name", "offset", "strides")
+
+    def __init__(
+        self, buffer: Buffer, offset: int, dims: tuple[int, ...], strides: tuple[int, ...], dtype: str,
+        layout: str | None = None, name: str = "",
+    ) -> None:  # fmt: skip
+        self.buffer = buffer
+        self.offset = offset  # in bytes from the start of the buffer
+        self.dims = dims
+        self.strides = strides
+        self.dtype = dtype
+        self.layout = layout  # as declared, upper case; None leaves it to the shape
+        self.name = name
+
+    @property
+    def bits(self) -> int:
+        return DTYPES[self.dtype].bits
+
+    @property
+    def pointer(self) -> Pointer:
+        return Pointer(self.buffer, self.offset, self.dtype, self.name)
+
+    def copy(self) -> View:
+        return View(self.buffer, self.offset, self.dims, self.strides, self.dtype, self.layout, self.name)
+
+    @property
+    def dims5(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Extents and strides in five dimensions, ones in front."""
+        lack = 5 - len(self.dims)
+        if lack < 0:
+            raise ValueError(f"a view of {len(self.dims)} dimensions, 5 are the most")
+        first = self.dims[0] * self.strides[0] if self.dims else 1
+        return (1,) * lack + self.dims, (first,) * lack + self.strides
+
+    def effective_layout(self, layout: str | None = None) -> str:
+        """The declared layout, else DN where the strides run down the columns, else ND."""
+        found = layout or self.layout
+        if found:
+            return found
+        if len(self.dims) >= 2 and self.strides[-2] == 1 and self.strides[-1] != 1 and self.dims[-1] > 1:
+            return "DN"
+        return "ND"
+
+    def region(self, rows: int, cols: int, r: int = 0, c: int = 0, layout: str | None = None) -> Region:
+        """`rows` x `cols` elements of the view seen as a matrix of its layout, from element (r, c)."""
+        shape, strides = self.dims5
+        found = self.effective_layout(layout)
+        row_axis, col_axis = _view_axes(found, shape, strides, self.bits, rows, cols, r, c)
+        return Region(self.offset, row_axis, col_axis, self.bits)
+
+    def whole(self) -> Region:
+        """Every element in index order, one row per index of all but the last dimension."""
+        last = self.dims[-1] if self.dims else 1
+        at = np.zeros(1, np.intp)
+        for d, s in zip(self.dims[:-1], self.strides[:-1], strict=True):
+            at = (at[:, None] + np.arange(d, dtype=np.intp) * s).ravel()
+        step = self.strides[-1] if self.strides else 1
+        return Region(self.offset, scattered(at), blocked(0, last, 1, step, 0), self.bits)
+
+    def __repr__(self) -> str:
+        return f"<View {self.name} {self.dims} of {self.buffer.name}>"
+
+
+@lru_cache(maxsize=4096)
+def _view_axes(
+    layout: str, shape: tuple[int, ...], strides: tuple[int, ...], bits: int, rows: int, cols: int, r: int, c: int
+) -> tuple[Axis, Axis]:  # fmt: skip
+    """Row and column part of `pto.isa.view.element_offset` for a rectangle."""
+    if layout == "ND" and r + rows <= shape[3]:
+        return blocked(r, rows, 1, strides[3], 0), blocked(c, cols, 1, strides[4], 0)
+    if layout == "DN" and c + cols <= shape[4]:
+        return blocked(r, rows, 1, strides[3], 0), blocked(c, cols, 1, strides[4], 0)
+    c0 = 32 * 8 // bits
+    down = [views.element_offset(layout, i, 0, shape, strides, c0) for i in range(r, r + rows)]
+    across = [views.element_offset(layout, 0, j, shape, strides, c0) for j in range(c, c + cols)]
+    return scattered(np.array(down, np.intp)), scattered(np.array(across, np.intp))
+
+
+def memref_strides(type: MemRefType) -> tuple[tuple[int, ...], int] | None:
+    """Static strides and offset of a memref type; None where the layout leaves them open."""
+    dims = [d or 0 for d in type.dims]
+    if not type.layout_text:
+        strides = [1]
+        for d in reversed(dims[1:]):
+            strides.insert(0, strides[0] * d)
+        return tuple(strides[: len(dims)]), 0
+    text = type.layout_text
+    inside = text[text.find("[") + 1 : text.find("]")]
+    words = [w.strip() for w in inside.split(",")] if inside.strip() else []
+    offset = text.partition("offset:")[2].strip(" >") or "0"
+    if "?" in words or not all(w.lstrip("-").isdigit() for w in words):
+        return None
+    return tuple(int(w) for w in words), int(offset) if offset.isdigit() else 0
+
+
+def element_dtype(type: TileBufType | ConvTileType | ViewType | MemRefType | Any) -> str:
+    """Name of the element type of a value that holds elements."""
+    return str(type.dtype)
+
+
+def array_of(dtype: str) -> np.dtype[Any]:
+    """Array type elements are stored as: their own, or their codes where NumPy has none."""
+    return elements.ARRAY_DTYPES.get(dtype) or elements.code_dtype(dtype)

@@ -1,0 +1,50 @@
+"""tcvt: every element as the nearest one of another type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...isa import encoding
+from ...isa.dtypes import DTYPES
+from .. import elements
+from .instr import Instr
+from .registry import executor
+
+#: Conversions that the hardware leaves unsaturated by default, and the only ones where A2/A3 can.
+_WRAPPING = {("f16", "u8"), ("f16", "i8"), ("f32", "i16"), ("f16", "i16"), ("i64", "i32"), ("i32", "i16")}
+
+
+@executor("tcvt")
+def convert(i: Instr) -> None:
+    src, dst = i.dtype("src"), i.dtype("dst")
+    s, d = DTYPES[src], DTYPES[dst]
+    shape = i.valid("dst")
+    mode = str(i.attr("rmode")).removeprefix("CAST_")
+    saturate = _saturates(i, src, dst)
+    if src == dst:
+        if src == "f32" and mode != "NONE":
+            i.store("dst", elements.round_integral(i.values("src", shape), mode))
+        else:
+            i.store_raw("dst", i.raw("src", shape))
+        return
+    values = i.values("src", shape)
+    if d.is_int:
+        i.store("dst", values, mode=mode, saturate=saturate)
+        return
+    if s.is_int:
+        values = values.astype(np.float64)  # 64-bit integers round twice
+    elif saturate and encoding.keeps_infinity(src, dst):
+        saturate = False
+    elif saturate and dst in ("f16", "bf16"):  # the clamp of these makes NaN the upper limit
+        values = np.where(np.isnan(values), np.float32(d.max_finite), values)
+    i.store("dst", values, mode="RINT", saturate=saturate)
+
+
+def _saturates(i: Instr, src: str, dst: str) -> bool:
+    asked = i.attr("sat_mode")
+    if asked == "ON":
+        return True
+    if i.isa == "cpu":
+        return False
+    wraps = (src, dst) in _WRAPPING
+    return not wraps if asked is None or i.isa == "a2a3" else False

@@ -1,0 +1,246 @@
+"""One core: its buffers, mode registers, pipes and flags, and the frames of the program it runs.
+
+The scalar unit runs the program (`Core.run`) and issues work to pipes. By default a pipe performs an item as
+soon as it is issued, unless it waits for something; then items queue up behind it. Under a schedule (see
+`pto.engine.sanitize.schedule`) every item is queued and the schedule says which pipe goes on next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...diag import Diagnostic
+from ...ir.core import Operation
+from ...isa.profiles import Profile
+from ..memory import Buffer, GlobalMemory, MemoryFault, core_buffers
+from .instr import IllegalInstruction, Instr, Port
+
+if TYPE_CHECKING:
+    from .grid import Cluster, Grid
+    from .lower import Code
+
+#: Answers of a step that are not a program counter.
+BLOCKED = -1
+MOVED = -2  # the frame changed: go on at core.code, core.pc
+ENDED = -3
+
+#: Queues of a core; S is the scalar unit itself and has none.
+PIPES = ("V", "M", "MTE1", "MTE2", "MTE3", "FIX", "MTE4", "MTE5", "V2")
+
+
+class RunError(Exception):
+    """The program cannot go on; holds the diagnostic."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        self.diagnostic = diagnostic
+        super().__init__(diagnostic.message)
+
+
+class Item:
+    """Something queued on a pipe. `movable` items of an unordered pipe may overtake each other."""
+
+    __slots__ = ("op",)
+    movable = False
+
+    def __init__(self, op: Operation) -> None:
+        self.op = op
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        return True
+
+    def perform(self, core: Core, pipe: str) -> None:
+        raise NotImplementedError
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        """What a stuck item lacks, in words."""
+        return "its turn"
+
+
+class Work(Item):
+    """An instruction of a pipe."""
+
+    __slots__ = ("execute", "instr")
+    movable = True
+
+    def __init__(self, instr: Instr, execute: Callable[[Instr], Any]) -> None:
+        super().__init__(instr.op)
+        self.instr = instr
+        self.execute = execute
+
+    def perform(self, core: Core, pipe: str) -> None:
+        core.execute(self.instr, self.execute)
+
+
+class Core:
+    """A cube core, a vector core, or ("mix") one that is both, for programs that do not tell them apart."""
+
+    def __init__(
+        self, profile: Profile, gm: GlobalMemory | None = None, kind: str = "mix", block: int = 0, sub: int = 0,
+        out: Any = None,
+    ) -> None:  # fmt: skip
+        self.profile = profile
+        self.gm = gm or GlobalMemory()
+        self.kind = kind
+        self.block = block
+        self.sub = sub
+        self.name = {"cube": "AIC", "vector": f"AIV{sub}"}.get(kind, "")
+        self.buffers: dict[str, Buffer] = core_buffers(profile, self.name)
+        #: Mode registers that configuration instructions set, by name.
+        self.registers: dict[str, Any] = {}
+        self.port = Port()
+        self.out = out
+        self.grid: Grid = None  # type: ignore[assignment]
+        self.cluster: Cluster = None  # type: ignore[assignment]
+        self.eager = True
+        #: Clocks of the race checker, where one watches.
+        self.clock: Any = None
+
+        self.queues: dict[str, deque[Item]] = {p: deque() for p in PIPES}
+        self.queued = 0
+        self.flags: dict[tuple[str, str, int], deque[tuple[Any, Operation]]] = {}
+        self.tokens: dict[int, Any] = {}
+        self.pipes: dict[Any, Any] = {}  # FIFO handles by number and direction
+        self.homes: dict[Any, int] = {}  # addresses of storage that the program did not place
+
+        self.code: Code = None  # type: ignore[assignment]
+        self.pc = 0
+        self.regs: list[Any] = []
+        self.frames: list[tuple[Code, int, list[Any], Any]] = []
+        self.done = False
+        self.waiting = ""  # what the scalar unit waits for
+        self.ticks = 0
+        self.performed = 0
+        #: Slots of the current frame that hold undefined scalars, where that is tracked.
+        self.poison: dict[int, Any] = {}
+
+    # -- the scalar unit -------------------------------------------------------------------------------
+
+    def start(self, code: Code, args: list[Any]) -> None:
+        self.code = code
+        self.regs = code.frame(args)
+        self.pc = 0
+
+    def run(self, limit: int = 1 << 62) -> None:
+        """Go on until the program ends, the scalar unit blocks, or `limit` steps are done."""
+        if self.queued:
+            self.drain()
+        steps, pc = self.code.steps, self.pc
+        self.waiting = ""
+        ticks = 0
+        try:
+            while ticks < limit:
+                after = steps[pc](self)
+                if after is None:
+                    pc += 1
+                elif after >= 0:
+                    pc = after
+                elif after == MOVED:
+                    steps, pc = self.code.steps, self.pc
+                elif after == BLOCKED:
+                    break
+                else:
+                    self.done = True
+                    break
+                ticks += 1
+        except IllegalInstruction as problem:
+            raise self.illegal(self.code.ops[pc], problem) from None
+        finally:
+            self.pc = pc
+            self.ticks += ticks
+
+    # -- pipes -----------------------------------------------------------------------------------------
+
+    def issue(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
+        """Hand an instruction to its pipe; one of the scalar unit is executed at once and gives its result."""
+        queue = self.queues.get(i.pipe)
+        if queue is None:
+            return self.execute(i, execute)
+        if self.eager and not queue:
+            self.execute(i, execute)
+        else:
+            self.queued += 1
+            queue.append(Work(i.frozen(), execute))
+        return None
+
+    def enqueue(self, pipe: str, item: Item) -> None:
+        """Queue a synchronisation item."""
+        queue = self.queues[pipe]
+        if self.eager and not queue and item.ready(self, pipe):
+            item.perform(self, pipe)
+            self.performed += 1
+            if self.queued:
+                self.drain()
+        else:
+            self.queued += 1
+            queue.append(item)
+
+    def drain(self) -> None:
+        """Perform everything that can be performed, in the order of the pipes."""
+        if not self.eager:
+            return
+        went = True
+        while went and self.queued:
+            went = False
+            for pipe, queue in self.queues.items():
+                while queue and queue[0].ready(self, pipe):
+                    item = queue.popleft()
+                    self.queued -= 1
+                    self.performed += 1
+                    item.perform(self, pipe)
+                    went = True
+
+    @property
+    def idle(self) -> bool:
+        """Whether no pipe has work left."""
+        return not self.queued
+
+    def execute(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
+        try:
+            if self.clock is not None:
+                self.clock.instruction(self, i)
+            result = execute(i)
+        except MemoryFault as fault:
+            raise self.fault(i, fault) from None
+        except IllegalInstruction as problem:
+            raise self.illegal(i.op, problem) from None
+        except LookupError as missing:
+            raise self.unplaced(i, missing) from None
+        self.performed += 1
+        return result
+
+    # -- problems --------------------------------------------------------------------------------------
+
+    def where(self) -> str:
+        """Which core this is, for messages; empty where there is only one."""
+        parts = [f"block {self.block}"] if self.grid is not None and self.grid.blocks > 1 else []
+        return ", ".join([*parts, self.name] if self.name else parts)
+
+    def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:
+        where = self.where()
+        name = op.row.name if op.row else op.name
+        return Diagnostic(code, f"{name}: {message}" + (f" ({where})" if where else ""), self.grid.span(op), **facts)
+
+    def fault(self, i: Instr, fault: MemoryFault) -> RunError:
+        buffer = fault.buffer
+        size = buffer.limit
+        role = "touches"
+        d = self.diagnostic(
+            i.op, "PTO-E2101", f"{role} bytes {fault.low}..{fault.high} of {buffer.name}, which has {size} bytes",
+            expected=f"addresses below {size}", got=f"up to {fault.high}",
+            help="check offsets, strides and sizes; the array given to the launch may be too small",
+        )  # fmt: skip
+        return RunError(d)
+
+    def illegal(self, op: Operation, problem: IllegalInstruction) -> RunError:
+        return RunError(self.diagnostic(op, "PTO-E2102", str(problem)))
+
+    def unplaced(self, i: Instr, missing: LookupError) -> RunError:
+        if isinstance(missing, KeyError | IndexError):
+            raise missing
+        d = self.diagnostic(
+            i.op, "PTO-E2103", f"tile %{missing} has no address yet",
+            help="bind it first: pto.tassign, or a pto.tpop that declares it",
+        )  # fmt: skip
+        return RunError(d)

@@ -1,0 +1,450 @@
+"""FIFOs between the cube core and the vector cores of a cluster: tpush, tpop, tfree, talloc and their set-up.
+
+A `Fifo` is one direction of a TPipe: a ring of slots that both sides see. A tile pushed keeps its elements as a
+matrix in its slot (FIFOs in global memory also hold it there, dense and row by row); a pop writes the lane's
+part of it into the consumer's tile, which lies in the consumer's staging buffer unless it was placed already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.core import Operation
+from ...ir.types import TileBufType
+from ...isa.dtypes import DTYPES
+from ..elements import Array
+from ..memory import SPACES, Buffer, Pointer, Tile, View, array_of
+from .core import BLOCKED, Core, Item
+from .handles import home, make_tile, result_name
+from .instr import IllegalInstruction, Instr
+
+Handler = Callable[[Core, Operation, dict[str, Any]], Any]
+HANDLERS: dict[str, Handler] = {}
+
+C2V, V2C, BOTH = 1, 2, 3
+
+
+def fifo(*names: str) -> Callable[[Handler], Handler]:
+    def register(function: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+class Slot:
+    """One entry: its matrix, which lanes have pushed or freed it, and the clocks of these."""
+
+    __slots__ = ("dtype", "freed", "frees", "matrix", "pushed", "pushes")
+
+    def __init__(self) -> None:
+        self.matrix: Array | None = None
+        self.dtype = ""
+        self.pushed: set[int] = set()
+        self.freed: set[int] = set()
+        self.pushes: list[Any] = []
+        self.frees: list[Any] = []
+
+
+class Fifo:
+    """One direction. Counters are per lane: `heads` of pushes issued, `tails` of pops issued."""
+
+    def __init__(self, key: Any, direction: int, slots: int, size: int, lanes: int, nosplit: bool) -> None:
+        self.key = key
+        self.direction = direction
+        self.size = size
+        self.count = slots
+        self.lanes = lanes  # vector cores of the cluster
+        self.nosplit = nosplit
+        self.entries: dict[int, Slot] = {}
+        self.freed = 0  # entries given back, all before included
+        self.heads: dict[int, int] = {}
+        self.tails: dict[int, int] = {}
+        self.frees: dict[int, int] = {}
+        self.memory: Pointer | None = None  # slots in global memory
+
+    @property
+    def name(self) -> str:
+        return f"{'C2V' if self.direction == C2V else 'V2C'} FIFO {self.key}"
+
+    def takers(self, split: int) -> int:
+        """Vector lanes that take part."""
+        return self.lanes if split or self.nosplit else 1
+
+    def entry(self, index: int) -> Slot:
+        return self.entries.setdefault(index, Slot())
+
+    def release(self, index: int, lane: int, split: int, clock: Any) -> None:
+        if index < self.freed:
+            return  # a pop that loads a copy has given the slot back already
+        slot = self.entry(index)
+        slot.freed.add(lane)
+        slot.frees.append(clock)
+        parties = self.takers(split) if self.direction == C2V else 1
+        while (done := self.entries.get(self.freed)) is not None and len(done.freed) >= parties:
+            self.freed += 1
+            if self.freed - 2 * self.count in self.entries:
+                del self.entries[self.freed - 2 * self.count]
+
+
+class Ends:
+    """What a core knows of a TPipe: its FIFOs by direction, and where the consumer's tiles lie."""
+
+    def __init__(self, fifos: dict[int, Fifo], staging: dict[int, tuple[Buffer, int] | None], local_slots: int) -> None:
+        self.fifos = fifos
+        self.staging = staging
+        self.local_slots = local_slots
+
+
+# -- set-up ------------------------------------------------------------------------------------------------
+
+
+def _directions(mask: int) -> list[int]:
+    return [d for d in (C2V, V2C) if mask & d] if mask <= BOTH else [C2V if mask in (5, 7) else V2C]
+
+
+def _open(core: Core, op: Operation, key: Any, memory: Pointer | None, buffers: dict[int, Any]) -> Ends:
+    mask = int(op.attr("dir_mask") or C2V)
+    size = int(op.attr("slot_size") or 0)
+    slots = int(op.attr("slot_num") or (4 if mask == BOTH else 8))
+    nosplit = bool(op.attr("nosplit"))
+    fifos: dict[int, Fifo] = {}
+    staging: dict[int, tuple[Buffer, int] | None] = {}
+    for n, direction in enumerate(_directions(mask)):
+        shared = core.cluster.fifos.get((key, direction))
+        if shared is None:
+            shared = Fifo(key, direction, slots, size, max(1, len(core.cluster.vectors)), nosplit)
+            core.cluster.fifos[key, direction] = shared
+        shared.nosplit = shared.nosplit or nosplit
+        if memory is not None:
+            shared.memory = Pointer(memory.buffer, memory.offset + n * slots * size, "u8", memory.name)
+        fifos[direction] = shared
+        at = buffers.get(direction)
+        loc = "vec" if direction == C2V else "mat"
+        staging[direction] = None if at is None else (core.buffers[loc], int(at))
+    return Ends(fifos, staging, int(op.attr("local_slot_num") or 2) if memory is not None else slots)
+
+
+def _gm(value: Any) -> Pointer | None:
+    return value.pointer if isinstance(value, View) else value if isinstance(value, Pointer) else None
+
+
+@fifo("aic_initialize_pipe", "aiv_initialize_pipe")
+def initialize_pipe(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    number = int(op.attr("id") or 0)
+    memory = _gm(args.get("gm_slot_buffer") or args.get("gm_slot_tensor"))
+    buffers = {C2V: args.get("c2v_consumer_buf"), V2C: args.get("v2c_consumer_buf")}
+    core.pipes[number] = _open(core, op, number, memory, buffers)
+
+
+@fifo("initialize_l2l_pipe", "initialize_l2g2l_pipe")
+def initialize_local_pipe(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    memory = _gm(args.get("gm_addr"))
+    first, second = args.get("local_addr"), args.get("peer_local_addr")
+    mask = int(op.attr("dir_mask") or C2V)
+    buffers = {C2V: first, V2C: second if mask == BOTH else first}
+    flag = op.attr("flag_base")
+    key = f"flag {flag}" if flag is not None else f"at {first}"
+    buffers = {d: a if isinstance(a, int) else None for d, a in buffers.items()}
+    return _open(core, op, key, memory, buffers)
+
+
+@fifo("reserve_buffer")
+def reserve_buffer(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    base = op.attr("base")
+    if base is not None:
+        return int(base)
+    loc = SPACES[str(op.attr("location"))]
+    # every core of the cluster sees the same address, so that the peer can import it
+    name = ("reserve", str(op.attr("name")))
+    found = core.cluster.reserved.get(name)
+    if found is None:
+        found = core.cluster.reserved[name] = core.buffers[loc].reserve(int(op.attr("size")))
+    core.buffers[loc].grow(found + int(op.attr("size")))
+    core.buffers[loc].unplaced = max(core.buffers[loc].unplaced, found + int(op.attr("size")))
+    return found
+
+
+@fifo("import_reserved_buffer")
+def import_reserved_buffer(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    peer = core.grid.program.module.function(str(op.attr("peer_func")))
+    wanted = str(op.attr("name"))
+    for other in peer.walk() if peer is not None else ():
+        if other.name == "pto.reserve_buffer" and str(other.attr("name")) == wanted:
+            base = other.attr("base")
+            if base is not None:
+                return int(base)
+            found = core.cluster.reserved.get(("reserve", wanted))
+            if found is None:
+                loc = SPACES[str(other.attr("location"))]
+                found = core.cluster.reserved["reserve", wanted] = core.buffers[loc].reserve(int(other.attr("size")))
+            return found
+    raise IllegalInstruction(f"no buffer '{wanted}' is reserved in '@{op.attr('peer_func')}'")
+
+
+def _ends(core: Core, op: Operation, args: dict[str, Any]) -> Ends:
+    if "pipe_handle" in args:
+        return args["pipe_handle"]
+    number = int(op.attr("id") or 0)
+    found = core.pipes.get(number)
+    if found is None:
+        raise IllegalInstruction(f"pipe {number} is not initialised on this core")
+    return found
+
+
+def _outgoing(core: Core, ends: Ends) -> Fifo:
+    """The direction this core produces for."""
+    wanted = V2C if core.kind == "vector" else C2V
+    return ends.fifos.get(wanted) or next(iter(ends.fifos.values()))
+
+
+def _incoming(core: Core, ends: Ends) -> tuple[Fifo, int]:
+    wanted = C2V if core.kind == "vector" else V2C
+    direction = wanted if wanted in ends.fifos else next(iter(ends.fifos))
+    return ends.fifos[direction], direction
+
+
+def _lane(core: Core, args: dict[str, Any]) -> int:
+    given = args.get("aiv_subblockid")
+    return int(given) if given is not None else core.sub if core.kind == "vector" else 0
+
+
+def _idle_lane(core: Core, pipe: Fifo, split: int) -> bool:
+    """Whether this vector core takes no part: without a split only the first one does."""
+    return core.kind == "vector" and not split and core.sub > 0 and not pipe.nosplit
+
+
+# -- producing ---------------------------------------------------------------------------------------------
+
+
+class Push(Item):
+    """Writes a tile into its slot and publishes it."""
+
+    __slots__ = ("fifo", "index", "instr", "lane", "split")
+
+    def __init__(self, instr: Instr, fifo: Fifo, index: int, lane: int, split: int) -> None:
+        super().__init__(instr.op)
+        self.instr = instr
+        self.fifo = fifo
+        self.index = index
+        self.lane = lane
+        self.split = split
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        return self.index - self.fifo.freed < self.fifo.count
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        f = self.fifo
+        return f"a free slot of {f.name}: all {f.count} slots hold entries nobody freed"
+
+    def perform(self, core: Core, pipe: str) -> None:
+        f = self.fifo
+        if core.clock is not None and self.index >= f.count:
+            for clock in f.entry(self.index - f.count).frees:
+                core.clock.acquire(core, pipe, clock)
+        if self.instr.args["tile"].__class__ is Tile:
+            core.execute(self.instr, self._write)
+        slot = f.entry(self.index)
+        slot.pushed.add(self.lane)
+        if core.clock is not None:
+            slot.pushes.append(core.clock.release(core, pipe))
+
+    def _write(self, i: Instr) -> None:
+        f, slot = self.fifo, self.fifo.entry(self.index)
+        tile: Tile = i.args["tile"]
+        matrix, slot.dtype = i.raw(tile), tile.dtype
+        if str(i.attr("reluPreMode") or "no_relu") != "no_relu":
+            values = i.decoded(tile.dtype, matrix)
+            matrix = i.encoded(np.where(values > 0, values, np.zeros_like(values)), tile.dtype)
+        if f.direction == V2C and i.core.kind == "vector" and self.split:
+            rows, cols = matrix.shape
+            down = self.split in (1, 3)
+            whole = (rows * f.lanes, cols) if down else (rows, cols * f.lanes)
+            if slot.matrix is None or slot.matrix.shape != whole:
+                slot.matrix = np.zeros(whole, matrix.dtype)
+            at = (self.lane * rows, 0) if down else (0, self.lane * cols)
+            slot.matrix[at[0] : at[0] + rows, at[1] : at[1] + cols] = matrix
+        else:
+            slot.matrix = np.array(matrix)
+        if slot.matrix.nbytes > f.size > 0 and DTYPES[slot.dtype].bits >= 8:
+            raise IllegalInstruction(f"a tile of {slot.matrix.nbytes} bytes does not fit a slot of {f.size}")
+        if f.memory is not None and DTYPES[slot.dtype].bits >= 8 and i.exact:
+            place = Pointer(f.memory.buffer, f.memory.offset + self.index % f.count * f.size, slot.dtype, f.memory.name)
+            i.store_raw(place, slot.matrix)
+
+
+@fifo("tpush", "tpush_to_aiv", "tpush_to_aic")
+def tpush(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    pipe = _outgoing(core, _ends(core, op, args))
+    split, lane = int(op.attr("split") or 0), _lane(core, args)
+    if _idle_lane(core, pipe, split):
+        return None
+    if isinstance(args["tile"], View):  # commits the slot that talloc gave
+        index = pipe.heads.get(lane, 1) - 1
+    else:
+        index = pipe.heads.get(lane, 0)
+        pipe.heads[lane] = index + 1
+    loc = getattr(args["tile"], "loc", "")
+    where = "FIX" if loc in ("acc", "mat") else "MTE3"
+    i = Instr(op, args, core, where)
+    core.enqueue(where, Push(i.frozen(), pipe, index, lane, split))
+    return None
+
+
+@fifo("talloc")
+def talloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    pipe = _outgoing(core, args["pipe_handle"])
+    lane, split = _lane(core, args), int(op.attr("split") or 0)
+    index = pipe.heads.get(lane, 0)
+    if index - pipe.freed >= pipe.count:
+        core.waiting = f"a free slot of {pipe.name}"
+        return BLOCKED
+    pipe.heads[lane] = index + 1
+    _point(args["entry"], pipe, index, split if pipe.direction == V2C else 0, lane)
+    return None
+
+
+def _point(view: View, pipe: Fifo, index: int, split: int, lane: int) -> None:
+    """Bind a view to a slot, or to a lane's part of it."""
+    if pipe.memory is None:
+        raise IllegalInstruction("entries as views need a FIFO in global memory")
+    view.buffer = pipe.memory.buffer
+    rows, cols = (1, 1, *view.dims)[-2:]
+    part = rows * cols * lane if split in (1, 3) else cols * lane if split in (2, 4) else 0
+    view.offset = pipe.memory.offset + index % pipe.count * pipe.size + part * view.bits // 8
+
+
+# -- consuming ---------------------------------------------------------------------------------------------
+
+
+class Pop(Item):
+    """Waits for a slot to be published and loads it."""
+
+    __slots__ = ("fifo", "frees", "index", "instr", "lane", "split")
+
+    def __init__(self, instr: Instr, fifo: Fifo, index: int, lane: int, split: int, frees: bool) -> None:
+        super().__init__(instr.op)
+        self.instr = instr
+        self.fifo = fifo
+        self.index = index
+        self.lane = lane
+        self.split = split
+        self.frees = frees
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        f = self.fifo
+        slot = f.entries.get(self.index)
+        parties = f.lanes if f.direction == V2C and self.split else 1
+        return slot is not None and len(slot.pushed) >= parties
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        return f"entry {self.index} of {self.fifo.name}, which nobody has pushed"
+
+    def perform(self, core: Core, pipe: str) -> None:
+        slot = self.fifo.entry(self.index)
+        if core.clock is not None:
+            for clock in slot.pushes:
+                core.clock.acquire(core, pipe, clock)
+        if isinstance(self.instr.args["tile"], Tile):
+            core.execute(self.instr, self._read)
+        if self.frees:
+            clock = core.clock.release(core, pipe) if core.clock is not None else None
+            self.fifo.release(self.index, self.lane, self.split, clock)
+
+    def _read(self, i: Instr) -> None:
+        f, slot = self.fifo, self.fifo.entry(self.index)
+        tile: Tile = i.args["tile"]
+        matrix = slot.matrix
+        if matrix is None:
+            raise IllegalInstruction("pops a slot that was pushed as a view")
+        if f.direction == C2V and i.core.kind == "vector":
+            matrix = _window(matrix, self.split, self.lane)
+            if f.nosplit and not self.split and self.lane:
+                matrix = np.zeros_like(matrix)
+        rows, cols = min(matrix.shape[0], tile.rows), min(matrix.shape[1], tile.cols)
+        part = matrix[:rows, :cols]
+        if slot.dtype != tile.dtype:
+            part = i.encoded(i.decoded(slot.dtype, part), tile.dtype)
+        i.store_raw(tile, part)
+
+
+def _window(matrix: Array, split: int, lane: int) -> Array:
+    """The part of a slot that a vector core reads."""
+    if split in (1, 3):
+        half = -(-matrix.shape[0] // 2)
+        return matrix[lane * half : lane * half + half]
+    if split in (2, 4):
+        half = -(-matrix.shape[1] // 2)
+        return matrix[:, lane * half : lane * half + half]
+    return matrix
+
+
+@fifo("tpop", "tpop_from_aic", "tpop_from_aiv")
+def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    ends = _ends(core, op, args)
+    pipe, direction = _incoming(core, ends)
+    split, lane = int(op.attr("split") or 0), _lane(core, args)
+    declared = op.results[0].type if op.results else None
+    index = pipe.tails.get(lane, 0)
+    entry = args.get("tile")
+    if entry is None:
+        assert isinstance(declared, TileBufType)
+        entry = make_tile(core, declared, None, (args.get("valid_row"), args.get("valid_col")), result_name(op))
+    in_memory = pipe.memory is not None
+    frees = isinstance(entry, Tile) and (
+        core.profile.isa != "a5" if in_memory or core.profile.isa == "a2a3" else False
+    )
+    i = Instr(op, {**args, "tile": entry}, core, "S" if core.profile.isa == "a5" else "MTE2")
+    item = Pop(i, pipe, index, lane, split, frees)
+    if i.pipe == "S" and not item.ready(core, "S") and not _idle_lane(core, pipe, split):
+        core.waiting = item.waits_for(core, "S")
+        return BLOCKED
+    pipe.tails[lane] = index + 1
+    if isinstance(entry, Tile):
+        _stage(core, op, entry, ends, direction, index, pipe)
+    elif not _idle_lane(core, pipe, split):
+        if not item.ready(core, "S"):
+            pipe.tails[lane] = index
+            core.waiting = item.waits_for(core, "S")
+            return BLOCKED
+        _point(entry, pipe, index, split if direction == C2V else 0, lane)
+    if _idle_lane(core, pipe, split):
+        if isinstance(entry, Tile):
+            core.issue(i, lambda j: j.store_raw(entry, np.zeros(entry.valid, array_of(entry.dtype))))
+    elif i.pipe == "S":
+        item.perform(core, "S")
+    else:
+        i.frozen()
+        core.enqueue(i.pipe, item)
+    return entry if op.results else None
+
+
+def _stage(core: Core, op: Operation, tile: Tile, ends: Ends, direction: int, index: int, pipe: Fifo) -> None:
+    """Place a popped tile in the staging buffer of its direction."""
+    staging = ends.staging.get(direction)
+    if staging is not None:
+        tile.buffer = staging[0]
+        size = pipe.size or tile.size
+        tile.address = staging[1] + index % ends.local_slots * size
+        tile.buffer.grow(tile.address + tile.size)
+    elif tile.address is None:
+        tile.address = home(core, (op, index % ends.local_slots), tile.buffer, tile.size)
+
+
+@fifo("tfree", "tfree_from_aic", "tfree_from_aiv")
+def tfree(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    pipe, _ = _incoming(core, _ends(core, op, args))
+    split, lane = int(op.attr("split") or 0), _lane(core, args)
+    if _idle_lane(core, pipe, split):
+        return None
+    index = pipe.frees.get(lane, 0)
+    if index >= pipe.tails.get(lane, 0):
+        raise IllegalInstruction(f"frees an entry of {pipe.name} that was not popped")
+    pipe.frees[lane] = index + 1
+    clock = core.clock.release(core, "S") if core.clock is not None else None
+    pipe.release(index, lane, split, clock)
+    return None
+

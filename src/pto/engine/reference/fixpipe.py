@@ -1,0 +1,119 @@
+"""The fix-pipe: what happens to a number on its way out of the accumulator.
+
+It may be rectified, converted, or quantised by a 64-bit word, one for all columns (scalar modes) or one per
+column (vector modes). Stores and moves share this: `tstore`, `tmov`, `textract`, `tinsert`, `_fp` forms.
+
+    bits 31..0   scale, an f32; vector modes use its upper 19 bits only, with 8 of exponent and 10 of mantissa
+    bits 35..32  shift - 1, for i32 to i16
+    bits 45..37  offset, unsigned, for 8-bit results
+    bit  46      8-bit results are signed
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...isa.dtypes import DTYPES
+from ..elements import Array
+from .instr import Instr, Place, Shape
+
+_WORD = (1 << 64) - 1
+#: Bit of the CTRL register: infinities saturate and NaN becomes 0 in conversions to f16 and bf16.
+CTRL_SATURATE = 48
+
+
+def word_of(value: int) -> Array:
+    """A quantisation word that came as a scalar (i64, so perhaps negative), as a 1 x 1 table."""
+    return np.full((1, 1), value & _WORD, np.uint64)
+
+
+def scalar_word(scale: float, out_type: str | None) -> int:
+    """The word of a plain scale; one-byte results also need to know their sign."""
+    word = int(np.float32(scale).view(np.uint32))
+    return word | 1 << 46 if out_type == "i8" else word
+
+
+def table(i: Instr, count: int, first: int = 0) -> Array:
+    """`count` words of the `fp` tile from column `first` on, 1 x count. Words the tile lacks are 0."""
+    have = max(0, min(count, i.tile("fp").cols - first))
+    found = i.bits("fp", (1, have), (0, first)).astype(np.uint64)
+    return np.pad(found, ((0, 0), (0, count - have))) if have < count else found
+
+
+def rectified(x: Array) -> Array:
+    """x where it is positive, else +0; NaN gives 0."""
+    return np.where(x > 0, x, x.dtype.type(0))
+
+
+def is_rectified(i: Instr) -> bool:
+    return i.attr("reluPreMode") == "normal_relu"
+
+
+def outgoing(
+    i: Instr, dtype: str, shape: Shape, at: Shape = (0, 0), first_word: int = 0, src: Place | None = None
+) -> Array:
+    """A window of `src` (or of a place that stands for it) as elements of `dtype`, for `store_raw`."""
+    place: Place = i.arg("src") if src is None else src
+    plain = not (i.has("fp") or i.has("preQuantScalar") or is_rectified(i))
+    if plain and place.dtype == dtype:
+        return i.raw(place, shape, at)
+    return i.encoded(outgoing_numbers(i, place, dtype, shape, at, first_word), dtype)
+
+
+def outgoing_numbers(
+    i: Instr, src: Place, dtype: str, shape: Shape, at: Shape = (0, 0), first_word: int = 0
+) -> Array:
+    """The same as numbers that are yet to be rounded to `dtype`."""
+    x = i.values(src, shape, at)
+    if i.has("fp"):
+        # A plain column-major tile has one word per row.
+        if i.name == "tstore_fp" and i.tile("src").layout == "DN":
+            return quantised(i, x, dtype, table(i, shape[0]).T, vector=True)
+        return quantised(i, x, dtype, table(i, shape[1], first_word), vector=True)
+    word = i.arg("preQuantScalar")
+    if word is not None:
+        return quantised(i, x, dtype, word_of(word), vector=False)
+    return rectified(x) if is_rectified(i) else x
+
+
+def quantised(i: Instr, x: Array, dtype: str, words: Array, vector: bool) -> Array:
+    """Numbers (f32 or i32) under quantisation words that broadcast against them, rectified last."""
+    y = _quantised(i, x, dtype, words, vector)
+    return rectified(y) if is_rectified(i) else y
+
+
+def _quantised(i: Instr, x: Array, dtype: str, words: Array, vector: bool) -> Array:
+    if dtype == "i16":
+        shift = (words >> np.uint64(32) & np.uint64(15)).astype(np.int32) + 1
+        return (x.astype(np.int32) >> shift).astype(np.int16)
+    wide = np.float32 if i.exact else np.float64
+    y = x.astype(wide) * scales(words, vector).astype(wide)
+    target = DTYPES[dtype]
+    if target.is_int:
+        offset = (words >> np.uint64(37) & np.uint64(0x1FF)).astype(wide)
+        signed = (words >> np.uint64(46) & np.uint64(1)).astype(bool)
+        low, high = np.where(signed, wide(-128), wide(0)), np.where(signed, wide(127), wide(255))
+        whole = np.clip(np.rint(y + offset), low, high)
+        # The range is that of the sign bit; an element of the other kind keeps the low 8 bits.
+        return np.where(np.isnan(whole), wide(0), whole).astype(np.int16)
+    if dtype == "f32":
+        return y
+    limit = wide(target.max_finite)
+    bounded = np.clip(y, -limit, limit)
+    if i.core.registers.get("CTRL", 0) >> CTRL_SATURATE & 1 and dtype in ("f16", "bf16"):
+        return np.where(np.isnan(y), wide(0), bounded)
+    if x.dtype.kind == "i" and dtype == "f16":
+        return bounded
+    return np.where(np.isinf(y), y, bounded)
+
+
+def scales(words: Array, vector: bool) -> Array:
+    """The scale in every word, float32."""
+    low = (words & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    if not vector:
+        return low.view(np.float32)
+    # Every code but zero has a leading one: no denormals, and nothing is infinite but by overflow.
+    exponent, mantissa = low >> 23 & 0xFF, low >> 13 & 0x3FF
+    size = np.ldexp(1.0 + mantissa / 1024.0, exponent.astype(np.int32) - 127)
+    value = np.where((exponent | mantissa) == 0, 0.0, np.where(low >> 31 == 1, -size, size))
+    return value.astype(np.float32)

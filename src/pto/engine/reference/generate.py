@@ -1,0 +1,105 @@
+"""Tiles from nothing: counting, triangular masks, random words; and the histogram of a tile's bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...isa.dtypes import DTYPES
+from ..elements import Array
+from ..memory import array_of
+from .instr import Instr
+from .registry import executor
+
+_MASK = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
+_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
+
+#: Columns one step of the random generator fills, and the counters it takes for them.
+_COLUMNS = 256
+_LANES = 64
+
+
+@executor("tci")
+def count(i: Instr) -> None:
+    """Consecutive numbers in row 0."""
+    cols = i.valid("dst")[1]
+    start, dtype = i.arg("S"), i.dtype("dst")
+    if DTYPES[dtype].is_float:
+        steps = np.arange(cols, dtype=np.float32 if i.exact else np.float64)
+        first = steps.dtype.type(start)
+    else:
+        bits = DTYPES[dtype].bits
+        steps = np.arange(cols, dtype=np.uint64).astype(array_of(dtype))
+        first = np.array(int(start) & ((1 << bits) - 1), f"u{bits // 8}").view(steps.dtype)
+    i.store("dst", (first - steps if i.attr("descending") else first + steps)[None, :])
+
+
+@executor("ttri")
+def triangle(i: Instr) -> None:
+    """Ones on one side of a diagonal, zeros on the other."""
+    rows, cols = i.valid("dst")
+    r, c = np.arange(rows)[:, None], np.arange(cols)[None, :]
+    edge = r + i.arg("diagonal")
+    ones = c >= edge if i.attr("upperOrLower") else c <= edge
+    dtype = i.dtype("dst")
+    i.store("dst", ones.astype(np.float32 if DTYPES[dtype].is_float else array_of(dtype)))
+
+
+@executor("trandom")
+def random(i: Instr) -> None:
+    """Philox-4x32 words. Step n fills `_COLUMNS` columns of a row from the counters that start at
+    counter + n * (row stride // 4)."""
+    rows, cols = i.valid("dst")
+    if not rows or not cols:
+        return
+    loops = -(-cols // _COLUMNS)
+    start = sum((int(i.arg(f"counter{k}")) & 0xFFFFFFFF) << (32 * k) for k in range(4))
+    stride = i.tile("dst").pitch[1] // 4
+    ahead = np.arange(rows * loops, dtype=np.uint64)[:, None] * np.uint64(stride)
+    ahead = (ahead + np.arange(_LANES, dtype=np.uint64)).ravel()
+    words = _philox(start, ahead, (int(i.arg("key0")), int(i.arg("key1"))), i.attr("rounds"))
+    # (word, row, loop, lane) -> columns of (loop, word, lane)
+    words = words.reshape(4, rows, loops, _LANES).transpose(1, 2, 0, 3).reshape(rows, loops * _COLUMNS)
+    i.store_raw("dst", words[:, :cols].view(array_of(i.dtype("dst"))))
+
+
+def _philox(start: int, ahead: Array, keys: tuple[int, int], rounds: int) -> Array:
+    """The four output words of the counters start + ahead (128 bits, `ahead` below 2**63), lowest first."""
+    low = np.uint64(start & 0xFFFFFFFFFFFFFFFF) + ahead
+    high = np.uint64(start >> 64) + (low < ahead).astype(np.uint64)
+    # Words 0 and 2 are multiplied, words 1 and 3 are not; 64 bits each, to hold the products.
+    even = np.stack([low & _MASK, high & _MASK])
+    odd = np.stack([low >> _HALF, high >> _HALF])
+    product = np.empty_like(even)
+    crossed = product[::-1]
+    for n in range(rounds):
+        key = [[(k + n * step) & 0xFFFFFFFF] for k, step in zip(keys, _KEY_STEPS, strict=True)]
+        np.multiply(even, _MULTIPLIERS, out=product)
+        np.right_shift(crossed, _HALF, out=even)
+        even ^= odd
+        even ^= np.array(key, np.uint64)
+        np.bitwise_and(crossed, _MASK, out=odd)
+    return np.stack([even[0], odd[0], even[1], odd[1]]).astype(np.uint32)
+
+
+@executor("thistogram")
+def histogram(i: Instr) -> None:
+    """Running counts of the values of one byte, per row."""
+    x = i.bits("src")
+    rows = x.shape[0]
+    top = x.dtype.itemsize - 1
+    byte = i.attr("hist_byte")
+    if byte is None:
+        byte = top if i.attr("isMSB") else 0
+    bins = np.arange(0, rows * 256, 256)[:, None] + (x >> (8 * byte) & 0xFF)
+    if byte < top:  # every byte above must equal the one that an earlier pass chose
+        high = x >> (8 * byte + 8)
+        if top == 1:
+            chosen = i.bits("idx", (rows, 1)).astype(x.dtype)
+        else:
+            digits = i.bits("idx", (top - byte, 1))[:, 0]
+            chosen = np.array(int.from_bytes(digits.tobytes(), "big"), x.dtype)
+        bins = bins[high == chosen]
+    counts = np.bincount(bins.ravel(), minlength=rows * 256).reshape(rows, 256)
+    i.store("dst", np.cumsum(counts, axis=1).astype(np.uint32))

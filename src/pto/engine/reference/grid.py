@@ -1,0 +1,217 @@
+"""A launch: blocks, the cores of each, and who runs when.
+
+Blocks run one after another, and the cores of a block take turns whenever one of them blocks, so a run is the
+same every time. A later block starts early only when all earlier ones wait for something (a grid barrier).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import numpy as np
+
+from ...diag import Span
+from ...ir.core import Operation
+from ...isa.profiles import Profile
+from ..memory import GlobalMemory, Tile, View
+from .core import Core, RunError
+from .lower import Code, Program
+
+
+class Cluster:
+    """The cores of one block and what they share: cross-core semaphores and FIFOs."""
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.cores: list[Core] = []
+        self.semaphores: dict[tuple[str, int], deque[Any]] = {}
+        self.fifos: dict[Any, Any] = {}
+        self.reserved: dict[Any, int] = {}
+
+    @property
+    def vectors(self) -> list[Core]:
+        return [c for c in self.cores if c.kind == "vector"]
+
+
+class Watch:
+    """What sanitizers and pictures want to know of a launch. This one wants nothing."""
+
+    sync = False
+    tracks = False
+
+    def core_started(self, core: Core) -> None: ...
+
+    def core_ended(self, core: Core) -> None: ...
+
+    def allocated(self, core: Core, op: Operation, tile: Any) -> None: ...
+
+    def outside_tile(self, core: Core, op: Operation, source: Tile, at: tuple[int, int], size: tuple[int, int]) -> None: ...
+
+    def outside_view(self, core: Core, op: Operation, source: View, dim: int, offset: int, size: int) -> None: ...
+
+    def undefined_use(self, core: Core, op: Operation, origin: Any, what: str) -> None: ...
+
+    def flag_overrun(self, core: Core, op: Operation, what: str, first: Operation) -> None: ...
+
+    def token_misuse(self, core: Core, op: Operation, what: str) -> None: ...
+
+    def met(self, cores: list[Core]) -> None: ...
+
+
+class Grid:
+    """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code)."""
+
+    def __init__(
+        self, program: Program, profile: Profile, gm: GlobalMemory, roles: list[tuple[str, int, Code]],
+        args: dict[str, list[Any]], blocks: int, out: TextIO, watch: Watch | None = None, schedule: Any = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.program = program
+        self.profile = profile
+        self.gm = gm
+        self.roles = roles
+        self.args = args
+        self.blocks = blocks
+        self.subblocks = max(1, sum(kind == "vector" for kind, _, _ in roles))
+        self.out = out
+        self.watch = watch or Watch()
+        self.checks_sync = self.watch.sync
+        self.tracks = self.watch.tracks
+        self.schedule = schedule
+        self.progress = progress
+        self._meetings: dict[str, set[Core]] = {}
+        self._left: dict[Core, str] = {}  # cores that met and may go on
+        self.active: list[Core] = []
+        self._started = 0
+
+    def span(self, op: Operation) -> Span | None:
+        source = self.program.module.source
+        if not op.end:
+            return None
+        newline = source.text.find("\n", op.start, op.end)
+        return Span(source, op.start, op.end if newline < 0 else newline)
+
+    # -- running ---------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        with np.errstate(all="ignore"):
+            if self.schedule is not None:
+                self.schedule.run(self)
+                return
+            while self.active or self._started < self.blocks:
+                if not self.active:
+                    self.admit()
+                if not self._turn() and not self.admit():
+                    raise self.stuck()
+
+    def admit(self) -> bool:
+        """Start the next block; False where none is left."""
+        if self._started >= self.blocks:
+            return False
+        cluster = Cluster(self._started)
+        for kind, sub, code in self.roles:
+            core = Core(self.profile, self.gm, kind, self._started, sub, self.out)
+            core.grid, core.cluster = self, cluster
+            core.eager = self.schedule is None
+            cluster.cores.append(core)
+            self.active.append(core)
+            self.watch.core_started(core)
+            core.start(code, [self._spmd(core, v) for v in self.args[code.name]])
+        self._started += 1
+        if self.progress is not None:
+            self.progress(self._started - 1, self.blocks)
+        return True
+
+    def _spmd(self, core: Core, value: Any) -> Any:
+        """An argument; a name stands for what only the launch knows of the core."""
+        if not isinstance(value, str):
+            return value
+        return {"__pypto_spmd_block_idx": core.block, "__pypto_spmd_block_num": self.blocks}.get(value, core.sub)
+
+    def _turn(self) -> bool:
+        """Let every active core go as far as it can; whether any did."""
+        went = False
+        for core in list(self.active):
+            before = (core.ticks, core.performed)
+            if not core.done:
+                core.run()
+            else:
+                core.drain()
+            went |= (core.ticks, core.performed) != before
+            if core.done and core.idle:
+                self.finish(core)
+                went = True
+        return went
+
+    def finish(self, core: Core) -> None:
+        self.active.remove(core)
+        self.watch.core_ended(core)
+
+    # -- grid barriers ---------------------------------------------------------------------------------
+
+    def meet(self, core: Core, who: str) -> bool:
+        """Whether a core at a grid barrier may go on; it may once all participants have come."""
+        if self._left.pop(core, None) == who:
+            return True
+        here = self._meetings.setdefault(who, set())
+        here.add(core)
+        kinds = {"aiv_only": ("vector", "mix"), "aic_only": ("cube", "mix")}.get(who, ("vector", "cube", "mix"))
+        needed = self.blocks * sum(kind in kinds for kind, _, _ in self.roles)
+        if len(here) < needed:
+            core.waiting = f"a grid barrier ({who}): {len(here)} of {needed} cores are there"
+            return False
+        self.watch.met(sorted(here, key=lambda c: (c.block, c.sub)))
+        self._left.update(dict.fromkeys(here - {core}, who))
+        del self._meetings[who]
+        return True
+
+    # -- stuck programs --------------------------------------------------------------------------------
+
+    def stuck(self) -> RunError:
+        """Who waits for what, when nobody can go on."""
+        waits: list[tuple[Core, Operation, str]] = []
+        for core in self.active:
+            if not core.done:
+                op = core.code.ops[core.pc]
+                waits.append((core, op, f"waits for {core.waiting or 'its turn'}"))
+            for pipe, queue in core.queues.items():
+                if queue:
+                    what = queue[0].waits_for(core, pipe)
+                    more = f"; {len(queue) - 1} more queued behind it" if len(queue) > 1 else ""
+                    waits.append((core, queue[0].op, f"PIPE_{pipe} waits for {what}{more}"))
+        core, op, what = next((w for w in waits if w[2].startswith("PIPE_")), waits[0])
+        d = core.diagnostic(
+            op, "PTO-E2104", f"the program is stuck: {what}",
+            help="every wait needs a set that can happen before it; see who waits for whom below",
+        )  # fmt: skip
+        for other, at, why in waits[:12]:
+            if at is not op or other is not core:
+                where = other.where()
+                d.notes.append((f"{where + ': ' if where else ''}{why}", self.span(at)))
+        if len(waits) > 12:
+            d.notes.append((f"and {len(waits) - 12} more", None))
+        return RunError(d)
+
+    # -- what cores report -----------------------------------------------------------------------------
+
+    def allocated(self, core: Core, op: Operation, tile: Any) -> None:
+        self.watch.allocated(core, op, tile)
+
+    def outside_tile(self, core: Core, op: Operation, source: Tile, r: int, c: int, rows: int, cols: int) -> None:
+        self.watch.outside_tile(core, op, source, (r, c), (rows, cols))
+
+    def outside_view(self, core: Core, op: Operation, source: View, dim: int, offset: int, size: int) -> None:
+        self.watch.outside_view(core, op, source, dim, offset, size)
+
+    def undefined_use(self, core: Core, op: Operation, origin: Any, what: str) -> None:
+        self.watch.undefined_use(core, op, origin, what)
+
+    def flag_overrun(self, core: Core, op: Operation, what: str, first: Operation) -> None:
+        self.watch.flag_overrun(core, op, what, first)
+
+    def token_misuse(self, core: Core, op: Operation, what: str) -> None:
+        self.watch.token_misuse(core, op, what)
+
+

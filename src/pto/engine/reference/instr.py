@@ -1,0 +1,272 @@
+"""One instruction on its way through a pipe: operands resolved, memory behind accessors.
+
+An executor is a function of an `Instr`. It reads its operands, computes with NumPy, and stores:
+
+    def execute(i: Instr) -> None:
+        rows, cols = i.valid("dst")
+        x, y = i.values("src0", (rows, cols)), i.values("src1", (rows, cols))
+        i.store("dst", x + y)
+
+It touches memory only through these methods, so one executor serves the plain run, the sanitizers (which
+watch or replay it) and the float64 shadow run (in which `values` and `raw` give float64 and `round` does
+nothing). Two rules follow: read everything before the first store (what was read may share memory with the
+destination), and keep no state outside the instruction but `i.core.registers`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.core import Operation
+from ...isa.dtypes import DTYPES
+from .. import elements
+from ..elements import Array
+from ..memory import Buffer, ConvTile, MemoryFault, Pointer, Tile, View, array_of
+from ..region import Region, load_at, store_at
+
+if TYPE_CHECKING:
+    from .core import Core
+
+Place = Tile | View | ConvTile | Pointer
+Shape = tuple[int, int]
+
+
+class IllegalInstruction(Exception):
+    """What the ISA forbids and only a run can see; the core adds the place."""
+
+
+class Port:
+    """The way to memory. Subclasses watch it, replay it, or keep a shadow beside it."""
+
+    #: Whether values are the elements themselves; a float64 shadow run has False here.
+    exact = True
+
+    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+        try:
+            return region.load(place.buffer.data, dtype)
+        except IndexError:
+            raise MemoryFault(place.buffer, *region.bounds) from None
+
+    def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
+        try:
+            region.store(place.buffer.data, codes)
+        except IndexError:
+            raise MemoryFault(place.buffer, *region.bounds) from None
+
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+        base, bits, nibble = start_of(place)
+        try:
+            return load_at(place.buffer.data, base, at, bits, dtype, nibble)
+        except IndexError:
+            raise fault_at(place.buffer, base, at, bits) from None
+
+    def store_at(self, i: Instr, place: Place, at: Array, codes: Array) -> None:
+        base, bits, nibble = start_of(place)
+        try:
+            store_at(place.buffer.data, base, at, bits, codes, nibble)
+        except IndexError:
+            raise fault_at(place.buffer, base, at, bits) from None
+
+    def undefine(self, i: Instr, place: Place, region: Region) -> None:
+        """The contents of a region are unspecified from here on."""
+
+
+def start_of(place: Place) -> tuple[int, int, int]:
+    """First byte, bits per element and first nibble of a place."""
+    if isinstance(place, Tile):
+        if place.address is None:
+            raise LookupError(place.name)
+        return place.address, place.bits, place.nibble
+    if isinstance(place, ConvTile):
+        if place.address is None:
+            raise LookupError(place.name)
+        return place.address, place.bits, 0
+    if isinstance(place, View):
+        return place.offset, place.bits, 0
+    return place.offset, DTYPES[place.dtype].bits, 0
+
+
+def fault_at(buffer: Buffer, base: int, at: Array, bits: int) -> MemoryFault:
+    return MemoryFault(buffer, base + int(at.min()) * bits // 8, base + (int(at.max()) + 1) * bits // 8)
+
+
+class Instr:
+    """An operation with the values of its operands. `args` maps operand names to values (lists where
+    variadic, absent ones missing)."""
+
+    __slots__ = ("args", "core", "op", "pipe", "port", "sequence")
+
+    def __init__(self, op: Operation, args: dict[str, Any], core: Core, pipe: str) -> None:
+        self.op = op
+        self.args = args
+        self.core = core
+        self.pipe = pipe
+        self.port: Port = core.port
+        self.sequence = 0
+
+    # -- facts ------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        assert self.op.row is not None
+        return self.op.row.name
+
+    @property
+    def isa(self) -> str:
+        """Legality column of the profile: cpu, a2a3 or a5."""
+        return self.core.profile.isa
+
+    def has(self, name: str) -> bool:
+        return name in self.args
+
+    def arg(self, name: str) -> Any:
+        """The value of an operand: Tile, View, Pointer, int, float, a list of them; None where absent."""
+        return self.args.get(name)
+
+    def tile(self, name: str) -> Tile:
+        found = self.args[name]
+        assert isinstance(found, Tile), f"{self.name}: {name} is {found!r}"
+        return found
+
+    def attr(self, name: str) -> Any:
+        """Python value of an attribute, its declared default where absent."""
+        return self.op.attr(name)
+
+    def valid(self, name: str) -> Shape:
+        """Valid rows and columns of a tile operand."""
+        found = self.args[name]
+        return found.v_row, found.v_col
+
+    def dtype(self, name: str) -> str:
+        return self.args[name].dtype
+
+    def require(self, condition: bool, message: str) -> None:
+        """Stop the program where an instruction meets what the ISA calls illegal."""
+        if not condition:
+            raise IllegalInstruction(message)
+
+    @property
+    def exact(self) -> bool:
+        """False in a float64 shadow run, where nothing is rounded."""
+        return self.port.exact
+
+    # -- reading ----------------------------------------------------------------------------------------
+
+    def values(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
+        """Elements as numbers: float32 (float64 for f64), or the integer type; `shape` defaults to the valid
+        region. `name` may also be a place itself."""
+        place, region = self._region(name, shape, at)
+        return self.decoded(place.dtype, self.port.load(self, place, region, array_of(place.dtype)))
+
+    def raw(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
+        """Elements to be moved and not computed with: bit patterns are kept."""
+        place, region = self._region(name, shape, at)
+        return self.port.load(self, place, region, array_of(place.dtype))
+
+    def bits(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
+        """Bit patterns as unsigned integers (4-bit elements one per byte); no shadow follows them."""
+        place, region = self._region(name, shape, at)
+        found = self.port.load(self, place, region, elements.code_dtype(place.dtype))
+        return found if found.dtype.kind == "u" else self.encoded(found, place.dtype)
+
+    def values_at(self, name: str | Place, at: Array) -> Array:
+        """Elements as numbers at element offsets from the start of the storage."""
+        place = self._place(name)
+        return self.decoded(place.dtype, self.port.load_at(self, place, at, array_of(place.dtype)))
+
+    def raw_at(self, name: str | Place, at: Array) -> Array:
+        """Elements to be moved, at element offsets from the start of the storage."""
+        place = self._place(name)
+        return self.port.load_at(self, place, at, array_of(place.dtype))
+
+    # -- writing ----------------------------------------------------------------------------------------
+
+    def store(
+        self, name: str | Place, values: Array, at: Shape = (0, 0), mode: str = "NONE", saturate: bool = False,
+        nan: str = "max",
+    ) -> None:  # fmt: skip
+        """Round numbers to the element type and write them from element `at` on."""
+        place, region = self._region(name, (values.shape[0], values.shape[1]), at)
+        self.port.store(self, place, region, self.encoded(values, place.dtype, mode, saturate, nan))
+
+    def store_raw(self, name: str | Place, codes: Array, at: Shape = (0, 0)) -> None:
+        """Write elements that `raw` or `bits` gave, or bit patterns of the right width."""
+        place, region = self._region(name, (codes.shape[0], codes.shape[1]), at)
+        self.port.store(self, place, region, codes)
+
+    def store_at(self, name: str | Place, at: Array, values: Array) -> None:
+        """Round numbers and write them at element offsets; where offsets repeat, the last one stays."""
+        place = self._place(name)
+        self.port.store_at(self, place, at, self.encoded(values, place.dtype))
+
+    def store_raw_at(self, name: str | Place, at: Array, codes: Array) -> None:
+        self.port.store_at(self, self._place(name), at, codes)
+
+    def undefine(self, name: str | Place, shape: Shape, at: Shape = (0, 0)) -> None:
+        """Say that a rectangle is unspecified after this instruction, although bytes were written."""
+        place, region = self._region(name, shape, at)
+        self.port.undefine(self, place, region)
+
+    # -- numbers ----------------------------------------------------------------------------------------
+
+    def encoded(
+        self, values: Array, dtype: str, mode: str = "NONE", saturate: bool = False, nan: str = "max"
+    ) -> Array:
+        """Numbers as elements of a type, in the array type `array_of` gives (float64 in a shadow run)."""
+        target = array_of(dtype)
+        if not self.exact and DTYPES[dtype].is_float:
+            return np.asarray(values, np.float64)
+        if values.dtype == target and (target.kind in "iu" or target.itemsize >= 4):
+            return values
+        if values.dtype.kind in "iu" and target.kind in "iu" and not saturate and dtype in elements.ARRAY_DTYPES:
+            return values.astype(target)  # wraps
+        if values.dtype == bool:
+            values = values.astype(np.uint8)
+        if values.dtype not in (np.float32, np.float64) and values.dtype.kind not in "iu":
+            values = values.astype(np.float32)
+        if values.dtype == np.float64 and target == np.float32 and mode in ("NONE", "RINT") and not saturate:
+            return values.astype(np.float32)
+        codes = elements.encode(dtype, values, mode, saturate, nan)
+        return codes.view(target) if codes.dtype.itemsize == target.itemsize else codes.astype(target)
+
+    def round(self, values: Array, dtype: str, mode: str = "NONE") -> Array:
+        """Numbers rounded to those a type has, still as numbers; does nothing in a shadow run."""
+        if not self.exact or not DTYPES[dtype].is_float:
+            return values
+        return self.decoded(dtype, self.encoded(values, dtype, mode))
+
+    def decoded(self, dtype: str, found: Array) -> Array:
+        """Elements that `raw` gave, as numbers."""
+        if found.dtype in (np.float32, np.float64) or (found.dtype.kind in "iu" and dtype in _PLAIN):
+            return found
+        return elements.decode(dtype, np.ascontiguousarray(found).view(elements.code_dtype(dtype)))
+
+    # -- places -----------------------------------------------------------------------------------------
+
+    def _place(self, name: str | Place) -> Place:
+        return self.args[name] if isinstance(name, str) else name
+
+    def _region(self, name: str | Place, shape: Shape | None, at: Shape) -> tuple[Place, Region]:
+        place: Any = self.args[name] if isinstance(name, str) else name
+        rows, cols = (place.v_row, place.v_col) if shape is None else shape
+        if at == (0, 0):
+            return place, place.region(rows, cols)
+        return place, place.region(rows, cols, at[0], at[1])
+
+    def frozen(self) -> Instr:
+        """The instruction as issued: later changes of a tile's address or valid region do not reach it."""
+        self.args = {k: _copied(v) for k, v in self.args.items()}
+        return self
+
+
+_PLAIN = frozenset(n for n, t in elements.ARRAY_DTYPES.items() if t.kind in "iu")
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Tile | View | ConvTile):
+        return value.copy()
+    if isinstance(value, list):
+        return [_copied(v) for v in value]  # type: ignore[reportUnknownVariableType]
+    return value

@@ -1,0 +1,254 @@
+"""Between global memory and tiles: loads, stores, prefetches, and indexed gather and scatter.
+
+Both sides are matrices (r, c): the layout of the view says where an element lies in global memory, the layout
+of the tile where it lies on chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from ...isa import tile as tiles
+from ...isa import view as views
+from .. import elements
+from ..elements import Array
+from ..memory import ConvTile, Tile, View
+from . import convolution, fixpipe
+from .instr import Instr, Place, Shape
+from .registry import executor
+
+# --- loads ------------------------------------------------------------------------------------------------
+
+
+@executor("tload")
+def tload(i: Instr) -> None:
+    dst = i.arg("dst")
+    if isinstance(dst, ConvTile):
+        place = convolution.as_view(dst)
+        shape = convolution.matrix_shape(place)
+        i.store_raw(place, copied(i, global_side(i, "src", shape, place.layout), dst.dtype, shape))
+        return
+    shape = dst.valid
+    found = copied(i, global_side(i, "src", shape), dst.dtype, shape)
+    # Custom pads are for tfillpad. Without a pad the rest is zeroed here, and anything on hardware.
+    pad = dst.pad if dst.pad < tiles.CUSTOM_PAD else 0
+    fill_around(i, "dst", shape, tiles.pad_bits(pad, dst.dtype))
+    if dst.pad == 0:
+        for size, at in around(dst, shape):
+            i.undefine("dst", size, at)
+    i.store_raw("dst", found)
+
+
+@executor("tprefetch")
+def tprefetch(i: Instr) -> None:
+    dst, src = i.tile("dst"), i.arg("src")
+    # Both sides are addressed with the row pitch of dst; strides and layout of the view do not count.
+    flat = View(src.buffer, src.offset, dst.valid, (dst.cols, 1), src.dtype, "ND", src.name)
+    found = copied(i, flat, dst.dtype, dst.valid)
+    if dst.layout == "ND":
+        i.store_raw("dst", found)
+    else:
+        rows, cols = dst.valid
+        i.store_raw_at("dst", np.arange(rows)[:, None] * dst.cols + np.arange(cols), found)
+
+
+@executor("tprefetch_async")
+def tprefetch_async(i: Instr) -> int:
+    """Changes no value; the event is the handle 0, which is complete."""
+    return 0
+
+
+def global_side(i: Instr, name: str, shape: Shape, layout: str | None = None) -> View:
+    """The view of an instruction in the layout it gives, which must hold `shape` elements. `layout` is for a
+    view that nothing gives one."""
+    view: View = i.arg(name)
+    given = i.attr("layout")
+    if given or (layout and not view.layout):
+        view = view.copy()
+        view.layout = given.upper() if given else layout
+    rows, cols = views.matrix_shape(view.effective_layout(), view.dims5[0], 256 // view.bits)
+    i.require(
+        shape[0] <= rows and shape[1] <= cols,
+        f"expects {name} to hold the valid region of the tile, {shape[0]}x{shape[1]}, got {rows}x{cols}",
+    )
+    return view
+
+
+def copied(i: Instr, src: str | Place, dtype: str, shape: Shape, at: Shape = (0, 0)) -> Array:
+    """Elements to be stored in a place of type `dtype`, which has their size."""
+    place = i.arg(src) if isinstance(src, str) else src
+    return i.raw(place, shape, at) if place.dtype == dtype else i.bits(place, shape, at)
+
+
+def around(tile: Tile, inner: Shape) -> Iterator[tuple[Shape, Shape]]:
+    """The rectangles (shape, start) of a tile outside its first `inner` elements."""
+    rows, cols = inner
+    # Compact tiles have no more rows between their column blocks.
+    height = tile.rows if tile.compact == "null" else min(tile.rows, -(-tile.v_row // 16) * 16)
+    if rows and cols < tile.cols:
+        yield (rows, tile.cols - cols), (0, cols)
+    if rows < height:
+        yield (height - rows, tile.cols), (rows, 0)
+
+
+def fill_around(i: Instr, name: str, inner: Shape, code: int) -> None:
+    """Write a bit pattern to a whole tile but its first `inner` elements."""
+    tile = i.tile(name)
+    for shape, at in around(tile, inner):
+        i.store_raw(name, np.full(shape, code, elements.code_dtype(tile.dtype)), at)
+
+
+# --- stores -----------------------------------------------------------------------------------------------
+
+
+@executor("tstore", "tstore_fp")
+def tstore(i: Instr) -> None:
+    src = i.arg("src")
+    if isinstance(src, ConvTile):
+        place: Place = convolution.as_view(src)
+        shape, layout = convolution.matrix_shape(place), place.layout
+    else:
+        place, shape, layout = src, src.valid, None
+    dst = global_side(i, "dst", shape, layout)
+    atomic = str(i.attr("atomicType") or "none").removeprefix("atomic_")
+    if atomic != "none":
+        numbers = fixpipe.outgoing_numbers(i, place, dst.dtype, shape)
+        i.store(dst, combined(atomic, i.values(dst, shape), element_numbers(i, numbers, dst.dtype)))
+    elif src.loc == "acc" or i.name == "tstore_fp" or (i.isa == "cpu" and src.dtype != dst.dtype):
+        i.store_raw(dst, fixpipe.outgoing(i, dst.dtype, shape, src=place))
+    else:
+        i.store_raw(dst, copied(i, place, dst.dtype, shape))
+
+
+def element_numbers(i: Instr, numbers: Array, dtype: str) -> Array:
+    """Numbers as a place of type `dtype` would give them back."""
+    return i.round(numbers, dtype) if elements.DTYPES[dtype].is_float else i.encoded(numbers, dtype)
+
+
+def combined(how: str, old: Array, new: Array) -> Array:
+    """What an atomic operation leaves; max and min keep the old one unless the new one is beyond it, so a
+    NaN changes nothing."""
+    if how == "add":
+        return old + new
+    return np.where(old < new if how == "max" else new < old, new, old)
+
+
+# --- indexed ----------------------------------------------------------------------------------------------
+
+
+@executor("mgather")
+def mgather(i: Instr) -> None:
+    dst, mem = i.tile("dst"), i.arg("mem")
+    shape = dst.valid
+    if not shape[0] or not shape[1]:
+        return
+    by_row, index, capacity = _indices(i, shape)
+    how = i.attr("gatherOob")
+    inside = index < np.uint64(capacity)
+    at = _offsets(mem, by_row, _bounded(index, capacity, how), shape)
+    if how == "zero" and not inside.all():
+        keep = np.broadcast_to(inside, shape)
+        found = i.raw_at("mem", at[keep])
+        out = np.zeros(shape, found.dtype)
+        out[keep] = found
+    else:
+        out = i.raw_at("mem", at)
+    if dst.loc == "mat" and not by_row:  # staged in a zeroed scratch array the size of the tile
+        fill_around(i, "dst", shape, 0)
+    i.store_raw("dst", out)
+    if i.has("scratch"):
+        i.undefine("scratch", convolution.matrix_shape(i.arg("scratch")))
+
+
+@executor("mscatter")
+def mscatter(i: Instr) -> None:
+    mem, shape = i.arg("mem"), i.valid("src")
+    if not shape[0] or not shape[1]:
+        return
+    by_row, index, capacity = _indices(i, shape)
+    how, atomic = i.attr("scatterOob"), i.attr("scatterAtomicOp")
+    at = _offsets(mem, by_row, _bounded(index, capacity, how), shape)
+    keep = np.broadcast_to(index < np.uint64(capacity), shape).ravel() if how == "skip" else slice(None)
+    at = at.ravel()[keep]
+    if atomic == "none":
+        i.store_raw_at("mem", at, copied(i, "src", mem.dtype, shape).ravel()[keep])
+    else:
+        _accumulate(i, atomic, at, i.values("src", shape).ravel()[keep])
+
+
+def _indices(i: Instr, shape: Shape) -> tuple[bool, Array, int]:
+    """Whether rows are named, the indices as unsigned numbers (one per row: a column), and how many entries
+    the table has."""
+    mem, idx = i.arg("mem"), i.arg("idx")
+    valid = convolution.matrix_shape(idx) if isinstance(idx, View) else idx.valid
+    mode = i.attr("coalesce")
+    if mode == "auto":
+        mode = "elem" if valid == shape and shape[1] > 1 else "row"
+    if mode == "row":
+        found = i.values_at("idx", np.arange(shape[0]))[:, None]
+    else:
+        found = i.values("idx", shape)
+    dims = mem.dims5[0]
+    capacity = prod(dims) if mode == "elem" else prod(dims[:4]) if i.isa == "a2a3" else dims[3]
+    # Widened to 64 bits by its sign, then read as unsigned: a negative index is beyond every table.
+    wide = found.astype(np.int64 if found.dtype.kind == "i" else np.uint64).view(np.uint64)
+    return mode == "row", wide, capacity
+
+
+def _bounded(index: Array, capacity: int, how: str) -> Array:
+    """Indices under an out-of-bounds rule; what it does not catch stays, and may fault."""
+    size = np.uint64(capacity)
+    if how == "clamp":
+        index = np.minimum(index, size - np.uint64(1))
+    elif how == "wrap":
+        index = index % size
+    return index.view(np.int64) if index.flags.c_contiguous else index.astype(np.int64)
+
+
+def _offsets(mem: View, by_row: bool, index: Array, shape: Shape) -> Array:
+    """Element offsets from the start of a table: rows follow its strides, elements are counted densely."""
+    if not by_row:
+        return index
+    step, across = mem.dims5[1][3:]
+    return index * step + np.arange(shape[1]) * across
+
+
+def _accumulate(i: Instr, how: str, at: Array, numbers: Array) -> None:
+    """Combine numbers with the elements at `at` one after the other, where offsets repeat too."""
+    if not at.size:
+        return
+    dtype, old = i.dtype("mem"), i.values_at("mem", at)
+    slot, here = _slots(at), np.arange(len(at))
+    mine = slot == here
+    if mine.all():
+        i.store_at("mem", at, combined(how, old, numbers))
+        return
+    if how == "add" and (dtype in ("f32", "f64") or old.dtype.kind in "iu" or not i.exact):
+        np.add.at(old, slot, numbers.astype(old.dtype))  # in sequence
+    else:
+        # Turn k takes the k-th number of every slot, so that each is rounded before the next one comes.
+        order = _sorted(slot)
+        starts = np.flatnonzero(np.diff(slot[order], prepend=-1))
+        turn = here - np.repeat(starts, np.diff(starts, append=len(at)))
+        for part in np.split(order[_sorted(turn)], np.cumsum(np.bincount(turn))[:-1]):
+            to = slot[part]
+            old[to] = element_numbers(i, combined(how, old[to], numbers[part]), dtype)
+    i.store_at("mem", at[mine], old[mine])
+
+
+def _slots(at: Array) -> Array:
+    """For every offset the position of its last occurrence."""
+    key, here = at - at.min(), np.arange(len(at))
+    if int(key.max()) >= 16 * len(at):  # far apart: number them densely first
+        key = np.unique(key, return_inverse=True)[1]
+    last = np.empty(int(key.max()) + 1, np.intp)
+    last[key] = here
+    return last[key]
+
+
+def _sorted(key: Array) -> Array:
+    """The stable order of numbers that are not negative; small ones are sorted by digits."""
+    return np.argsort(key.astype(np.uint16) if int(key.max()) < 1 << 16 else key, kind="stable")

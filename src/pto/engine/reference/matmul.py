@@ -1,0 +1,192 @@
+"""Matrix products of the cube unit: Left x Right into Acc, plain, accumulating, biased, block-scaled.
+
+Float results are those of a chain of fused multiply-adds in f32 with k rising from 0, bit for bit; the addend
+(accumulator or bias) joins once at the end. Integers accumulate in i32 and wrap. The chain runs over k with
+one rank-1 update of the whole M x N accumulator per step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import elements
+from ..elements import Array, round_integral
+from .instr import Instr
+from .quantise import e6m2_values
+from .registry import executor
+
+#: Elements of K that share one scale.
+MX_GROUP = 32
+HIF4_GROUP = 64
+
+#: Bits of the control register, and mantissa bits that TF32 keeps.
+CTRL_TF32, CTRL_TF32_ROUND = 46, 47
+TF32_BITS = {"a2a3": 11, "a5": 10}
+
+_F32_MAX = float(np.finfo(np.float32).max)
+#: A rounding to f32 drops 29 bits of a double. Shifted to the top they are this number at a midpoint.
+_SHIFT = 64 - 29
+_MIDPOINT = np.iinfo(np.int64).min
+
+
+@executor(
+    "tmatmul", "tmatmul.acc", "tmatmul.bias", "tmatmul.mx", "tmatmul.mx.acc", "tmatmul.mx.bias",
+    "tmatmul_mx_hif4", "tgemv", "tgemv.acc", "tgemv.bias", "tgemv.mx", "tgemv.mx.acc", "tgemv.mx.bias",
+)  # fmt: skip
+def product(i: Instr) -> None:
+    """dst = a x b, plus what the form adds."""
+    left, right = ("lhs", "rhs") if i.has("lhs") else ("a", "b")
+    (m, k), (depth, n) = i.valid(left), i.valid(right)
+    i.require(k == depth, f"{left} has {k} valid columns, {right} has {depth} valid rows")
+    i.require(i.valid("dst") == (m, n), f"the valid region of dst is {i.valid('dst')}, the product is {m}x{n}")
+    a, b = i.values(left), i.values(right)
+    if i.name == "tmatmul_mx_hif4":
+        a, b = a * _hif4_scales(i, "a_scale", m, k), b * _hif4_scales(i, "b_scale", n, k).T
+    elif i.has("a_scale"):
+        a, b = a * _mx_scales(i, "a_scale", m, k), b * _mx_scales(i, "b_scale", n, k).T
+    elif i.dtype(left) == "f32" and i.exact:
+        a, b = _reduced(i, a), _reduced(i, b)
+    if a.dtype.kind in "iu":
+        out = integer_dot(a, b)
+    else:
+        out = fused_dot(a, b) if i.exact else a.astype(np.float64) @ b.astype(np.float64)
+    for name in ("acc_in", "c_in"):
+        if i.has(name):
+            out = i.values(name, (m, n)) + out
+    if i.has("bias"):
+        out = out + i.values("bias", (1, n))
+    i.store("dst", out)
+
+
+def integer_dot(a: Array, b: Array) -> Array:
+    """Product of 8-bit integers in i32. Every partial sum is exact in a double, so the order is free."""
+    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64).astype(np.int32)
+
+
+def fused_dot(a: Array, b: Array) -> Array:
+    """f32 results of acc = fma(a[i, k], b[k, j], acc), k = 0, 1, .. from 0.
+
+    The operands are floats whose products are exact in a double: f32 numbers, or scaled small ones.
+    """
+    if a.shape[0] > b.shape[1]:
+        return fused_dot(b.T, a.T).T  # the longer side innermost: fewer and longer inner loops
+    span = _Span(a, b)
+    return _chain_single(a, b) if span.single else _chain_double(a, b, span.deep)
+
+
+class _Span:
+    """What the products of two matrices need. `single`: each is exact in f32, so an f32 product and an f32 sum
+    are a fused step. `deep`: some have bits below the denormals of f32, where sums may vanish."""
+
+    __slots__ = ("deep", "single")
+
+    def __init__(self, a: Array, b: Array) -> None:
+        low, high, short = 0, 1.0, True
+        for x in (a, b):
+            size = np.abs(x)
+            low += int(np.frexp(size.min(initial=1.0, where=size > 0))[1]) - 1
+            high *= float(size.max(initial=0.0))
+            short = short and _short(x)
+        self.single = short and low - 22 >= -149 and high <= _F32_MAX
+        self.deep = low - 46 < -149
+
+
+def _short(x: Array) -> bool:
+    """Whether all are f32 numbers of at most 12 significant bits, so that two make a product of 24."""
+    single = np.ascontiguousarray(x, np.float32)
+    if x.dtype != np.float32 and not np.array_equal(single, x):
+        return False
+    return not int(np.bitwise_or.reduce(single.view(np.uint32), axis=None)) & 0xFFF
+
+
+def _chain_single(a: Array, b: Array) -> Array:
+    columns, rows = np.ascontiguousarray(a.T, np.float32), np.ascontiguousarray(b, np.float32)
+    acc = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    term = np.empty_like(acc)
+    for column, row in zip(columns, rows, strict=True):
+        np.einsum("i,j->ij", column, row, out=term)
+        np.add(acc, term, out=acc)
+    return acc
+
+
+def _chain_double(a: Array, b: Array, deep: bool) -> Array:
+    """Products and sums in double, each sum rounded to f32. Rounding twice goes wrong only where the double
+    is a midpoint of f32 and was itself rounded: these sums are made odd first (`deep`: all that were rounded,
+    for the midpoints of denormals are elsewhere)."""
+    columns, rows = np.ascontiguousarray(a.T, np.float64), np.ascontiguousarray(b, np.float64)
+    acc = np.zeros((a.shape[0], b.shape[1]))
+    total = np.empty_like(acc)
+    bits = total.view(np.int64)
+    short = np.zeros(acc.shape, np.float32)
+    dropped = np.empty(acc.shape, np.int64)
+    for column, row in zip(columns, rows, strict=True):
+        if deep:
+            term = np.multiply.outer(column, row)  # unlike einsum, it keeps the sign of a zero
+            total[...] = _odd(acc + term, acc, term)
+        else:
+            np.einsum("i,j->ij", column, row, out=total)
+            np.add(total, acc, out=total)
+            if np.left_shift(bits, _SHIFT, out=dropped).min(initial=0) == _MIDPOINT:
+                i, j = np.nonzero(dropped == _MIDPOINT)
+                total[i, j] = _odd(total[i, j], acc[i, j], column[i] * row[j])
+        short[...] = total
+        acc[...] = short
+    return short
+
+
+def _odd(total: Array, x: Array, y: Array) -> Array:
+    """total = x + y in double, with an even last bit moved towards what the sum lost: a later rounding to
+    fewer bits then gives what rounding x + y itself would give."""
+    part = total - x
+    lost = (x - (total - part)) + (y - part)
+    even = (total.view(np.int64) & 1) == 0
+    toward = np.where(lost > 0, np.inf, -np.inf)
+    return np.where(even & (np.abs(lost) > 0), np.nextafter(total, toward), total)
+
+
+# --- scales -----------------------------------------------------------------------------------------------
+
+
+def _mx_scales(i: Instr, name: str, size: int, depth: int) -> Array:
+    """One factor per row (of `a`) or column (of `b`) and element of K, as doubles."""
+    groups = -(-depth // MX_GROUP)
+    found = i.values(name, (size, groups)) if name == "a_scale" else i.values(name, (groups, size)).T
+    if i.dtype(name) in ("i8", "u8"):
+        # The assembler's `scaling` tiles take any type: bytes are e8m0 codes, others mean their own numbers.
+        found = elements.decode("f8e8m0", np.ascontiguousarray(found).view(np.uint8))
+    return np.repeat(found.astype(np.float64), MX_GROUP, axis=1)[:, :depth]
+
+
+def _hif4_scales(i: Instr, name: str, size: int, depth: int) -> Array:
+    """As `_mx_scales`, from the four bytes per 64 elements: Ea, Eb and the two of Ec."""
+    groups = -(-depth // HIF4_GROUP)
+    found = i.values(name, (size, 4 * groups)) if name == "a_scale" else i.values(name, (4 * groups, size)).T
+    cell = found.reshape(size, groups, 4).astype(np.int64)
+    eb = cell[..., 1, None] >> np.arange(8) & 1
+    ec = (cell[..., 2, None] | cell[..., 3, None] << 8) >> np.arange(16) & 1
+    power = np.repeat(eb, 8, axis=2) + np.repeat(ec, 4, axis=2)
+    factor = np.ldexp(e6m2_values(cell[..., 0])[..., None], power)
+    return factor.reshape(size, groups * HIF4_GROUP)[:, :depth]
+
+
+# --- reduced precision ------------------------------------------------------------------------------------
+
+
+def _reduced(i: Instr, x: Array) -> Array:
+    """f32 operands as HF32 or TF32 mode leaves them; the simulator column keeps their full precision."""
+    if i.isa == "cpu":
+        return x
+    enabled, mode = i.core.registers.get("HF32", (False, ""))
+    if enabled:
+        x = shortened(x, 11, mode.removeprefix("CAST_"))
+    control = i.core.registers.get("CTRL", 0)
+    if control >> CTRL_TF32 & 1:
+        x = shortened(x, TF32_BITS[i.isa], "ROUND" if control >> CTRL_TF32_ROUND & 1 else "RINT")
+    return x
+
+
+def shortened(x: Array, mantissa: int, mode: str) -> Array:
+    """f32 numbers rounded to `mantissa` bits behind the point, the exponent range unchanged."""
+    unit = np.maximum(np.frexp(x)[1] - 1, -126) - mantissa
+    rounded = np.ldexp(round_integral(np.ldexp(x.astype(np.float64), -unit), mode), unit)
+    return np.where(np.isfinite(x), rounded, x).astype(np.float32)

@@ -1,0 +1,215 @@
+"""The `meaning` of a regular row, compiled to steps over arrays.
+
+    sum = Meaning("relu(x + y)")
+    sum(Numbers(i, "f16"), {"x": ..., "y": ...})
+
+An expression is Python's in form: names, integer constants, operators, comparisons, `and`, and the functions
+of `FUNCTIONS`. Equal parts are computed once. `Numbers` says how an element type computes:
+
+* Floats up to 32 bits compute in f32, `exp`, `log`, `sqrt` and `pow` in f64; the store rounds.
+* Integers compute as in C: those below 32 bits in i32, wider ones in their own type, wrapping; the store
+  keeps the low bits. Division truncates. What the ISA leaves undefined: an integer over or modulo zero is 0,
+  and a shift count outside the element shifts everything out.
+* `round(e)` is e as an element of the type. In a float64 shadow run it rounds nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...isa import encoding
+from ...isa.dtypes import DTYPES
+from .. import elements
+from ..elements import Array
+from .instr import Instr, Place, Shape
+
+#: A quotient below this is exact enough in f64 to truncate, for operands of 24 significant bits.
+_EXACT_QUOTIENT = 2.0**28
+
+
+class Numbers:
+    """How the values of one element type compute."""
+
+    __slots__ = ("dtype", "instr")
+
+    def __init__(self, instr: Instr, dtype: str) -> None:
+        self.instr = instr
+        self.dtype = dtype
+
+    def read(self, name: str | Place, shape: Shape) -> Array:
+        """The first `shape` elements of an operand, in the type they compute in."""
+        found = self.instr.values(name, shape)
+        return found.astype(np.int32) if found.dtype.kind in "iu" and found.itemsize < 4 else found
+
+    def scalar(self, value: float | int) -> Any:
+        """A scalar operand converted to the element type."""
+        d = DTYPES[self.dtype]
+        if d.is_float:
+            return self.instr.round(np.array([value], np.float64), self.dtype)[0]
+        exact = encoding.decode(d, encoding.encode(d, value))
+        return np.int32(exact) if d.bits < 32 else elements.ARRAY_DTYPES[self.dtype].type(exact)
+
+    def round(self, values: Array) -> Array:
+        """Values as elements of the type, still as numbers."""
+        d = DTYPES[self.dtype]
+        if d.is_float:
+            return self.instr.round(values, self.dtype)
+        return values.astype(elements.ARRAY_DTYPES[self.dtype]).astype(values.dtype)
+
+    def single(self, values: Array) -> Array:
+        """Values in f32."""
+        return values.astype(np.float32 if self.instr.exact else np.float64)
+
+
+def _divided(n: Numbers, a: Any, b: Any) -> Array:
+    if not (_whole(a) and _whole(b)):
+        return a / b
+    return (a - np.fmod(a, b)) // b
+
+
+def _fmod(n: Numbers, a: Any, b: Any) -> Array:
+    """The truncated remainder; it is exact, so the type it is computed in does not matter."""
+    if _whole(a) or a.dtype == np.float64:
+        return np.fmod(a, b)
+    wide = a.astype(np.float64)
+    count = np.trunc(wide / b)
+    rest = wide - count * b
+    if (np.abs(count) < _EXACT_QUOTIENT).all() and not np.isnan(rest).any():
+        return np.copysign(rest, wide).astype(a.dtype)  # what NumPy's own fmod gives, ten times faster
+    return np.fmod(a, b)
+
+
+def _exp(n: Numbers, a: Array) -> Array:
+    return _through_f32(n, a, np.exp(a, dtype=np.float64))
+
+
+def _pow(n: Numbers, a: Array, b: Any) -> Array:
+    if not _whole(a):
+        found = np.power(a, b, dtype=np.float64)
+        return _through_f32(n, a, found) if DTYPES[n.dtype].is_float else _last_bits(a, b, found)
+    found = np.power(a, np.maximum(b, 0))
+    if a.dtype.kind == "u":
+        return found
+    sign = np.where(a == -1, 1 - 2 * (b & 1), 0)  # what a reciprocal of an integer truncates to
+    return np.where(b < 0, np.where(a == 1, 1, sign), found)
+
+
+def _last_bits(a: Array, b: Any, found: Array) -> Array:
+    """Powers of integers, where a cast shows the last bit: NumPy's are good to one unit, the C library's are
+    what the reference casts."""
+    far = (np.abs(found) >= 2.0**53) & (np.abs(found) < 2.0**64)
+    found[far] = np.frompyfunc(math.pow, 2, 1)(a[far], np.broadcast_to(b, a.shape)[far]).astype(np.float64)
+    return found
+
+
+def _through_f32(n: Numbers, a: Array, result: Array) -> Array:
+    """A function of f16 arguments that is evaluated in f32, so that it rounds twice."""
+    return n.single(result) if n.dtype == "f16" and a.dtype != np.float64 else result
+
+
+def _whole(a: Any) -> bool:
+    return isinstance(a, int) or a.dtype.kind in "iu"
+
+
+#: Functions an expression may call. The first argument is the `Numbers` it computes with.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "where": lambda n, c, a, b: np.where(c, a, b),
+    "relu": lambda n, a: np.where(a > 0, a, 0),
+    "round": Numbers.round,
+    "f32": Numbers.single,
+    "f16": lambda n, a: n.instr.round(a, "f16"),
+    "double": lambda n, a: np.asarray(a, np.float64),
+    "exp": _exp,
+    "log": lambda n, a: np.log(a, dtype=np.float64),
+    "sqrt": lambda n, a: np.sqrt(a, dtype=np.float64),
+    "fmod": _fmod,
+    "pow": _pow,
+}
+
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    kind: (lambda n, *args, _f=function: _f(*args))
+    for kind, function in {
+        ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+        ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+        ast.LShift: np.left_shift, ast.RShift: np.right_shift,
+        ast.USub: operator.neg, ast.Invert: operator.invert, ast.And: np.logical_and,
+        ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+        ast.Eq: operator.eq, ast.NotEq: operator.ne,
+    }.items()
+} | {ast.Div: _divided}  # fmt: skip
+
+
+class Meaning:
+    """A compiled expression. `names` are the values it wants; `by_step` rounds every inner operation to the
+    element type, as a sequence of instructions does."""
+
+    def __init__(self, text: str, by_step: bool = False) -> None:
+        self.text = text
+        self._by_step = by_step
+        self._steps: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
+        self._start: list[str | int] = []
+        self._known: dict[str, int] = {}
+        body = ast.parse(text, mode="eval").body
+        leaves = [n for n in ast.walk(body) if isinstance(n, ast.Name | ast.Constant)]
+        called = {id(n.func) for n in ast.walk(body) if isinstance(n, ast.Call)}
+        for leaf in leaves:
+            if id(leaf) not in called:
+                self._leaf(leaf)
+        self._result = self._place(body)
+        self.names = tuple(n for n in self._start if isinstance(n, str))
+
+    def __call__(self, numbers: Numbers, values: Mapping[str, Any]) -> Any:
+        found: list[Any] = [values[n] if isinstance(n, str) else n for n in self._start]
+        for function, at in self._steps:
+            found.append(function(numbers, *[found[k] for k in at]))
+        return found[self._result]
+
+    def _leaf(self, node: ast.Name | ast.Constant) -> None:
+        value = node.id if isinstance(node, ast.Name) else node.value
+        if not isinstance(value, str | int):
+            raise ValueError(f"{value!r} in the meaning {self.text!r}")
+        if self._known.setdefault(ast.dump(node), len(self._start)) == len(self._start):
+            self._start.append(value)
+
+    def _place(self, node: ast.expr, inner: bool = False) -> int:
+        """Where the value of a part will stand."""
+        key = ast.dump(node)
+        if key in self._known:
+            return self._known[key]
+        function, parts = self._operation(node)
+        at = tuple(self._place(p, isinstance(node, ast.BinOp)) for p in parts)
+        place = self._step(function, at)
+        if inner and self._by_step and isinstance(node, ast.BinOp):
+            place = self._step(Numbers.round, (place,))
+        self._known[key] = place
+        return place
+
+    def _step(self, function: Callable[..., Any], at: tuple[int, ...]) -> int:
+        self._steps.append((function, at))
+        return len(self._start) + len(self._steps) - 1
+
+    def _operation(self, node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
+            return FUNCTIONS[node.func.id], node.args
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)], [node.left, node.right]
+        if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)], [node.operand]
+        if isinstance(node, ast.BoolOp) and type(node.op) in _OPERATORS and len(node.values) == 2:
+            return _OPERATORS[type(node.op)], node.values
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
+            return _OPERATORS[type(node.ops[0])], [node.left, *node.comparators]
+        raise ValueError(f"{ast.unparse(node)!r} in the meaning {self.text!r}")
+
+
+@lru_cache(maxsize=1024)
+def compiled(text: str, by_step: bool = False) -> Meaning:
+    """The compiled form of an expression; `ValueError` or `SyntaxError` where it is none."""
+    return Meaning(text, by_step)

@@ -1,0 +1,88 @@
+"""Combinations of two partially valid tiles: where both are valid they combine, where one is it is copied."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...isa.row import Row
+from ..elements import Array
+from .instr import Instr, Shape
+from .meaning import Numbers, compiled
+from .registry import Execute, builder, executor
+
+
+@builder("tpartadd", "tpartmul", "tpartmax", "tpartmin")
+def build(row: Row) -> Execute:
+    """The executor of a row whose meaning speaks of x and y, and of in0 and in1 where they are valid."""
+    meaning = compiled(row.meaning)
+
+    def execute(i: Instr) -> None:
+        shapes = _parts(i, "dst", "src0", "src1")
+        both = _common(*shapes)
+        numbers = Numbers(i, i.dtype("dst"))
+        values = {"x": numbers.read("src0", both), "y": numbers.read("src1", both), "in0": True, "in1": True}
+        combined = i.encoded(meaning(numbers, values), i.dtype("dst"))
+        out = _copied(i, i.valid("dst"), ("src0", "src1"), shapes)
+        out[: both[0], : both[1]] = combined
+        i.store_raw("dst", out)
+        _undefine(i, "dst", i.valid("dst"), shapes)
+
+    return execute
+
+
+@executor("tpartargmax")
+def part_argmax(i: Instr) -> None:
+    _part_arg(i, greater=True)
+
+
+@executor("tpartargmin")
+def part_argmin(i: Instr) -> None:
+    _part_arg(i, greater=False)
+
+
+def _part_arg(i: Instr, greater: bool) -> None:
+    """The pair of src0 where its value is beyond that of src1, else the pair of src1."""
+    valid = i.valid("dstVal")
+    shapes = _parts(i, "dstVal", "src0Val", "src1Val")
+    both = _common(*shapes)
+    x, y = i.values("src0Val", both), i.values("src1Val", both)
+    first = x > y if greater else x < y
+    outs: dict[str, Array] = {}
+    for kind in ("Val", "Idx"):
+        sources = (f"src0{kind}", f"src1{kind}")
+        out = _copied(i, valid, sources, shapes)
+        out[: both[0], : both[1]] = np.where(first, *(i.raw(s, both) for s in sources))
+        outs[f"dst{kind}"] = out
+    for name, out in outs.items():
+        i.store_raw(name, out)
+        _undefine(i, name, valid, shapes)
+
+
+def _parts(i: Instr, dst: str, *sources: str) -> tuple[Shape, Shape]:
+    """The parts of dst that each source covers."""
+    a, b = (_common(i.valid(dst), i.valid(s)) for s in sources)
+    return a, b
+
+
+def _common(a: Shape, b: Shape) -> Shape:
+    return min(a[0], b[0]), min(a[1], b[1])
+
+
+def _copied(i: Instr, valid: Shape, sources: tuple[str, str], shapes: tuple[Shape, Shape]) -> Array:
+    """What is copied from the sources; zero where there is none."""
+    found = [i.raw(name, shape) for name, shape in zip(sources, shapes, strict=True)]
+    out = np.zeros(valid, found[0].dtype)
+    for part in reversed(found):
+        out[: part.shape[0], : part.shape[1]] = part
+    return out
+
+
+def _undefine(i: Instr, dst: str, valid: Shape, shapes: tuple[Shape, Shape]) -> None:
+    """Where neither source is valid the hardware leaves anything, although zeros are written here."""
+    if i.isa == "cpu":
+        return
+    (short_rows, short_cols), (tall_rows, tall_cols) = sorted(shapes)
+    wide = max(short_cols, tall_cols)
+    for top, bottom, left in ((0, short_rows, wide), (short_rows, tall_rows, tall_cols), (tall_rows, valid[0], 0)):
+        if bottom > top and left < valid[1]:
+            i.undefine(dst, (bottom - top, valid[1] - left), (top, left))

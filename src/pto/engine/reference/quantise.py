@@ -1,0 +1,229 @@
+"""Quantisation of tiles: 8-bit integers by a scale per row, the MX formats and HiFloat4 by groups.
+
+An MX group is 32 elements with one power of two as scale, a HiFloat4 group 64 elements with a scale of three
+levels. The exponents are decided on f32 bit patterns, so they are the same in a float64 shadow run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...isa.dtypes import DTYPES
+from .. import elements
+from ..elements import Array
+from .instr import Instr
+from .registry import executor
+
+GROUP = 32
+HIF4_GROUP = 64
+
+#: Of each MX scheme: exponent of the largest power of two of the element type, and its largest value.
+_SCHEMES = {"MXFP8": (8, 448.0), "MXFP4_E2M1": (2, 6.0)}
+_NAN_EXPONENT = 255
+
+
+@executor("tquant")
+def quantise(i: Instr) -> None:
+    if i.has("exp"):
+        _quantise_groups(i, i.attr("grp_axis"), interleave=False)
+    else:
+        _quantise_int8(i)
+
+
+@executor("tquant_dn")
+def quantise_down(i: Instr) -> None:
+    _quantise_groups(i, 0, i.attr("interleave"))
+
+
+# --- integers ---------------------------------------------------------------------------------------------
+
+
+def _quantise_int8(i: Instr) -> None:
+    shape = i.valid("dst")
+    y = i.values("src", shape) * _per_row(i, "fp", shape[0])
+    if i.has("offset"):
+        y = y + _per_row(i, "offset", shape[0])
+    i.store("dst", y, mode="RINT", saturate=True, nan="zero")
+
+
+def _per_row(i: Instr, name: str, rows: int) -> Array:
+    """Column 0 of a parameter tile; its last valid row serves the rows beyond."""
+    have = i.valid(name)[0]
+    i.require(have > 0 or rows == 0, f"{name} has no valid rows")
+    found = i.values(name, (min(rows, have), 1))
+    return found[np.minimum(np.arange(rows), have - 1)] if have < rows else found
+
+
+@executor("tdequant")
+def dequantise(i: Instr) -> None:
+    """dst = (src - offset) * scale: operands in the dst type, arithmetic in f32, one rounding at the end."""
+    dtype = i.dtype("dst")
+    rows, cols = i.valid("dst")
+    width = max(1, i.valid("scale")[1])
+    column = np.minimum(np.arange(cols), width - 1)
+    read = (rows, min(cols, width))
+    scale, offset = i.values("scale", read)[:, column], i.values("offset", read)[:, column]
+    x = i.values("src", (rows, cols))
+    # Integers up to 16 bits are exact in f32; wider ones go to the dst type directly, as one rounding.
+    x = i.round(x.astype(np.float32 if x.dtype.itemsize <= 2 else np.float64), dtype)
+    if i.exact:
+        x = x.astype(np.float32)
+    i.store("dst", (x - offset) * scale)
+
+
+# --- MX ---------------------------------------------------------------------------------------------------
+
+
+def _quantise_groups(i: Instr, axis: int, interleave: bool) -> None:
+    """Groups along columns (axis 1) or rows (0), over the whole static extent of that dimension."""
+    scheme, nv = i.attr("quant_type"), i.attr("scale_alg") == "NV"
+    src = i.tile("src")
+    rows, cols = (src.v_row, src.cols) if axis == 1 else (src.rows, src.v_col)
+    x = i.values("src", (rows, cols))
+    grouped = (rows, cols // GROUP, GROUP) if axis == 1 else (rows // GROUP, GROUP, cols)
+    along = 2 if axis == 1 else 1
+    parts = x.reshape(grouped)
+    largest = _largest(parts.astype(np.float32, copy=False), along, scheme, nv)
+    exponent = _exponents(largest, scheme, nv)
+    scaling = np.ldexp(np.float32(1), 127 - exponent.astype(np.int32)).astype(np.float32)
+    scaling = np.where(exponent == _NAN_EXPONENT, largest, scaling)
+    y = (parts * np.expand_dims(scaling, along)).reshape(rows, cols)
+    if scheme == "MXFP4_E2M1" and src.dtype == "bf16":
+        y = i.round(y, "bf16")
+
+    _store_elements(i, y, scheme, nv)
+    _store_flat(i, "max", largest)
+    _store_flat(i, "scaling", scaling)
+    _store_exponents(i, _interleaved(exponent) if interleave else exponent)
+    if i.has("exp_zz"):
+        _store_boxes(i, exponent if axis == 1 else exponent.T)
+
+
+def _largest(parts: Array, along: int, scheme: str, nv: bool) -> Array:
+    """Largest magnitude of each group, as f32, from 0."""
+    if scheme == "MXFP8":
+        return np.fmax.reduce(np.abs(parts), axis=along, initial=np.float32(0))  # skips NaN
+    if nv:
+        return np.maximum.reduce(np.abs(parts), axis=along, initial=np.float32(0))  # NaN wins
+    high = np.ascontiguousarray(parts).view(np.uint32) & np.uint32(0x7FFF0000)  # truncated to bf16
+    return np.maximum.reduce(high, axis=along, initial=np.uint32(0)).view(np.float32)
+
+
+def _exponents(largest: Array, scheme: str, nv: bool) -> Array:
+    """The e8m0 code of each group."""
+    emax, limit = _SCHEMES[scheme]
+    base = largest * (np.float32(1) / np.float32(limit)) if nv else largest
+    bits = np.ascontiguousarray(base).view(np.uint32).astype(np.int64)
+    field, mantissa = bits >> 23 & 0xFF, bits & 0x7FFFFF
+    if nv:
+        up = (mantissa > 0) & (field != 0xFE) & ~((field == 0) & (mantissa <= 0x400000))
+        found = np.where(field == 0xFF, 0xFE, field + up)
+    else:
+        found = np.maximum(field - emax, 0)
+    return np.where(np.isnan(base), _NAN_EXPONENT, found).astype(np.uint8)
+
+
+def _store_elements(i: Instr, y: Array, scheme: str, nv: bool) -> None:
+    """Scaled values as e4m3 or e2m1 elements (a byte tile takes their codes)."""
+    dst = i.tile("dst")
+    if not i.exact and DTYPES[dst.dtype].is_float:
+        limit = _SCHEMES[scheme][1]
+        codes = np.clip(y, -limit, limit)
+    elif scheme == "MXFP8":
+        codes = elements.encode("f8e4m3", y, "RINT", saturate=True)
+        unsigned = codes == 0x80  # a zero keeps its sign only below 2**-10 of the NV scheme
+        codes[unsigned & (np.abs(y) >= 2.0**-10) if nv else unsigned] = 0
+    else:
+        codes = elements.encode("f4e2m1", y, "RINT", saturate=True)
+    if scheme == "MXFP4_E2M1":  # the packed tile is cleared before
+        whole = np.zeros((dst.rows, dst.cols), codes.dtype)
+        whole[: y.shape[0], : y.shape[1]] = codes
+        codes = whole
+    i.store_raw("dst", codes)
+
+
+def _store_flat(i: Instr, name: str, values: Array) -> None:
+    """A value per group, in group order from the start of the storage."""
+    _require_room(i, name, values.size)
+    i.store_at(name, np.arange(values.size), values.ravel())
+
+
+def _store_exponents(i: Instr, codes: Array) -> None:
+    """At their two-dimensional place; a tile of one row takes them in group order."""
+    tile = i.tile("exp")
+    if tile.rows == 1:
+        _store_flat(i, "exp", codes)
+        return
+    i.require(
+        codes.shape[0] <= tile.rows and codes.shape[1] <= tile.cols,
+        f"exp has {tile.rows}x{tile.cols} elements, the exponents are {codes.shape[0]}x{codes.shape[1]}",
+    )
+    i.store("exp", codes)
+
+
+def _store_boxes(i: Instr, exponent: Array) -> None:
+    """Exponents in boxes of 16 lines x 2 groups, the order of a ZZ scale tile."""
+    lines, groups = exponent.shape
+    i.require(lines % 16 == 0 and groups % 2 == 0, f"exp_zz needs whole boxes of 16x2, not {lines}x{groups}")
+    boxes = exponent.reshape(lines // 16, 16, groups // 2, 2).transpose(0, 2, 1, 3)
+    _store_flat(i, "exp_zz", boxes)
+
+
+def _interleaved(exponent: Array) -> Array:
+    """Rows 2p and 2p + 1 side by side, column by column."""
+    groups, cols = exponent.shape
+    padded = np.vstack([exponent, np.zeros((groups % 2, cols), exponent.dtype)])
+    return padded.reshape(-1, 2, cols).transpose(0, 2, 1).reshape(-1, 2 * cols)
+
+
+def _require_room(i: Instr, name: str, size: int) -> None:
+    tile = i.tile(name)
+    i.require(size <= tile.rows * tile.cols, f"{name} has {tile.rows * tile.cols} elements, {size} are needed")
+
+
+# --- HiFloat4 ---------------------------------------------------------------------------------------------
+
+
+@executor("tquant_hif4")
+def quantise_hif4(i: Instr) -> None:
+    """Groups of 64 columns: an e6m2 scale, a bit per 8 elements and a bit per 4 that double it."""
+    rows, cols = i.tile("src").v_row, i.tile("src").cols
+    groups = cols // HIF4_GROUP
+    x = i.values("src", (rows, cols)).reshape(rows, groups, 16, 4)
+    per4 = np.abs(x).max(axis=3)
+    per8 = per4.reshape(rows, groups, 8, 2).max(axis=3)
+    whole = per8.max(axis=2)
+
+    ea = e6m2_codes(i.round(whole * np.float32(0.142578125), "bf16"))  # 1/7 in bf16
+    inverse = i.round(1 / e6m2_values(ea), "bf16")[..., None]
+    eb = i.round(per8 * inverse, "bf16") >= 4
+    half = np.repeat(np.where(eb, 0.5, 1.0), 2, axis=2)
+    ec = i.round(per4 * inverse, "bf16") * half >= 2
+    scale = inverse * half * np.where(ec, 0.5, 1.0)
+
+    y = i.round(x * scale[..., None], "bf16").reshape(rows, cols)
+    cell = np.stack([ea, _packed(eb)[..., 0], *np.moveaxis(_packed(ec), -1, 0)], axis=2)
+    i.store("dst", y, mode="RINT", saturate=True)
+    _store_exponents(i, cell.reshape(rows, groups * 4))
+    _store_flat(i, "max", per4)
+    _store_flat(i, "scaling", scale)
+
+
+def _packed(bits: Array) -> Array:
+    """Booleans along the last axis as bytes, first bit lowest."""
+    return np.packbits(bits, axis=-1, bitorder="little")
+
+
+def e6m2_codes(values: Array) -> Array:
+    """Nearest e6m2 code (ties to even) of non-negative numbers; the type has no zero and ends at 0xFE."""
+    x = np.clip(values.astype(np.float64), 2.0**-48, 49152.0)
+    exponent = np.frexp(x)[1] - 1
+    quarters = np.rint(np.ldexp(x, 2 - exponent))  # 4 .. 8, where 8 carries into the exponent
+    code = (exponent + 48) * 4 + np.where(np.isnan(x), 0, quarters).astype(np.int64) - 4
+    return np.where(np.isnan(x), 0xFF, code).astype(np.uint8)
+
+
+def e6m2_values(codes: Array) -> Array:
+    """Numbers of e6m2 codes: (1 + m/4) * 2**(e - 48); 0xFF is NaN."""
+    c = codes.astype(np.int32)
+    return np.where(c == 0xFF, np.nan, np.ldexp(1 + (c & 3) / 4, (c >> 2) - 48))

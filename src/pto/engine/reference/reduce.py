@@ -1,0 +1,119 @@
+"""Reductions along one axis of a tile.
+
+Row forms fold the columns of each row into column 0, column forms the rows of each column into row 0. A fold
+goes through the elements in ascending order, one at a time, because the order and the rounding of every step
+are part of the result. The largest and the smallest element are found by index: the first of equal ones
+stays, which tells zeros of different sign apart, and a NaN counts only as the first element.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...isa.dtypes import DTYPES
+from ...isa.row import Row
+from ..elements import Array
+from ..memory import array_of
+from .instr import Instr
+from .registry import Execute, builder, executor
+
+#: One step of a fold, by meaning; the start value is the identity of the operation.
+_STEPS: dict[str, np.ufunc] = {"x + y": np.add, "x * y": np.multiply}
+#: Whether the element that stays is the largest one, by meaning.
+_LARGEST = {"where(x < y, y, x)": True, "where(y > x, y, x)": True, "where(y < x, y, x)": False}
+
+
+def _axis(row: Row) -> int:
+    return 1 if row.name.startswith("trow") else 0
+
+
+@builder("trowsum", "trowprod", "tcolsum", "tcolprod")
+def fold(row: Row) -> Execute:
+    """Sums and products."""
+    step, axis = _STEPS[row.meaning], _axis(row)
+    wide = row.name == "trowsum"  # the others round after every step
+
+    def execute(i: Instr) -> None:
+        x = i.values("src")
+        rows, cols = x.shape
+        dtype = i.dtype("dst")
+        steps = array_of("f32" if wide and dtype in ("f16", "bf16") else dtype)
+        if not i.exact and DTYPES[dtype].is_float:
+            steps = np.dtype(np.float64)
+        if not rows or not cols:
+            # An error of the program on hardware; here a row without columns folds to the start value.
+            if axis == 1 and rows:
+                i.store("dst", np.full((rows, 1), step.identity, steps))
+            return
+        x = x.astype(steps, copy=False)
+        if steps.kind in "iu":
+            i.store("dst", step.reduce(x, axis=axis, dtype=steps, keepdims=True))
+            return
+        folded = step.accumulate(x, axis=axis, dtype=steps)  # reduce would add pairwise
+        last = folded[:, -1:] if axis == 1 else folded[-1:, :]
+        # The step from the start value: adding 0 only makes a sum of negative zeros positive.
+        i.store("dst", step(last, steps.type(step.identity)))
+
+    return execute
+
+
+@builder("trowmax", "trowmin", "tcolmax", "tcolmin")
+def extreme(row: Row) -> Execute:
+    """The largest or smallest element."""
+    largest, axis = _LARGEST[row.meaning], _axis(row)
+
+    def execute(i: Instr) -> None:
+        x = i.values("src")
+        if not x.size:
+            return
+        at = _find(x, axis, largest)
+        if i.dtype("dst") == i.dtype("src"):
+            i.store_raw("dst", np.take_along_axis(i.raw("src"), at, axis))
+        else:
+            i.store("dst", np.take_along_axis(x, at, axis))
+
+    return execute
+
+
+@builder("trowargmax", "trowargmin", "tcolargmax", "tcolargmin")
+def arg_extreme(row: Row) -> Execute:
+    """Index of the largest or smallest element, and that element where there is a place for it."""
+    largest, axis = row.name.endswith("max"), _axis(row)
+
+    def execute(i: Instr) -> None:
+        x = i.values("src")
+        if not x.size:
+            return
+        at = _find(x, axis, largest)
+        found = np.take_along_axis(i.raw("src"), at, axis) if i.has("dstVal") else None
+        i.store("dst", at)
+        if found is not None:
+            i.store_raw("dstVal", found)
+
+    return execute
+
+
+def _find(x: Array, axis: int, largest: bool) -> Array:
+    """Indices of the first largest (or smallest) elements along an axis, which stays with length 1."""
+    find = np.argmax if largest else np.argmin
+    if x.dtype.kind != "f":
+        return find(x, axis=axis, keepdims=True)
+    nan = np.isnan(x)
+    if not nan.any():
+        return find(x, axis=axis, keepdims=True)
+    at = find(np.where(nan, -np.inf if largest else np.inf, x), axis=axis, keepdims=True)
+    return np.where(nan[:, :1] if axis == 1 else nan[:1, :], 0, at)
+
+
+@executor("tpairreducesum")
+def pair_sums(i: Instr) -> None:
+    """Sums of neighbouring columns; all of dst that no sum falls on becomes zero, also outside its valid
+    region."""
+    rows, cols = i.valid("dst")
+    x = i.values("src0", (rows, cols))
+    left = x[:, 0::2]
+    right = np.zeros_like(left)
+    right[:, : cols // 2] = x[:, 1::2]
+    out = np.zeros(i.tile("dst").shape, x.dtype)
+    out[:rows, : left.shape[1]] = left + right
+    i.store("dst", out)

@@ -1,0 +1,315 @@
+"""Scalar instructions from the `meaning` of their rows: `arith` and `math` over Python numbers.
+
+A register holds an int in the range of its type (signless types signed, `i1` 0 or 1) or a float that the type
+has. Float operations are computed in double and rounded once, which is exact rounding for + - * / and sqrt
+of types up to 32 bits.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from ...ir.core import Operation
+from ...ir.types import ScalarType, Type
+from ...isa import encoding
+from ...isa.dtypes import DTYPES
+from .instr import IllegalInstruction
+
+Number = int | float
+Evaluate = Callable[..., Any]
+
+
+def bits_of(type: Type) -> int:
+    return 64 if getattr(type, "text", "") == "index" else getattr(type, "bits", None) or 64
+
+
+@cache
+def fit(text: str) -> Callable[[Any], Number]:
+    """What turns any number into one of a scalar type: wraps integers, rounds floats."""
+    type = ScalarType(text)
+    info = type.info
+    if info is not None and info.is_float:
+        if info.name == "f64":
+            return float
+        if info.name == "f32":
+            return _round_f32
+        return lambda value: _round_small(info.name, value)
+    bits = bits_of(type)
+    mask = (1 << bits) - 1
+    if text == "i1" or text.startswith("u"):
+        return lambda value: int(value) & mask
+    half = 1 << (bits - 1)
+    return lambda value: ((int(value) + half) & mask) - half
+
+
+def _round_f32(value: Any) -> float:
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _round_small(name: str, value: Any) -> float:
+    return float(encoding.decode(DTYPES[name], encoding.encode(DTYPES[name], float(value))))
+
+
+def decode(dtype: str, code: int) -> Number:
+    """The number an element code stands for."""
+    found = encoding.decode(DTYPES[dtype], code)
+    return float(found) if DTYPES[dtype].is_float else int(found)
+
+
+def evaluator(op: Operation) -> Evaluate:
+    """A function of the operand values that gives the result (a tuple where there are several)."""
+    row = op.row
+    assert row is not None
+    special = _SPECIAL.get(row.name)
+    if special is not None:
+        return special(op)
+    source = op.operands[0].type if op.operands else op.result.type
+    function = _compiled(row.meaning, len(op.operands), bits_of(source), _is_float(source))
+    fits = [fit(str(r.type)) for r in op.results]
+    if len(fits) == 1:
+        one = fits[0]
+        return lambda *args: one(function(*args))
+    return lambda *args: tuple(f(v) for f, v in zip(fits, function(*args), strict=True))
+
+
+def _is_float(type: Type) -> bool:
+    return isinstance(type, ScalarType) and type.is_float
+
+
+@cache
+def _compiled(meaning: str, count: int, bits: int, is_float: bool) -> Evaluate:
+    """`x + y`, or several `name = expression` parts separated by `;`."""
+    parts = [p.split("=", 1)[1] if _assigns(p) else p for p in meaning.split(";")]
+    body = f"({', '.join(parts)},)" if len(parts) > 1 else parts[0]
+    mask = (1 << bits) - 1
+    names: dict[str, Any] = {**_NAMES, "u": lambda v: v & mask, "bits": bits}
+    function = eval(f"lambda {', '.join('xyz'[:count])}: {body}", names)
+    if not is_float:
+        shifts = "<<" in meaning or ">> u" in meaning
+
+        def whole(*args: int) -> Any:
+            if shifts:  # a count beyond the width shifts everything out
+                args = (args[0], min(args[1] & mask, bits))
+            try:
+                return function(*args)
+            except ZeroDivisionError:
+                raise IllegalInstruction("division of an integer by zero") from None
+
+        return whole if shifts or "/" in meaning or "%" in meaning else function
+
+    def guarded(*args: float) -> Any:
+        try:
+            return function(*map(_Float, args))
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
+
+    return guarded
+
+
+def _assigns(part: str) -> bool:
+    name, equals, rest = part.partition("=")
+    return bool(equals) and name.strip().isidentifier() and not rest.startswith("=")
+
+
+class _Float(float):
+    """A float whose division follows IEEE 754 instead of raising."""
+
+    def __truediv__(self, other: float) -> float:
+        return divide(float(self), float(other))
+
+    def __rtruediv__(self, other: float) -> float:
+        return divide(float(other), float(self))
+
+
+def divide(x: float, y: float) -> float:
+    if y != 0:
+        return x / y
+    if x == 0 or math.isnan(x) or math.isnan(y):
+        return math.nan
+    return math.copysign(math.inf, x) * math.copysign(1.0, y)
+
+
+def _quot(x: int, y: int) -> int:
+    if y == 0:
+        raise IllegalInstruction("division of an integer by zero")
+    q = abs(x) // abs(y)
+    return q if (x < 0) == (y < 0) else -q
+
+
+def _rem(x: int, y: int) -> int:
+    return x - y * _quot(x, y)
+
+
+def _fma(x: float, y: float, z: float) -> float:
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        return x * y + z
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    return float(exact) if exact else x * y + z
+
+
+def _fmod(x: float, y: float) -> float:
+    if y == 0 or math.isinf(x) or math.isnan(x) or math.isnan(y):
+        return math.nan
+    return math.fmod(x, y)
+
+
+def _maximum(x: float, y: float) -> float:
+    if math.isnan(x) or math.isnan(y):
+        return math.nan
+    return y if (x, math.copysign(1, x)) < (y, math.copysign(1, y)) else x
+
+
+def _minimum(x: float, y: float) -> float:
+    return -_maximum(-x, -y)
+
+
+def _fmax(x: float, y: float) -> float:
+    return y if math.isnan(x) else x if math.isnan(y) else _maximum(x, y)
+
+
+def _fmin(x: float, y: float) -> float:
+    return y if math.isnan(x) else x if math.isnan(y) else _minimum(x, y)
+
+
+def _whole(rounding: Callable[[float], int]) -> Callable[[float], float]:
+    """A rounding to an integral value that keeps infinities, NaN and the sign of zero."""
+    return lambda x: math.copysign(float(rounding(x)), x) if math.isfinite(x) else x
+
+
+def _log(base: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda x: base(x) if x > 0 else -math.inf if x == 0 else math.nan
+
+
+def _exp(power: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda x: 0.0 if x == -math.inf else power(x)
+
+
+def _pow(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except ValueError:  # a negative base with a fractional power, or zero with a negative one
+        if x == 0:
+            odd = y == math.floor(y) and y % 2 == 1
+            return math.copysign(math.inf, x) if odd else math.inf
+        return math.nan
+    except OverflowError:
+        return -math.inf if x < 0 and y % 2 == 1 else math.inf
+
+
+_NAMES: dict[str, Any] = {
+    "__builtins__": {}, "max": max, "min": min, "abs": abs, "float": float, "trunc": _whole(math.trunc), "quot": _quot, "rem": _rem,
+    "fmod": _fmod, "fma": _fma, "maximum": _maximum, "minimum": _minimum, "fmax": _fmax, "fmin": _fmin,
+    "copysign": math.copysign, "pow": _pow, "exp": _exp(math.exp), "exp2": _exp(lambda x: 2.0**x),
+    "log": _log(math.log), "log2": _log(math.log2), "tanh": math.tanh, "erf": math.erf,
+    "sin": lambda x: math.sin(x) if math.isfinite(x) else math.nan,
+    "cos": lambda x: math.cos(x) if math.isfinite(x) else math.nan,
+    "sqrt": lambda x: _Float(math.sqrt(x) if x >= 0 else math.nan), "floor": _whole(math.floor),
+    "ceil": _whole(math.ceil), "rint": _whole(round),
+    "round_away": _whole(lambda x: int(math.copysign(math.floor(abs(x) + 0.5), x)) if abs(x) < 2**52 else int(x)),
+}  # fmt: skip
+
+
+# -- rows whose meaning is not an expression over the operands alone ---------------------------------------
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+    "ge": operator.ge,
+}  # fmt: skip
+
+
+def _constant(op: Operation) -> Evaluate:
+    value = op.attrs["value"].value
+    if not isinstance(value, bool | int | float):
+        return lambda: value
+    number = fit(str(op.result.type))(value)
+    return lambda: number
+
+
+def _cmpi(op: Operation) -> Evaluate:
+    predicate = str(op.attr("predicate"))
+    compare = _COMPARE[predicate[-2:]]
+    if predicate[0] == "u":
+        mask = (1 << bits_of(op.operands[0].type)) - 1
+        return lambda x, y: int(compare(x & mask, y & mask))
+    return lambda x, y: int(compare(x, y))
+
+
+def _cmpf(op: Operation) -> Evaluate:
+    predicate = str(op.attr("predicate"))
+    if predicate in ("true", "false"):
+        answer = int(predicate == "true")
+        return lambda x, y: answer
+    if predicate in ("ord", "uno"):
+        wanted = predicate == "uno"
+        return lambda x, y: int((math.isnan(x) or math.isnan(y)) == wanted)
+    unordered = int(predicate[0] == "u")
+    compare = _COMPARE[predicate[1:]]
+    return lambda x, y: unordered if math.isnan(x) or math.isnan(y) else int(compare(x, y))
+
+
+def _select(op: Operation) -> Evaluate:
+    return lambda x, y, z: y if x else z
+
+
+def _to_int(op: Operation) -> Evaluate:
+    name = "i64" if bits_of(op.result.type) > 32 else str(op.result.type)
+    unsigned = op.name == "arith.fptoui"
+    info = DTYPES["u" + name[1:] if unsigned else name] if name[1:] in ("8", "16", "32", "64") else None
+    fits = fit(str(op.result.type))
+
+    def convert(x: float) -> Number:
+        if info is None or (math.isfinite(x) and info.int_range[0] <= math.trunc(x) <= info.int_range[1]):
+            return fits(math.trunc(x)) if math.isfinite(x) else 0
+        return fits(encoding.encode(info, x, "TRUNC"))  # out of range: what an x86-64 cast gives
+
+    return convert
+
+
+def _extend(op: Operation) -> Evaluate:
+    """Sign extension; of i1 it is 0 or -1."""
+    fits = fit(str(op.result.type))
+    if str(op.operands[0].type) == "i1":
+        return lambda x: fits(-x)
+    return fits
+
+
+def _truncf(op: Operation) -> Evaluate:
+    mode = {"to_nearest_even": "RINT", "downward": "FLOOR", "upward": "CEIL", "toward_zero": "TRUNC",
+            "to_nearest_away": "ROUND"}.get(str(op.attr("roundingmode")), "RINT")  # fmt: skip
+    info = op.result.type.info  # type: ignore[attr-defined]
+    return lambda x: float(encoding.decode(info, encoding.encode(info, x, mode)))
+
+
+def _bitcast(op: Operation) -> Evaluate:
+    source, result = op.operands[0].type, op.result.type
+    fits = fit(str(result))
+    if _is_float(source) == _is_float(result) and str(source) == str(result):
+        return lambda x: x
+    if _is_float(source):
+        info = source.info  # type: ignore[attr-defined]
+        to_code: Callable[[Any], int] = lambda x: encoding.encode(info, x)  # noqa: E731
+    else:
+        mask = (1 << bits_of(source)) - 1
+        to_code = lambda x: x & mask  # noqa: E731
+    if _is_float(result):
+        name = result.info.name  # type: ignore[attr-defined]
+        return lambda x: decode(name, to_code(x))
+    return lambda x: fits(to_code(x))
+
+
+_SPECIAL: dict[str, Callable[[Operation], Evaluate]] = {
+    "arith.constant": _constant, "arith.cmpi": _cmpi, "arith.cmpf": _cmpf, "arith.select": _select,
+    "arith.fptosi": _to_int, "arith.fptoui": _to_int, "arith.truncf": _truncf, "arith.bitcast": _bitcast,
+    "arith.extsi": _extend,
+}  # fmt: skip

@@ -1,0 +1,120 @@
+"""Sorting by value, descending, with an index beside every value.
+
+A record takes 8 bytes: the value, a gap of zeros where it is 16 bits wide, and the index as u32. The order is
+always that of the values the program has, also in a shadow run. The order of NaN is open; here it comes last.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import elements
+from ..elements import Array
+from ..memory import array_of
+from .instr import Instr
+from .registry import executor
+
+_BLOCK = 32
+_RECORD = 8  # bytes
+
+
+@executor("tsort32")
+def sort_blocks(i: Instr) -> None:
+    """Sort every block of 32 columns; records of equal value go by index."""
+    rows, cols = i.valid("src")
+    if not rows or not cols:
+        return
+    one_row = i.valid("idx")[0] == 1  # of indices, for all rows
+    index = np.broadcast_to(i.bits("idx", (1 if one_row else rows, cols)), (rows, cols))
+    keys = elements.decode(i.dtype("src"), i.bits("src"))
+    rank = _rank(keys).astype(np.uint64) << np.uint64(32) | index
+    # Records of equal rank are the same bits, but for the sign of zero and NaN: only then is it worth the
+    # time to keep them in order.
+    odd = keys.dtype.kind == "f" and bool((np.isnan(keys) | np.signbit(keys) & (keys == 0)).any())
+    whole = cols // _BLOCK * _BLOCK
+    order = np.empty((rows, cols), np.intp)
+    for start, stop, width in ((0, whole, _BLOCK), (whole, cols, cols - whole)):
+        if start < stop:
+            part = rank[:, start:stop].reshape(rows, -1, width)
+            found = np.argsort(part, axis=2, kind="stable" if odd else None)
+            found += np.arange(start, stop, width)[:, None]
+            order[:, start:stop] = found.reshape(rows, -1)
+    order += np.arange(0, rows * cols, cols)[:, None]
+    values, chosen = np.take(i.raw("src"), order), np.take(index, order)
+    target = array_of(i.dtype("dst"))
+    each = _RECORD // target.itemsize
+    records = np.zeros((rows, cols, each), values.dtype)
+    records[:, :, 0] = values
+    records[:, :, each // 2 :] = chosen.view(target).reshape(rows, cols, each // 2)
+    room = i.tile("dst").cols  # what does not fit is dropped
+    i.store_raw("dst", records.reshape(rows, -1)[:, :room])
+
+
+@executor("tmrgsort")
+def merge(i: Instr) -> None:
+    """Merge the blocks of one list four by four, or two to four lists."""
+    if i.has("src1"):
+        _merge_lists(i)
+    else:
+        _merge_blocks(i)
+
+
+def _merge_blocks(i: Instr) -> None:
+    length, each = int(i.arg("blockLen")), _RECORD // array_of(i.dtype("src")).itemsize
+    if length <= 0 or length % each:
+        return  # nothing happens, as in the C++ simulator
+    groups = i.valid("dst")[1] // (4 * length)
+    size = groups * 4 * length
+    if not size or not i.valid("dst")[0]:
+        return
+    i.require(size <= i.tile("src").cols, "expects src to hold the groups that dst has room for")
+    keys = elements.decode(i.dtype("src"), i.bits("src", (1, size)))[0, ::each]
+    order = np.argsort(_ready(_rank(keys).reshape(groups, 4, -1)).reshape(groups, -1), axis=1, kind="stable")
+    order += np.arange(groups)[:, None] * (4 * length // each)
+    records = i.raw("src", (1, size)).reshape(-1, each)
+    i.store_raw("dst", records[order.ravel()].reshape(1, -1))
+
+
+def _merge_lists(i: Instr) -> None:
+    names = [n for n in ("src", "src1", "src2", "src3") if i.has(n)]
+    each = _RECORD // array_of(i.dtype("src")).itemsize
+    sizes = [i.valid(n)[1] // each if i.valid(n)[0] else 0 for n in names]
+    lists = [i.raw(n, (1, size * each)).reshape(size, each) for n, size in zip(names, sizes, strict=True)]
+    ranks = [
+        _ready(_rank(elements.decode(i.dtype(n), i.bits(n, (1, size * each)))[0, ::each]))
+        for n, size in zip(names, sizes, strict=True)
+    ]
+    order = np.argsort(np.concatenate(ranks), kind="stable")
+    owner = np.repeat(np.arange(len(names)), sizes)[order]
+    count = min(len(order), i.valid("dst")[1] // each if i.valid("dst")[0] else 0)
+    if i.attr(
+        "exhausted"
+    ):  # stop behind the last record of the list that ends first; empty lists take no part
+        count = min(
+            [count, *(int(np.flatnonzero(owner == k)[-1]) + 1 for k, size in enumerate(sizes) if size)]
+        )
+    records = np.concatenate(lists)[order[:count]]
+    if count:
+        i.store_raw("dst", records.reshape(1, -1))
+    taken = i.arg("excuted")
+    if isinstance(taken, np.ndarray):  # the register that receives the counts
+        taken[:4] = np.bincount(owner[:count], minlength=4)
+
+
+def _rank(values: Array) -> Array:
+    """Numbers (uint32) that ascend as values descend; zeros are equal, NaN is like -inf."""
+    if values.dtype.kind == "f":
+        nan = np.isnan(values)
+        if nan.any():
+            values = np.where(nan, np.float32(-np.inf), values)
+        bits = (values + np.float32(0)).view(np.int32)
+        signed = bits ^ (bits >> 31 & 0x7FFFFFFF)
+    else:
+        signed = values.astype(np.int32)
+    return (signed ^ 0x7FFFFFFF).view(np.uint32)
+
+
+def _ready(ranks: Array) -> Array:
+    """Ranks by which records leave a list from its head: none before those in front of it. Nothing changes in
+    a sorted list; an unsorted one merges as it would record by record."""
+    return np.maximum.accumulate(ranks, axis=-1)

@@ -1,0 +1,438 @@
+"""Flags, barriers, buffer tokens and cross-core semaphores: what orders pipes and cores.
+
+Each instruction becomes an item of the pipe it is queued on, or stalls the scalar unit. A flag, token or
+semaphore carries the clock of the pipe that set it, from which the race checker knows what is ordered.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ...ir.core import Operation
+from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
+from .core import BLOCKED, Core, Item
+
+#: handler(core, op, args) -> None or BLOCKED
+Handler = Callable[[Core, Operation, dict[str, Any]], int | None]
+HANDLERS: dict[str, Handler] = {}
+
+
+def sync(*names: str) -> Callable[[Handler], Handler]:
+    def register(function: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def pipe_name(written: Any) -> str:
+    text = str(written)
+    return SYNC_OP_PIPE.get(text, text).removeprefix("PIPE_")
+
+
+# -- flags -------------------------------------------------------------------------------------------------
+
+Key = tuple[str, str, int]
+
+
+def flag_text(key: Key) -> str:
+    return f"flag PIPE_{key[0]} -> PIPE_{key[1]}, id {key[2]}"
+
+
+class SetFlag(Item):
+    __slots__ = ("key",)
+
+    def __init__(self, op: Operation, key: Key) -> None:
+        super().__init__(op)
+        self.key = key
+
+    def perform(self, core: Core, pipe: str) -> None:
+        waiting = core.flags.setdefault(self.key, deque())
+        if waiting and core.grid.checks_sync and core.eager:
+            core.grid.flag_overrun(core, self.op, flag_text(self.key), waiting[-1][1])
+        token = core.clock.release(core, pipe) if core.clock is not None else None
+        waiting.append((token, self.op))
+
+
+class WaitFlag(Item):
+    __slots__ = ("key",)
+
+    def __init__(self, op: Operation, key: Key) -> None:
+        super().__init__(op)
+        self.key = key
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        return bool(core.flags.get(self.key))
+
+    def perform(self, core: Core, pipe: str) -> None:
+        token, _ = core.flags[self.key].popleft()
+        if core.clock is not None:
+            core.clock.acquire(core, pipe, token)
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        return f"{flag_text(self.key)}, which nobody has set"
+
+
+def _event_id(op: Operation, args: dict[str, Any]) -> int:
+    if "event_id" in args:
+        return int(args["event_id"])
+    text = str(op.attr("event_id"))
+    return int("".join(c for c in text if c.isdigit()) or 0)
+
+
+def _pair(op: Operation, first: str, second: str) -> tuple[str, str]:
+    return pipe_name(op.attr(first)), pipe_name(op.attr(second))
+
+
+@sync("set_flag", "set_flag_dyn")
+def set_flag(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return _set(core, op, (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, args)))
+
+
+@sync("record_event")
+def record_event(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return _set(core, op, (*_pair(op, "src_op", "dst_op"), _event_id(op, args)))
+
+
+def _set(core: Core, op: Operation, key: Key) -> int | None:
+    item = SetFlag(op, key)
+    if key[0] == "S":
+        item.perform(core, "S")
+        core.drain()
+    else:
+        core.enqueue(key[0], item)
+    return None
+
+
+@sync("wait_flag", "wait_flag_dyn")
+def wait_flag(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return _wait(core, op, (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, args)))
+
+
+@sync("wait_event")
+def wait_event(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return _wait(core, op, (*_pair(op, "src_op", "dst_op"), _event_id(op, args)))
+
+
+def _wait(core: Core, op: Operation, key: Key) -> int | None:
+    item = WaitFlag(op, key)
+    if key[1] != "S":
+        core.enqueue(key[1], item)
+        return None
+    return stall(core, item)
+
+
+def stall(core: Core, item: Item) -> int | None:
+    """Perform an item on the scalar unit, or block it."""
+    if not item.ready(core, "S"):
+        core.waiting = item.waits_for(core, "S")
+        return BLOCKED
+    item.perform(core, "S")
+    return None
+
+
+# -- barriers ----------------------------------------------------------------------------------------------
+
+
+class Barrier(Item):
+    """Orders the items of one pipe; the queue itself does the rest."""
+
+    def perform(self, core: Core, pipe: str) -> None:
+        if core.clock is not None:
+            core.clock.barrier(core, pipe)
+
+
+class DrainAll(Item):
+    def ready(self, core: Core, pipe: str) -> bool:
+        return core.idle
+
+    def perform(self, core: Core, pipe: str) -> None:
+        if core.clock is not None:
+            core.clock.barrier_all(core)
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        return "all its pipes to drain"
+
+
+@sync("barrier", "barrier_sync")
+def barrier(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    assert op.row is not None
+    return _barrier(core, op, pipe_name(op.attr("pipe" if op.row.name == "barrier" else "op_type")))
+
+
+def _barrier(core: Core, op: Operation, pipe: str) -> int | None:
+    if pipe == "ALL":
+        return stall(core, DrainAll(op))
+    if pipe in core.queues:
+        core.enqueue(pipe, Barrier(op))
+    return None
+
+
+@sync("tsync")
+def tsync(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    """Barrier form: the pipe of an operation class. Event form: what produced the tokens has to be over;
+    tokens are tiles here, so every pipe that may have written them is drained."""
+    written = op.attr("op")
+    if written is not None:
+        return _barrier(core, op, OP_PIPE.get(str(written), "PIPE_ALL").removeprefix("PIPE_"))
+    return stall(core, DrainAll(op)) if args.get("events") else None
+
+
+# -- buffer tokens -----------------------------------------------------------------------------------------
+
+
+class Token:
+    """One buffer id. Acquisitions are granted in program order: `grants` holds, per acquisition, the clock of
+    its release, or None while it is held."""
+
+    __slots__ = ("base", "grants", "held")
+
+    def __init__(self) -> None:
+        self.base = 0  # acquisitions forgotten because they and all before them are released
+        self.grants: list[Any] = []
+        self.held: dict[str, int] = {}
+
+
+_HELD = object()
+
+
+class GetBuf(Item):
+    __slots__ = ("id", "ticket")
+
+    def __init__(self, op: Operation, id: int, ticket: int) -> None:
+        super().__init__(op)
+        self.id = id
+        self.ticket = ticket
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        token = core.tokens[self.id]
+        return all(g is not _HELD for g in token.grants[: self.ticket - token.base])
+
+    def perform(self, core: Core, pipe: str) -> None:
+        token = core.tokens[self.id]
+        if core.clock is not None:
+            for release in token.grants[: self.ticket - token.base]:
+                core.clock.acquire(core, pipe, release)
+        if pipe in token.held and core.grid.checks_sync:
+            core.grid.token_misuse(core, self.op, f"PIPE_{pipe} acquires buffer token {self.id}, which it holds")
+        token.held[pipe] = self.ticket
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        holders = ", ".join(f"PIPE_{p}" for p in core.tokens[self.id].held) or "an earlier acquirer"
+        return f"buffer token {self.id}, held by {holders}"
+
+
+class RlsBuf(Item):
+    __slots__ = ("id",)
+
+    def __init__(self, op: Operation, id: int) -> None:
+        super().__init__(op)
+        self.id = id
+
+    def perform(self, core: Core, pipe: str) -> None:
+        token = core.tokens.setdefault(self.id, Token())
+        ticket = token.held.pop(pipe, None)
+        if ticket is None:
+            if core.grid.checks_sync:
+                core.grid.token_misuse(core, self.op, f"PIPE_{pipe} releases buffer token {self.id}, which it does not hold")
+            return
+        clock = core.clock.release(core, pipe) if core.clock is not None else None
+        token.grants[ticket - token.base] = clock
+        while len(token.grants) > 64 and all(g is not _HELD for g in token.grants[:32]):
+            # what is forgotten must still be ordered before the next acquirer: fold it into the 33rd
+            if core.clock is not None:
+                token.grants[32] = core.clock.merged(token.grants[:33]) if token.grants[32] is not _HELD else _HELD
+            if token.grants[32] is _HELD:
+                break
+            del token.grants[:32]
+            token.base += 32
+
+
+def _buffer_id(op: Operation, args: dict[str, Any]) -> int:
+    return int(args["buf_id_dyn"]) if "buf_id_dyn" in args else int(op.attr("buf_id") or 0)
+
+
+def _token_pipe(op: Operation) -> str:
+    return pipe_name(op.attr("op_type") or op.attr("pipe"))
+
+
+@sync("get_buf")
+def get_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    id, pipe = _buffer_id(op, args), _token_pipe(op)
+    token = core.tokens.setdefault(id, Token())
+    item = GetBuf(op, id, token.base + len(token.grants))
+    if pipe == "S":
+        if not item.ready(core, pipe):
+            core.waiting = item.waits_for(core, pipe)
+            return BLOCKED
+        token.grants.append(_HELD)
+        item.perform(core, pipe)
+        return None
+    token.grants.append(_HELD)
+    core.enqueue(pipe, item)
+    return None
+
+
+@sync("rls_buf")
+def rls_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    item, pipe = RlsBuf(op, _buffer_id(op, args)), _token_pipe(op)
+    if pipe == "S":
+        item.perform(core, pipe)
+        core.drain()
+    else:
+        core.enqueue(pipe, item)
+    return None
+
+
+@sync("mem_bar")
+def mem_bar(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return None  # vector instructions of one scope run in program order here
+
+
+# -- cores of a cluster ------------------------------------------------------------------------------------
+
+
+class Signal(Item):
+    """Adds one to semaphores of other cores of the cluster."""
+
+    __slots__ = ("targets",)
+
+    def __init__(self, op: Operation, targets: list[tuple[str, int]]) -> None:
+        super().__init__(op)
+        self.targets = targets
+
+    def perform(self, core: Core, pipe: str) -> None:
+        token = core.clock.release(core, pipe) if core.clock is not None else None
+        for target in self.targets:
+            raised = core.cluster.semaphores.setdefault(target, deque())
+            raised.append(token)
+            if len(raised) > 15 and core.grid.checks_sync:
+                core.grid.token_misuse(core, self.op, f"semaphore {target[1]} of {target[0]} passes 15")
+
+
+class Await(Item):
+    """Takes one from each of some semaphores of the own core."""
+
+    __slots__ = ("sources",)
+
+    def __init__(self, op: Operation, sources: list[tuple[str, int]]) -> None:
+        super().__init__(op)
+        self.sources = sources
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        return all(core.cluster.semaphores.get(s) for s in self.sources)
+
+    def perform(self, core: Core, pipe: str) -> None:
+        for source in self.sources:
+            token = core.cluster.semaphores[source].popleft()
+            if core.clock is not None:
+                if pipe == "S":
+                    core.clock.acquire_all(core, token)
+                else:
+                    core.clock.acquire(core, pipe, token)
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        missing = [s for s in self.sources if not core.cluster.semaphores.get(s)]
+        return " and ".join(f"cross-core semaphore {id} ({who})" for who, id in missing)
+
+
+def _signal(core: Core, op: Operation, pipe: str, targets: list[tuple[str, int]]) -> int | None:
+    item = Signal(op, targets)
+    if pipe == "ALL":
+        if not core.idle:
+            core.waiting = "all its pipes to drain"
+            return BLOCKED
+        if core.clock is not None:
+            core.clock.barrier_all(core)
+        pipe = "S"
+    if pipe == "S":
+        item.perform(core, pipe)
+    else:
+        core.enqueue(pipe, item)
+    return None
+
+
+def _cross_targets(core: Core, id: int) -> list[tuple[str, int]]:
+    """A2A3: the cube core signals every vector core, a vector core the cube core (one count per lane)."""
+    if core.kind == "vector":
+        return [(f"AIC from {core.name}", id)]
+    return [(c.name, id) for c in core.cluster.vectors] or [("", id)]
+
+
+def _cross_sources(core: Core, id: int) -> list[tuple[str, int]]:
+    if core.kind == "vector":
+        return [(core.name, id)]
+    return [(f"AIC from {c.name}", id) for c in core.cluster.vectors] or [("", id)]
+
+
+@sync("set_cross_core")
+def set_cross_core(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    pipe = op.attr("pipe")
+    return _signal(core, op, pipe_name(pipe) if pipe else "ALL", _cross_targets(core, int(args["event_id"])))
+
+
+@sync("wait_flag_dev")
+def wait_flag_dev(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return stall(core, Await(op, _cross_sources(core, int(args["event_id"]))))
+
+
+def _id(op: Operation, args: dict[str, Any]) -> int:
+    return int(args["event_id_dyn"]) if "event_id_dyn" in args else int(op.attr("event_id") or 0)
+
+
+def _intra_target(core: Core, id: int) -> tuple[str, int]:
+    """A5: ids of the cube core address AIV0 (0..15) or AIV1 (16..31); AIV1 arrives as id + 16."""
+    if core.kind == "vector":
+        return "AIC", id + 16 * core.sub
+    return ("AIV1", id - 16) if id >= 16 else ("AIV0", id)
+
+
+@sync("set_intra_block")
+def set_intra_block(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return _signal(core, op, pipe_name(op.attr("pipe")), [_intra_target(core, _id(op, args))])
+
+
+def _await(core: Core, op: Operation, pipe: str, id: int) -> int | None:
+    item = Await(op, [(core.name or "AIC", id)])
+    if pipe == "S":
+        return stall(core, item)
+    core.enqueue(pipe, item)
+    return None
+
+
+@sync("wait_intra_core")
+def wait_intra_core(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return _await(core, op, pipe_name(op.attr("pipe")), _id(op, args))
+
+
+@sync("sync.set")
+def sync_set(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    id, pipe = _id(op, args), pipe_name(op.attr("pipe"))
+    if core.profile.isa != "a5":
+        return _signal(core, op, pipe, _cross_targets(core, id))
+    targets = [_intra_target(core, id)]
+    if pipe == "FIX" and core.kind != "vector" and len(core.cluster.vectors) > 1:
+        targets.append(_intra_target(core, id + 16))
+    return _signal(core, op, pipe, targets)
+
+
+@sync("sync.wait")
+def sync_wait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    id, pipe = _id(op, args), pipe_name(op.attr("pipe"))
+    if core.profile.isa != "a5":
+        return stall(core, Await(op, _cross_sources(core, id)))
+    return _await(core, op, pipe, id)
+
+
+# -- the grid ----------------------------------------------------------------------------------------------
+
+
+@sync("syncall")
+def syncall(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    """Meet all participating cores of the launch; see `Grid.meet`."""
+    if not core.idle:
+        core.waiting = "all its pipes to drain"
+        return BLOCKED
+    return None if core.grid.meet(core, str(op.attr("core_type"))) else BLOCKED

@@ -1,0 +1,167 @@
+"""A matrix of elements somewhere in a byte array: the one shape in which instructions touch memory.
+
+The storage offset of element (r, c) of every tile layout and of every global tensor layout is a sum of a row
+part and a column part. A `Region` keeps these two parts (`Axis`), so one load and one store serve tiles and
+global memory, plain and boxed layouts, data and the shadows that lie beside it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .elements import Array
+
+
+class Axis:
+    """Element offsets along one direction. `stride` is set where they are evenly spaced; `box` is
+    (blocks, block stride, inner, inner stride) where they fill whole blocks."""
+
+    __slots__ = ("box", "offsets", "size", "span", "stride")
+
+    def __init__(self, offsets: Array, stride: int | None, box: tuple[int, int, int, int] | None) -> None:
+        self.offsets = offsets
+        self.size = len(offsets)
+        self.stride = stride
+        self.box = box
+        #: Least and greatest offset.
+        self.span: tuple[int, int] = (int(offsets.min()), int(offsets.max())) if self.size else (0, 0)
+
+
+@lru_cache(maxsize=4096)
+def blocked(start: int, size: int, inner: int, block_stride: int, inner_stride: int) -> Axis:
+    """Indices start, start + 1, .. of an axis cut into blocks of `inner` elements."""
+    i = np.arange(start, start + size, dtype=np.intp)
+    offsets = i // inner * block_stride + i % inner * inner_stride
+    if inner == 1 or size <= 1:
+        return Axis(offsets, block_stride if inner == 1 else inner_stride, None)
+    if start % inner + size <= inner or block_stride == inner * inner_stride:
+        return Axis(offsets, inner_stride, None)
+    if start % inner == 0 and size % inner == 0:
+        return Axis(offsets, None, (size // inner, block_stride, inner, inner_stride))
+    return Axis(offsets, None, None)
+
+
+def scattered(offsets: Array) -> Axis:
+    """Any offsets."""
+    steps = np.diff(offsets)
+    even = len(steps) == 0 or bool((steps == steps[0]).all())
+    return Axis(np.asarray(offsets, np.intp), int(steps[0]) if even and len(steps) else 1 if even else None, None)
+
+
+class Region:
+    """`rows` x `cols` elements of `bits` bits from byte `base` (and nibble `nibble`) of an array."""
+
+    __slots__ = ("base", "bits", "cols", "first", "nibble", "rows")
+
+    def __init__(
+        self, base: int, rows: Axis, cols: Axis, bits: int, nibble: int = 0, first: tuple[int, int] = (0, 0)
+    ) -> None:
+        self.base = base
+        self.rows = rows
+        self.cols = cols
+        self.bits = bits
+        self.nibble = nibble
+        self.first = first  # indices of the first element in the tile or view
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.size, self.cols.size
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """First byte and the byte after the last one; equal where the region is empty."""
+        if not self.rows.size or not self.cols.size:
+            return self.base, self.base
+        low = (self.rows.span[0] + self.cols.span[0]) * self.bits
+        high = (self.rows.span[1] + self.cols.span[1] + 1) * self.bits
+        return self.base + (low + 4 * self.nibble) // 8, self.base + (high + 4 * self.nibble + 7) // 8
+
+    @property
+    def dense(self) -> bool:
+        """Whether every byte of `bounds` belongs to the region."""
+        low, high = self.bounds
+        return self.rows.size * self.cols.size * self.bits == (high - low) * 8
+
+    def byte_offsets(self) -> Array:
+        """Every byte of the region, in no particular order."""
+        at = (self.rows.offsets[:, None] + self.cols.offsets[None, :]).ravel()
+        if self.bits == 4:
+            return np.unique(self.base + (at + self.nibble) // 2)
+        item = self.bits // 8
+        return (self.base + at[:, None] * item + np.arange(item)).ravel()
+
+    def view(self, data: Array, dtype: Any) -> Array | None:
+        """The elements in place, as an array of the given element type; None where no strides reach them."""
+        if self.bits == 4:
+            return None
+        item = self.bits // 8
+        rows, cols = self.rows, self.cols
+        if not rows.size or not cols.size:
+            return np.empty(self.shape, dtype)
+        low, high = self.bounds
+        if low < 0 or high > data.size:
+            raise IndexError(f"bytes {low}..{high} of a memory of {data.size}")
+        start = self.base + int(rows.offsets[0] + cols.offsets[0]) * item
+        if rows.stride is not None and cols.stride is not None:
+            return np.ndarray(self.shape, dtype, data, start, (rows.stride * item, cols.stride * item))
+        shape: list[int] = []
+        strides: list[int] = []
+        for axis in (rows, cols):
+            if axis.stride is not None:
+                n, step, inner, inner_step = 1, 0, axis.size, axis.stride
+            elif axis.box is not None:
+                n, step, inner, inner_step = axis.box
+            else:
+                return None
+            shape += [n, inner]
+            strides += [step * item, inner_step * item]
+        return np.ndarray(shape, dtype, data, start, strides)
+
+    def load(self, data: Array, dtype: Any) -> Array:
+        """The elements as a matrix; it may share memory with `data`."""
+        found = self.view(data, dtype)
+        if found is not None:
+            return found if found.ndim == 2 else found.reshape(self.shape)
+        at = self.rows.offsets[:, None] + self.cols.offsets[None, :]
+        return load_at(data, self.base, at, self.bits, dtype, self.nibble)
+
+    def store(self, data: Array, values: Array) -> None:
+        """Write a matrix of the region's shape."""
+        found = self.view(data, values.dtype)
+        if found is not None:
+            found[...] = values if found.ndim == 2 else values.reshape(found.shape)
+            return
+        at = self.rows.offsets[:, None] + self.cols.offsets[None, :]
+        store_at(data, self.base, at, self.bits, values, self.nibble)
+
+
+def load_at(data: Array, base: int, at: Array, bits: int, dtype: Any, nibble: int = 0) -> Array:
+    """Elements at any element offsets from byte `base`."""
+    if bits == 4:
+        place = at + nibble
+        return (data[base + (place >> 1)] >> ((place & 1) << 2).astype(np.uint8) & 0xF).astype(dtype)
+    return _typed(data, base, at, bits, dtype)[at]
+
+
+def store_at(data: Array, base: int, at: Array, bits: int, values: Array, nibble: int = 0) -> None:
+    """Write elements at any element offsets; where offsets repeat, the last value stays."""
+    if bits == 4:
+        place = (at + nibble).ravel()
+        flat = values.ravel().astype(np.uint8) & 0xF
+        for half in (0, 1):  # the two nibbles of a byte are written one after the other
+            mine = (place & 1) == half
+            where = base + (place[mine] >> 1)
+            data[where] = data[where] & (0xF0 if half == 0 else 0x0F) | flat[mine] << (4 * half)
+        return
+    _typed(data, base, at, bits, values.dtype)[at] = values
+
+
+def _typed(data: Array, base: int, at: Array, bits: int, dtype: Any) -> Array:
+    """The memory from `base` on as elements; offsets may not be negative."""
+    item = bits // 8
+    if at.size and (int(at.min()) < 0 or base + (int(at.max()) + 1) * item > data.size):
+        raise IndexError(f"element {int(at.max())} from byte {base} of a memory of {data.size}")
+    return np.ndarray(((data.size - base) // item,), dtype, data, base)

@@ -1,0 +1,353 @@
+"""Run one instruction on given data, outside any program: the bench of the executor tests.
+
+    case = Case(plan)                          # a legal instance of a row, see pto.witness
+    case.tile("src0").v_row = 3                # change descriptors before the run
+    case.set("src0", codes)                    # codes of the whole physical tile
+    case.run()
+    case.get("dst")                            # codes of the whole physical tile afterwards
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pto import isa
+from pto.engine import elements
+from pto.engine.memory import ConvTile, Pointer, Tile, View
+from pto.engine.reference.core import Core
+from pto.engine.reference.instr import Instr, Place, Port
+from pto.engine.reference.registry import find
+from pto.engine.region import Region
+from pto.ir.core import Operation
+from pto.ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufType, Type, ViewType
+from pto.isa import encoding
+from pto.isa import tile as tiles
+from pto.isa.dtypes import DTYPES
+from pto.isa.encoding import INF_CODES, NAN_CODES, encode
+from pto.isa.profiles import profile
+from pto.isa.row import Row
+from pto.verify.context import left_layout
+from pto.witness.plan import Plan, _legal_dtypes, plans, violated
+from pto.witness.programs import build
+
+Array = np.ndarray[Any, Any]
+#: Bytes around every operand in its buffer, checked to be untouched.
+GUARD = 64
+FILL = 0xA5
+
+
+class Case:
+    """One instance of an instruction with storage for its operands."""
+
+    def __init__(self, plan: Plan, seed: int = 0) -> None:
+        self.plan = plan
+        self.row: Row = plan.row
+        self.isa = plan.isa
+        self.rng = np.random.default_rng(seed)
+        self.out = io.StringIO()
+        self.core = Core(profile(plan.isa), out=self.out)
+        self.op = _operation(plan)
+        self.args: dict[str, Any] = {}
+        self._next: dict[str, int] = {}
+        for declared in self.row.operands:
+            types = plan.operands.get(declared.name)
+            if types is None:
+                continue
+            made = [self._value(declared.name, i, t) for i, t in enumerate(types)]
+            self.args[declared.name] = made if declared.variadic else made[0]
+
+    def _value(self, name: str, at: int, type: Type) -> Any:
+        if (name, at) in self.plan.constants:
+            return self.plan.constants[name, at]
+        if isinstance(type, TileBufType):
+            layout = type.layout
+            if type.loc == "left":
+                layout = left_layout(type, self.core.profile, "layout") or layout
+            made = Tile(type, self.core.buffers[type.loc], 0, (type.v_row or type.rows, type.v_col or type.cols), name, layout)
+            made.address = self._place(type.loc, made.size)
+            return made
+        if isinstance(type, ConvTileType):
+            conv = ConvTile(type, self.core.buffers[type.loc], 0, name)
+            conv.address = self._place(type.loc, conv.size)
+            return conv
+        if isinstance(type, ViewType | MemRefType):
+            dims = tuple(d or 16 for d in type.dims)
+            strides = [1]
+            for d in reversed(dims[1:]):
+                strides.insert(0, strides[0] * d)
+            return self.view(name, dims, tuple(strides[: len(dims)]), str(type.dtype), self.plan.layouts.get(name))
+        if isinstance(type, PtrType):
+            return Pointer(self.core.gm.add(name, np.full(1 << 16, FILL, np.uint8)), 0, str(type.dtype), name)
+        if isinstance(type, ScalarType):
+            return 1.0 if type.is_float else 0
+        return None
+
+    def _place(self, loc: str, size: int) -> int:
+        """The next free address, with a guard before it; the buffer grows, capacities are not the point."""
+        buffer = self.core.buffers[loc]
+        at = self._next.get(loc, 0) + GUARD
+        self._next[loc] = -(-(at + size) // 32) * 32
+        end = self._next[loc] + GUARD
+        old = buffer.data.size
+        buffer.grow(end)
+        buffer.limit = buffer.data.size
+        if old < buffer.data.size or at == GUARD:
+            buffer.data[:] = FILL
+        return at
+
+    def view(
+        self, name: str, dims: tuple[int, ...], strides: tuple[int, ...], dtype: str, layout: str | None = None
+    ) -> View:
+        """A view over a fresh array that holds it exactly."""
+        extent = 1 + sum((d - 1) * s for d, s in zip(dims, strides, strict=True))
+        size = max(0, -(-extent * DTYPES[dtype].bits // 8))
+        return View(self.core.gm.add(name, np.full(size, FILL, np.uint8)), 0, dims, strides, dtype, layout and layout.upper(), name)
+
+    # -- data -------------------------------------------------------------------------------------------
+
+    def tile(self, name: str) -> Any:
+        return self.args[name]
+
+    def set(self, name: str, codes: Array, valid: tuple[int, int] | None = None) -> None:
+        """Contents of an operand (unsigned codes), the physical tile or dense view from element (0, 0) on;
+        `valid` also sets the valid region."""
+        place = self.args[name]
+        if valid is not None:
+            place.v_row, place.v_col = valid
+        codes = np.ascontiguousarray(codes).astype(elements.code_dtype(place.dtype))
+        place.region(*codes.shape).store(place.buffer.data, codes)
+
+    def random(self, name: str, codes: bool = False) -> Array:
+        """Fill a whole tile with random elements; small numbers, or any bit pattern if `codes`."""
+        place = self.args[name]
+        made = random_codes(self.rng, place.dtype, place.shape, codes)
+        self.set(name, made)
+        return made
+
+    def get(self, name: str, shape: tuple[int, int] | None = None) -> Array:
+        """Codes of the whole physical tile, or of the first `shape` elements."""
+        place = self.args[name]
+        region = place.region(*(shape or place.shape))
+        return region.load(place.buffer.data, elements.code_dtype(place.dtype)).copy()
+
+    def run(self) -> None:
+        execute = find(self.row)
+        assert execute is not None, f"{self.row.name} has no executor"
+        execute(Instr(self.op, self.args, self.core, "V"))
+
+
+def random_codes(rng: np.random.Generator, dtype: str, shape: tuple[int, int], any_bits: bool = False) -> Array:
+    """Random codes of a type: every bit pattern, or values of modest size."""
+    d = DTYPES[dtype]
+    if any_bits or d.bits <= 8:
+        return rng.integers(0, 1 << d.bits, shape, np.uint64, endpoint=False).astype(elements.code_dtype(dtype)) if d.bits < 64 else rng.integers(0, 2**64 - 1, shape, np.uint64)
+    if d.is_float:
+        return elements.encode(dtype, (rng.standard_normal(shape) * 4).astype(np.float32 if d.bits < 64 else np.float64))
+    low = -100 if d.kind == "i" else 0
+    return rng.integers(low, 100, shape).astype(np.int64).astype(elements.code_dtype(dtype))
+
+
+def _operation(plan: Plan) -> Operation:
+    for op in build(plan).walk():
+        if op.row is not None and op.row.name == plan.row.name:
+            return op
+    raise AssertionError(plan.row.name)
+
+
+def every_plan(name: str, layouts: bool = True) -> Iterator[Plan]:
+    """Every legal plan of a row: columns x forms x element types, and the layouts its rules allow."""
+    found = isa.row(name)
+    assert found is not None
+    for column in found.isas:
+        for plan in plans(found, column):
+            yield plan
+            if layouts:
+                yield from layout_variants(plan)
+
+
+_CONFIGS = {parts: (512 if parts[1] != "none_box" else 512) for parts in tiles.LAYOUTS}
+
+
+def layout_variants(plan: Plan) -> Iterator[Plan]:
+    """The plan with its tiles in other layouts: one tile changed, or all of them alike."""
+    names = [n for n, types in plan.operands.items() if any(isinstance(t, TileBufType) for t in types)]
+    for blayout, slayout in tiles.LAYOUTS:
+        for group in [*([n] for n in names), *([names] if len(names) > 1 else [])]:
+            changed = dict(plan.operands)
+            for n in group:
+                changed[n] = tuple(
+                    t.replace(blayout=blayout, slayout=slayout) if isinstance(t, TileBufType) else t
+                    for t in plan.operands[n]
+                )
+            made = plan.replace(operands=changed)
+            if changed != plan.operands and _sound(made) and not violated(made) and _legal_dtypes(made):
+                yield made
+
+
+def _sound(plan: Plan) -> bool:
+    """Whether every tile type could exist: whole boxes, 32-byte rows or columns."""
+    for types in plan.operands.values():
+        for t in types:
+            if isinstance(t, TileBufType):
+                ir, ic = t.box
+                line = t.cols if t.blayout == "row_major" else t.rows
+                if t.rows % ir or t.cols % ic or (not t.boxed and line * (t.bits or 8) % 256):
+                    return False
+    return True
+
+
+# -- shared by the family tests ---------------------------------------------------------------------------
+
+
+def some_plans(name: str) -> Iterator[Plan]:
+    """The plans of a row that show something new: a column, a form, element types, attributes, or a layout
+    of one operand."""
+    seen: set[tuple[Any, ...]] = set()
+    for plan in every_plan(name):
+        tiles_ = {n: t[0] for n, t in plan.operands.items() if t and isinstance(t[0], TileBufType)}
+        shown: set[tuple[Any, ...]] = {
+            ("column", plan.isa), ("form", *plan.operands), ("types", *(str(t.dtype) for t in tiles_.values())),
+            ("attrs", *(f"{k}={v}" for k, v in sorted(plan.attrs.items(), key=lambda item: item[0]))),
+            *((n, t.layout) for n, t in tiles_.items()),
+        }  # fmt: skip
+        if not shown <= seen:
+            seen |= shown
+            yield plan
+
+
+def special_codes(dtype: str) -> list[int]:
+    """Codes worth a test: zeros, NaN, infinities, the ends of the range, the smallest numbers."""
+    d = DTYPES[dtype]
+    top = (1 << d.bits) - 1
+    if not d.is_float:
+        return [0, 1, top, top >> 1, (top >> 1) + 1]
+    sign = 1 << (d.bits - 1)
+    found = {0, 1, top >> 1, *(INF_CODES.get(dtype, 0) + k for k in (-1, 0, 1))}
+    found |= {NAN_CODES.get(dtype, 0), encode(d, 1.0)}
+    return sorted(c for code in found for c in (code & top, (code | sign) & top))
+
+
+def mixed_codes(rng: np.random.Generator, dtype: str, shape: tuple[int, int], share: float = 0.1) -> Array:
+    """Numbers of modest size with special ones among them; every third row has no special ones."""
+    codes = random_codes(rng, dtype, shape)
+    special = np.array(special_codes(dtype), np.uint64).astype(codes.dtype)
+    chosen = (rng.random(shape) < share) & (np.arange(shape[0]) % 3 != 2)[:, None]
+    return np.where(chosen, rng.choice(special, shape), codes)
+
+
+def same(dtype: str, got: Array, want: Array) -> bool:
+    """Whether codes are equal, any NaN being equal to any other."""
+    if got.shape != want.shape:
+        return False
+    if not DTYPES[dtype].is_float:
+        return bool((got == want).all())
+    nan = np.isnan(elements.decode(dtype, got)) & np.isnan(elements.decode(dtype, want))
+    return bool(((got == want) | nan).all())
+
+
+def outcome(case: Case, *names: str) -> list[Array]:
+    """Run a case and give the codes of the named tiles; nothing else in the buffers may have changed."""
+    old = {n: case.get(n) for n in names}
+    memory = {loc: b.data.copy() for loc, b in case.core.buffers.items()}
+    with np.errstate(all="ignore"):
+        case.run()
+    got = [case.get(n) for n in names]
+    after = {loc: b.data.copy() for loc, b in case.core.buffers.items()}
+    for n in names:
+        case.set(n, old[n])
+    for loc, b in case.core.buffers.items():
+        assert (b.data == memory[loc]).all(), f"{case.row.name} wrote outside {names} in {loc}"
+        b.data[:] = after[loc]
+    return got
+
+
+class Doubles(Port):
+    """A shadow run in small: floats are read as float64 and rounded only where they are written."""
+
+    exact = False
+
+    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+        return _doubled(place, super().load(i, place, region, dtype))
+
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+        return _doubled(place, super().load_at(i, place, at, dtype))
+
+    def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
+        super().store(i, place, region, _undoubled(place, codes))
+
+    def store_at(self, i: Instr, place: Place, at: Array, codes: Array) -> None:
+        super().store_at(i, place, at, _undoubled(place, codes))
+
+
+def _doubled(place: Place, found: Array) -> Array:
+    if not DTYPES[place.dtype].is_float or (found.dtype.kind == "u" and place.dtype in elements.ARRAY_DTYPES):
+        return found
+    codes = np.ascontiguousarray(found).view(elements.code_dtype(place.dtype))
+    return elements.decode(place.dtype, codes, np.float64)
+
+
+def _undoubled(place: Place, codes: Array) -> Array:
+    if codes.dtype.kind == "u" or not DTYPES[place.dtype].is_float:
+        return codes
+    assert codes.dtype == np.float64, f"a shadow run stored {codes.dtype}"
+    return elements.encode(place.dtype, codes)
+
+
+#: Valid regions of a 16x64 tile that tests go through: full, ragged, one row, one column, empty.
+VALID = ((16, 64), (5, 37), (1, 64), (16, 1), (13, 7), (0, 64), (16, 0))
+
+
+@cache
+def sampled_plans(name: str) -> list[Plan]:
+    """Every column, form and element type in the first layout, and every combination of layouts once."""
+    by_layout: dict[Any, list[Plan]] = {}
+    for made in every_plan(name):
+        tiled = [(n, t) for n, types in made.operands.items() for t in types if isinstance(t, TileBufType)]
+        by_layout.setdefault(tuple((n, t.loc, t.layout) for n, t in tiled), []).append(made)
+    first, *others = by_layout.values()
+    return [*first, *(found[7 * i % len(found)] for i, found in enumerate(others))]
+
+
+def special_codes(dtype: str) -> list[int]:
+    """Codes worth meeting: zeros, ones, extremes, denormals, infinities, NaN."""
+    d = DTYPES[dtype]
+    top = 1 << (d.bits - 1)
+    if d.is_int:
+        return [0, 1, 2, 3, top - 1, top, top + 1, 2 * top - 1, 2 * top - 2]
+    one = encoding.encode(d, 1.0)
+    inf = encoding.INF_CODES.get(dtype, top - 1)
+    halves = [0, 1, one, one + 1, encoding.encode(d, 2.5), encoding.encode(d, 0.5), inf - 1, inf]
+    return [c for h in halves for c in (h, h | top)] + [encoding.NAN_CODES.get(dtype, 0)]
+
+
+def mixed_codes(rng: np.random.Generator, dtype: str, shape: tuple[int, int]) -> Array:
+    """A third special values, a third modest ones, a third any bits."""
+    kind = rng.integers(0, 3, shape)
+    special = rng.choice(np.array(special_codes(dtype), np.uint64), shape).astype(elements.code_dtype(dtype))
+    modest, any_bits = random_codes(rng, dtype, shape), random_codes(rng, dtype, shape, True)
+    return np.where(kind == 0, special, np.where(kind == 1, modest, any_bits))
+
+
+def numbers(dtype: str, codes: Array) -> list[Any]:
+    """The values of codes as Python numbers, exact, in row order."""
+    if dtype in elements.ARRAY_DTYPES:
+        kind = np.int64 if DTYPES[dtype].kind == "i" else np.uint64 if DTYPES[dtype].is_int else np.float64
+        return np.ascontiguousarray(codes).view(elements.ARRAY_DTYPES[dtype]).astype(kind).ravel().tolist()
+    return [encoding.decode(dtype, int(c)) for c in codes.ravel()]
+
+
+def assert_codes(dtype: str, got: Array, want: Array, what: object = "") -> None:
+    """Equal codes, where any NaN is as good as another."""
+    differ = got != want
+    if DTYPES[dtype].nan and differ.any():
+        both = [np.isnan(elements.decode(dtype, codes, native=False)) for codes in (got, want)]
+        differ &= ~(both[0] & both[1])
+    if differ.any():
+        r, c = (int(k) for k in np.argwhere(differ)[0])
+        pair = [encoding.decode(dtype, int(codes[r, c])) for codes in (got, want)]
+        raise AssertionError(f"{what}: {dtype} [{r}, {c}] is {pair[0]!r}, expected {pair[1]!r}; {differ.sum()} differ")

@@ -1,0 +1,344 @@
+"""Matrix products against an exact scalar chain of fused multiply-adds."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pto.engine.reference.instr import IllegalInstruction
+from pto.engine.reference.matmul import fused_dot
+from pto.isa.encoding import convert, decode, encode
+from pto.witness.plan import Plan
+
+from .rows import Array, Case, Doubles, every_plan, mixed_codes, outcome, random_codes, same, some_plans
+
+ROWS = (
+    "tmatmul", "tmatmul.acc", "tmatmul.bias", "tmatmul.mx", "tmatmul.mx.acc", "tmatmul.mx.bias",
+    "tmatmul_mx_hif4", "tgemv", "tgemv.acc", "tgemv.bias", "tgemv.mx", "tgemv.mx.acc", "tgemv.mx.bias",
+)  # fmt: skip
+
+#: Valid (M, K, N) of the 16x64 by 64x32 witness: full, ragged, one row, one column, one step, empty.
+SIZES = ((16, 64, 32), (5, 37, 19), (1, 64, 32), (16, 33, 1), (7, 1, 3), (0, 8, 32), (3, 8, 0), (4, 0, 5))
+ADDENDS = ("acc_in", "c_in", "bias")
+
+
+# -- the definition, one number at a time -------------------------------------------------------------------
+
+
+def f32(x: Fraction | float) -> float:
+    return float(decode("f32", encode("f32", x)))
+
+
+def fma(a: float, b: float, c: float) -> float:
+    """a*b + c with one rounding to f32."""
+    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+        return f32(a * b + c)
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    return f32(exact) if exact else a * b + c
+
+
+def dot(a: list[float], b: list[float]) -> float:
+    acc = 0.0
+    for x, y in zip(a, b, strict=True):
+        acc = fma(x, y, acc)
+    return acc
+
+
+def mx_dot(a: list[float], b: list[float], sa: list[float], sb: list[float]) -> float:
+    acc = 0.0
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        acc = f32(acc + x * y * sa[k // 32] * sb[k // 32])
+    return acc
+
+
+def hif4_scale(cell: list[int], t: int) -> float:
+    ea, eb, low, high = cell
+    if ea == 0xFF:
+        return math.nan
+    scale = 2.0 ** ((ea >> 2) - 48) * (1 + (ea & 3) / 4)
+    return scale * 2.0 ** ((eb >> t // 8 & 1) + ((low | high << 8) >> t // 4 & 1))
+
+
+def expected(case: Case, i: int, j: int) -> int:
+    """Code of dst[i, j] from the codes of the operands."""
+
+    def value(name: str, r: int, c: int) -> Any:
+        return decode(case.tile(name).dtype, int(case.get(name)[r, c]))
+
+    left, right = ("lhs", "rhs") if "lhs" in case.args else ("a", "b")
+    depth = case.tile(left).v_col
+    a = [value(left, i, k) for k in range(depth)]
+    b = [value(right, k, j) for k in range(depth)]
+    addend = None
+    for name in ADDENDS:
+        if name in case.args:
+            addend = value(name, 0 if name == "bias" else i, j)
+    if isinstance(a[0] if a else 0, int) and case.tile("dst").dtype == "i32":
+        return encode("i32", sum(x * y for x, y in zip(a, b, strict=True)) + (addend or 0))
+    if case.row.name == "tmatmul_mx_hif4":
+        for k in range(depth):
+            g = k // 64 * 4
+            a[k] *= hif4_scale([value("a_scale", i, g + q) for q in range(4)], k % 64)
+            b[k] *= hif4_scale([value("b_scale", g + q, j) for q in range(4)], k % 64)
+        total = dot(a, b)
+    elif "a_scale" in case.args:
+        groups = range(-(-depth // 32))
+        sa, sb = [value("a_scale", i, g) for g in groups], [value("b_scale", g, j) for g in groups]
+        total = mx_dot(a, b, sa, sb)
+    else:
+        total = dot(a, b)
+    return encode("f32", total if addend is None else total + addend)
+
+
+# -- running ------------------------------------------------------------------------------------------------
+
+
+def sized(plan: Plan, m: int, k: int, n: int, seed: int = 0) -> Case:
+    """A case whose operands have the valid regions of an MxK by KxN product."""
+    case = Case(plan, seed)
+    if case.row.name.startswith("tgemv"):
+        m = min(m, 1)
+    lhs, rhs = ("lhs", "rhs") if "lhs" in case.args else ("a", "b")
+    valid = {lhs: (m, k), rhs: (k, n), "dst": (m, n), "acc_in": (m, n), "c_in": (m, n), "bias": (1, n)}
+    for name, (r, c) in valid.items():
+        if name in case.args:
+            case.tile(name).v_row, case.tile(name).v_col = r, c
+    return case
+
+
+def fill(case: Case, special: bool) -> None:
+    for name, tile in case.args.items():
+        if name.endswith("_scale"):
+            # Scales near 1, with extreme ones and NaN among them if asked for.
+            codes = case.rng.integers(0, 256, tile.shape) if special else case.rng.integers(120, 134, tile.shape)
+            if tile.dtype == "u8" and not special:
+                codes = case.rng.integers(170, 210, tile.shape)
+            case.set(name, codes)
+        elif special:
+            case.set(name, mixed_codes(case.rng, tile.dtype, tile.shape))
+        else:
+            case.random(name)
+
+
+def check(case: Case, count: int = 5) -> None:
+    """Run, and compare some elements with the definition and the rest of the tile with what it was."""
+    before = case.get("dst")
+    m, n = case.tile("dst").v_row, case.tile("dst").v_col
+    places = [(0, 0), (m - 1, n - 1)] if m and n else []
+    places += [(int(case.rng.integers(m)), int(case.rng.integers(n))) for _ in range(count) if m and n]
+    want = {(i, j): expected(case, i, j) for i, j in places}
+    (got,) = outcome(case, "dst")
+    for (i, j), code in want.items():
+        assert same("f32" if case.tile("dst").dtype == "f32" else "i32", got[i : i + 1, j : j + 1],
+                    np.array([[code]], np.uint32)), (case.plan, i, j, hex(got[i, j]), hex(code))  # fmt: skip
+    before[:m, :n] = got[:m, :n]
+    assert (before == got).all(), "elements outside the product changed"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_forms(name: str) -> None:
+    """Every column, element type and layout, through the valid regions."""
+    for at, plan in enumerate(some_plans(name)):
+        case = sized(plan, *SIZES[at % len(SIZES)], seed=at)
+        fill(case, special=False)
+        check(case)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_valid_regions(name: str) -> None:
+    for size in SIZES:
+        case = sized(next(every_plan(name)), *size)
+        fill(case, special=False)
+        check(case)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_special_values(name: str) -> None:
+    """NaN, infinities, denormals and extremes, of every element type."""
+    seen: set[tuple[str, ...]] = set()
+    for plan in every_plan(name, layouts=False):
+        case = sized(plan, 6, 12, 5, seed=len(seen))
+        types = tuple(t.dtype for t in case.args.values())
+        if types not in seen:
+            seen.add(types)
+            fill(case, special=True)
+            check(case, count=12)
+
+
+def plan_of(name: str, isa: str = "cpu", **dtypes: str) -> Plan:
+    for plan in every_plan(name, layouts=False):
+        case = Case(plan)
+        if plan.isa == isa and all(case.tile(n).dtype == t for n, t in dtypes.items()):
+            return plan
+    raise AssertionError(name)
+
+
+def test_accumulates_in_place() -> None:
+    case = sized(plan_of("tmatmul.acc", lhs="f16"), 9, 20, 11)
+    fill(case, special=False)
+    case.args["acc_in"] = case.args["dst"]
+    case.random("dst")
+    check(case)
+
+
+def test_integers_wrap() -> None:
+    case = sized(plan_of("tmatmul.acc", lhs="u8"), 2, 64, 3)
+    for name in ("lhs", "rhs"):
+        case.set(name, np.full(case.tile(name).shape, 255))
+    case.set("acc_in", np.full(case.tile("acc_in").shape, 2**31 - 5))
+    (got,) = outcome(case, "dst")
+    assert (got[:2, :3] == (2**31 - 5 + 64 * 255 * 255) % 2**32).all()
+
+
+def test_the_product_starts_from_zero() -> None:
+    case = sized(plan_of("tmatmul", lhs="f32"), 3, 0, 3)
+    case.set("dst", np.full(case.tile("dst").shape, 0x7FC00000))
+    (got,) = outcome(case, "dst")
+    assert (got[:3, :3] == 0).all()
+
+
+@pytest.mark.parametrize(("name", "region"), [("rhs", (20, 32)), ("dst", (15, 32)), ("dst", (16, 31))])
+def test_sizes_that_do_not_fit(name: str, region: tuple[int, int]) -> None:
+    case = sized(plan_of("tmatmul", lhs="f16"), 16, 64, 32)
+    case.tile(name).v_row, case.tile(name).v_col = region
+    with pytest.raises(IllegalInstruction):
+        case.run()
+
+
+# -- the chain ----------------------------------------------------------------------------------------------
+
+
+def chain(a: Array, b: Array) -> Array:
+    out = [[dot(list(map(float, row)), list(map(float, col))) for col in b.T] for row in a]
+    return np.array(out, np.float32).reshape(a.shape[0], b.shape[1])
+
+
+def test_rounds_once_at_midpoints() -> None:
+    """acc = 1, product just beside half a unit: two roundings would meet at the midpoint."""
+    near = np.float32(1 + 2**-23)
+    steps = [(np.float32(2**-12) * near, np.float32(2**-12) * near), (np.float32(2**-12), np.float32(2**-12))]
+    for x, y in steps:
+        for sign in (1, -1):
+            a = np.array([[1, sign * x]], np.float32)
+            b = np.array([[1], [y]], np.float32)
+            assert fused_dot(a, b) == chain(a, b), (x, y, sign)
+    # A product with bits below the 53 of the sum, which alone decides a tie.
+    x, y = np.float32(2**-12 * (1 + 2**-23)), np.float32(2**-12 * (1 - 2**-24))
+    a, b = np.array([[3, x], [-3, -x]], np.float32), np.array([[1], [y]], np.float32)
+    assert (fused_dot(a, b) == chain(a, b)).all()
+
+
+def ties(rng: np.random.Generator, exponent: int) -> tuple[Array, Array]:
+    """Sums of two terms whose exact value lies beside a midpoint of f32 by less than a double can tell."""
+    a, b = np.ones((40, 2), np.float32), np.ones((2, 1), np.float32)
+    step = int(rng.integers(20, 24))
+    b[1, 0] = np.ldexp(1 + 2.0**-23, exponent)
+    a[:, 1] = np.ldexp(rng.choice([1 - 2.0**-23, 1 - 2.0**-24, 1 + 2.0**-22, -1 + 2.0**-23], 40), -step - exponent)
+    a[:, 0] = (rng.integers(2**22, 2**24, 40) | 1) * 2.0 ** (1 - int(rng.integers(0, 3)))
+    return a, b
+
+
+def test_ties_beyond_a_double() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        a, b = ties(rng, int(rng.integers(-3, 3)))
+        assert (fused_dot(a, b) == chain(a, b)).all()
+
+
+floats = st.one_of(
+    st.floats(width=32, allow_nan=False),
+    st.floats(width=16, allow_nan=False),
+    st.integers(-(2**24), 2**24).map(float),
+    st.sampled_from([0.0, -0.0, 1.0, 2.0**-126, 2.0**-149, -(2.0**-149), 2.0**-75, -(2.0**-75), 3.0e38, math.inf]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 3), st.integers(1, 6), st.integers(1, 3), st.data())
+def test_chain_is_exact(m: int, k: int, n: int, data: st.DataObject) -> None:
+    pick = st.lists(floats, min_size=m * k + k * n, max_size=m * k + k * n)
+    flat = np.array(data.draw(pick), np.float32)
+    a, b = flat[: m * k].reshape(m, k), flat[m * k :].reshape(k, n)
+    with np.errstate(all="ignore"):
+        got = fused_dot(a, b)
+    want = chain(a, b)
+    assert same("f32", np.ascontiguousarray(got).view(np.uint32), want.view(np.uint32)), (a, b, got, want)
+
+
+def test_zero_keeps_its_sign_after_an_underflow() -> None:
+    a = np.array([[-(2.0**-149), -0.0]], np.float32)
+    b = np.array([[2.0**-149], [1.0]], np.float32)
+    assert np.signbit(fused_dot(a, b)[0, 0])
+
+
+# -- modes and shadows --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("isa", "bits"), [("cpu", 23), ("a2a3", 11), ("a5", 10)])
+@pytest.mark.parametrize("mode", ["ROUND", "RINT"])
+def test_tf32_shortens_f32_operands(isa: str, bits: int, mode: str) -> None:
+    case = sized(plan_of("tmatmul", isa, lhs="f32"), 4, 1, 4)
+    case.core.registers["CTRL"] = 1 << 46 | (mode == "ROUND") << 47
+    # Halfway between two numbers of `bits` mantissa bits, above an even and an odd one.
+    unit = 2.0**-bits
+    rows = [1 + unit / 2, 1 + 1.5 * unit, -1 - unit / 2, 1 + unit / 2 + 2.0**-23]
+    case.set("lhs", random_codes(case.rng, "f32", case.tile("lhs").shape))
+    case.set("rhs", np.full(case.tile("rhs").shape, encode("f32", 1.0)))
+    codes = case.get("lhs")
+    codes[:4, 0] = [encode("f32", x) for x in rows]
+    case.set("lhs", codes)
+    (got,) = outcome(case, "dst")
+    short = [float(Fraction(round(Fraction(x) / Fraction(unit))) * Fraction(unit)) for x in rows]
+    if mode == "ROUND":
+        short[0], short[2] = 1 + unit, -1 - unit
+    want = [f32(x) for x in (rows if isa == "cpu" else short)]
+    assert [decode("f32", int(c)) for c in got[:4, 0]] == want
+
+
+def test_hf32_keeps_eleven_bits() -> None:
+    case = sized(plan_of("tmatmul", "a2a3", lhs="f32"), 1, 1, 1)
+    case.core.registers["HF32"] = (True, "ROUND")
+    case.set("lhs", np.full(case.tile("lhs").shape, encode("f32", 1 + 2.0**-12)))
+    case.set("rhs", np.full(case.tile("rhs").shape, encode("f32", 1.0)))
+    (got,) = outcome(case, "dst")
+    assert decode("f32", int(got[0, 0])) == 1 + 2.0**-11
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f8e8m0", "f32"])
+def test_scales_of_the_assembler(dtype: str) -> None:
+    """A `scaling` tile: bytes are e8m0 codes, other types their own numbers."""
+    case = sized(plan_of("tmatmul.mx", a="f8e4m3", b="f8e4m3"), 2, 64, 2)
+    fill(case, special=False)
+    (want,) = outcome(case, "dst")
+    for name in ("a_scale", "b_scale"):
+        tile, codes = case.tile(name), case.get(name)
+        wide = case.args["dst"].copy()
+        wide.dtype, wide.bits = dtype, 32 if dtype == "f32" else 8
+        wide.buffer, wide.address = case.core.buffers["vec"], 4096 if name == "a_scale" else 16384
+        wide.layout, wide.box, wide.rows, wide.cols = "ND", (1, 1), *tile.shape
+        wide.pitch = tile.shape
+        case.args[name] = wide
+        case.set(name, np.vectorize(lambda c: convert(int(c), "f8e8m0", dtype) if dtype == "f32" else c)(codes))
+    (got,) = outcome(case, "dst")
+    assert (got == want).all()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_shadow_run(name: str) -> None:
+    """In a shadow run nothing is rounded before the store."""
+    case = sized(next(every_plan(name)), 5, 17, 6)
+    fill(case, special=False)
+    case.core.port = Doubles()
+    (got,) = outcome(case, "dst")
+    plain = sized(next(every_plan(name)), 5, 17, 6)
+    fill(plain, special=False)
+    (want,) = outcome(plain, "dst")
+    m, n = case.tile("dst").v_row, case.tile("dst").v_col
+    x, y = (np.ascontiguousarray(c[:m, :n]).view(np.float32).astype(float) for c in (got, want))
+    assert np.allclose(x, y, rtol=1e-5, atol=1e-4 * np.abs(y).max())
