@@ -80,7 +80,11 @@ def flash_attention(rng: Generator) -> Case:
     q, k, v = (rng.standard_normal((length, dim)).astype(np.float16) for _ in range(3))
     scale = dim**-0.5
     slots = (blocks, 4, 64, 64)
-    scores, weights, partial = np.zeros(slots, np.float32), np.zeros(slots, np.float16), np.zeros(slots, np.float32)
+    scores, weights, partial = (
+        np.zeros(slots, np.float32),
+        np.zeros(slots, np.float16),
+        np.zeros(slots, np.float32),
+    )
     p = _softmax(q.astype(np.float64) @ k.astype(np.float64).T * scale)
     o = np.zeros((length, dim), np.float32)
     return [q, k, v, o, scores, weights, partial, length, scale], {3: p @ v.astype(np.float64)}

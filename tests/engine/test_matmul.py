@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pto.engine import elements
 from pto.engine.reference.instr import IllegalInstruction
 from pto.engine.reference.matmul import fused_dot
+from pto.isa.dtypes import DTYPES
 from pto.isa.encoding import convert, decode, encode
 from pto.witness.plan import Plan
 
@@ -65,11 +67,11 @@ def hif4_scale(cell: list[int], t: int) -> float:
     return scale * 2.0 ** ((eb >> t // 8 & 1) + ((low | high << 8) >> t // 4 & 1))
 
 
-def expected(case: Case, i: int, j: int) -> int:
+def expected(case: Case, codes: dict[str, Array], i: int, j: int) -> int:
     """Code of dst[i, j] from the codes of the operands."""
 
     def value(name: str, r: int, c: int) -> Any:
-        return decode(case.tile(name).dtype, int(case.get(name)[r, c]))
+        return decode(case.tile(name).dtype, int(codes[name][r, c]))
 
     left, right = ("lhs", "rhs") if "lhs" in case.args else ("a", "b")
     depth = case.tile(left).v_col
@@ -116,12 +118,18 @@ def fill(case: Case, special: bool) -> None:
     for name, tile in case.args.items():
         if name.endswith("_scale"):
             # Scales near 1, with extreme ones and NaN among them if asked for.
-            codes = case.rng.integers(0, 256, tile.shape) if special else case.rng.integers(120, 134, tile.shape)
+            codes = (
+                case.rng.integers(0, 256, tile.shape) if special else case.rng.integers(120, 134, tile.shape)
+            )
             if tile.dtype == "u8" and not special:
                 codes = case.rng.integers(170, 210, tile.shape)
             case.set(name, codes)
         elif special:
             case.set(name, mixed_codes(case.rng, tile.dtype, tile.shape))
+        elif DTYPES[tile.dtype].is_float:
+            case.set(
+                name, elements.encode(tile.dtype, 2 * case.rng.standard_normal(tile.shape), saturate=True)
+            )
         else:
             case.random(name)
 
@@ -132,7 +140,8 @@ def check(case: Case, count: int = 5) -> None:
     m, n = case.tile("dst").v_row, case.tile("dst").v_col
     places = [(0, 0), (m - 1, n - 1)] if m and n else []
     places += [(int(case.rng.integers(m)), int(case.rng.integers(n))) for _ in range(count) if m and n]
-    want = {(i, j): expected(case, i, j) for i, j in places}
+    codes = {name: case.get(name) for name in case.args}
+    want = {(i, j): expected(case, codes, i, j) for i, j in places}
     (got,) = outcome(case, "dst")
     for (i, j), code in want.items():
         assert same("f32" if case.tile("dst").dtype == "f32" else "i32", got[i : i + 1, j : j + 1],
@@ -239,7 +248,9 @@ def ties(rng: np.random.Generator, exponent: int) -> tuple[Array, Array]:
     a, b = np.ones((40, 2), np.float32), np.ones((2, 1), np.float32)
     step = int(rng.integers(20, 24))
     b[1, 0] = np.ldexp(1 + 2.0**-23, exponent)
-    a[:, 1] = np.ldexp(rng.choice([1 - 2.0**-23, 1 - 2.0**-24, 1 + 2.0**-22, -1 + 2.0**-23], 40), -step - exponent)
+    a[:, 1] = np.ldexp(
+        rng.choice([1 - 2.0**-23, 1 - 2.0**-24, 1 + 2.0**-22, -1 + 2.0**-23], 40), -step - exponent
+    )
     a[:, 0] = (rng.integers(2**22, 2**24, 40) | 1) * 2.0 ** (1 - int(rng.integers(0, 3)))
     return a, b
 
@@ -255,7 +266,9 @@ floats = st.one_of(
     st.floats(width=32, allow_nan=False),
     st.floats(width=16, allow_nan=False),
     st.integers(-(2**24), 2**24).map(float),
-    st.sampled_from([0.0, -0.0, 1.0, 2.0**-126, 2.0**-149, -(2.0**-149), 2.0**-75, -(2.0**-75), 3.0e38, math.inf]),
+    st.sampled_from(
+        [0.0, -0.0, 1.0, 2.0**-126, 2.0**-149, -(2.0**-149), 2.0**-75, -(2.0**-75), 3.0e38, math.inf]
+    ),
 )
 
 
@@ -324,7 +337,9 @@ def test_scales_of_the_assembler(dtype: str) -> None:
         wide.layout, wide.box, wide.rows, wide.cols = "ND", (1, 1), *tile.shape
         wide.pitch = tile.shape
         case.args[name] = wide
-        case.set(name, np.vectorize(lambda c: convert(int(c), "f8e8m0", dtype) if dtype == "f32" else c)(codes))
+        case.set(
+            name, np.vectorize(lambda c: convert(int(c), "f8e8m0", dtype) if dtype == "f32" else c)(codes)
+        )
     (got,) = outcome(case, "dst")
     assert (got == want).all()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pto.isa.dtypes import DTYPES
 from pto.isa.encoding import convert, decode, encode
 
-from .rows import Array, Case, Doubles, mixed_codes, outcome, random_codes, same, some_plans
+from .rows import Array, Case, Doubles, sprinkled_codes, outcome, random_codes, same, some_plans
 
 SUMS = ("trowsum", "tcolsum", "trowprod", "tcolprod")
 EXTREMES = ("trowmax", "trowmin", "tcolmax", "tcolmin")
@@ -82,7 +82,7 @@ def test_every_plan(name: str) -> None:
         case = Case(plan)
         src = case.tile("src")
         for valid in (VALID[k % len(VALID)], VALID[(3 * k + 1) % len(VALID)], (5, 11)):
-            check(case, mixed_codes(rng, src.dtype, src.shape), valid)
+            check(case, sprinkled_codes(rng, src.dtype, src.shape), valid)
 
 
 @pytest.mark.parametrize("name", (*SUMS, *EXTREMES, *ARGS))
@@ -95,7 +95,7 @@ def test_every_valid_region(name: str, valid: tuple[int, int]) -> None:
         if dtype in ("f32", "f16", "bf16", "i16") and dtype not in seen:
             seen.add(dtype)
             case = Case(plan)
-            check(case, mixed_codes(rng, dtype, case.tile("src").shape, 0.02), valid)
+            check(case, sprinkled_codes(rng, dtype, case.tile("src").shape, 0.02), valid)
 
 
 @pytest.mark.parametrize("name", (*SUMS, *EXTREMES, *ARGS))
@@ -155,7 +155,7 @@ def test_pairs(valid: tuple[int, int]) -> None:
     for plan in some_plans("tpairreducesum"):
         case = Case(plan)
         dtype, shape = case.tile("dst").dtype, case.tile("dst").shape
-        codes = mixed_codes(rng, dtype, shape)
+        codes = sprinkled_codes(rng, dtype, shape)
         case.set("src0", codes, valid)
         case.random("dst", codes=True)
         case.tile("dst").v_row, case.tile("dst").v_col = valid

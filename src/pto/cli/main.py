@@ -9,6 +9,7 @@ from .. import __version__
 
 #: verb -> one line; the module is pto.cli.VERB.
 VERBS = {
+    "run": "execute a kernel exactly, on arrays from files; sanitizers, schedules, pictures",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",
     "isa": "what the instruction table knows",
@@ -48,7 +49,7 @@ def usage() -> str:
         "",
         "examples:",
     ]
-    lines += ["  pto check k.pto", "  pto isa tadd", "  pto explain SA-0353"]
+    lines += ["  pto run k.pto --sanitize all -- @a.npy f32:16x64=out.npy", "  pto check k.pto", "  pto isa tadd", "  pto explain SA-0353"]
     return "\n".join(lines)
 
 

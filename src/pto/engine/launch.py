@@ -58,6 +58,7 @@ class Kernel:
                 raise DiagnosticError([p for p in problems if p.severity == "error"])
         self.name, self.functions = _entry(module, entry)
         self.roles = _roles(module, self.functions)
+        self.automatic = _automatic(module)
         self._programs: dict[bool, Program] = {}
         self.program(False)
 
@@ -83,7 +84,7 @@ class Kernel:
         """Run, and raise `DiagnosticError` where anything is wrong; see `run`."""
         result = self.run(*args, **options)
         if not result.ok:
-            raise DiagnosticError(result.diagnostics)
+            raise DiagnosticError([d for d in result.diagnostics if d.severity == "error"])
         return result
 
     def run(
@@ -98,9 +99,13 @@ class Kernel:
         seeds an adversarial order of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives
         what the program prints (default: standard output).
         """
-        from .sanitize import observe
+        from .sanitize import observe, parse_names
 
         result = Run()
+        sanitize = parse_names(sanitize)
+        if self.automatic and ("race" in sanitize or schedule is not None):
+            result.diagnostics.append(_unsynchronised(self))
+            sanitize, schedule = sanitize - {"race"}, None
         if blocks < 1 or (subblocks is not None and subblocks not in (1, 2)):
             raise ValueError(f"blocks must be positive and subblocks 1 or 2, got {blocks} and {subblocks}")
         gm = GlobalMemory()
@@ -199,6 +204,26 @@ def _kinds(module: Module, function: Operation, seen: set[str]) -> set[str]:
                 seen.add(name)
                 found |= _kinds(module, callee, seen)
     return found
+
+
+def _automatic(module: Module) -> bool:
+    """Whether a program leaves placing and synchronising to the tools: it does neither itself."""
+    for op in module.walk():
+        if op.name == "pto.alloc_tile" and op.get("addr") is not None:
+            return False
+        if op.row is not None and op.row.family == "pipeline-sync":
+            return False
+    return True
+
+
+def _unsynchronised(kernel: Kernel) -> Diagnostic:
+    function = kernel.functions[0]
+    end = kernel.module.source.text.find("\n", function.start, function.end)
+    span = Span(kernel.module.source, function.start, end) if end >= 0 else None
+    return Diagnostic(
+        "PTO-E2206", f"'@{kernel.name}' has neither synchronisation nor addresses: it runs in program order, and races "
+        "are not checked", span, severity="warning", help="check the program that has its synchronisation inserted",
+    )  # fmt: skip
 
 
 # -- arguments ---------------------------------------------------------------------------------------------

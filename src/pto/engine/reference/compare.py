@@ -13,7 +13,7 @@ import numpy as np
 from ..elements import Array, code_dtype
 from ..memory import Tile
 from .instr import Instr, Shape
-from .meaning import Numbers
+from .meaning import Numbers, select
 from .registry import executor
 
 _COMPARE: dict[str, Callable[[Any, Any], Array]] = {
@@ -57,16 +57,16 @@ def _store_bits(i: Instr, truth: Array) -> None:
 
 
 @executor("tsel")
-def select(i: Instr) -> None:
+def select_tile(i: Instr) -> None:
     shape = i.valid("dst")
-    i.store_raw("dst", np.where(_mask(i, shape), i.raw("src0", shape), i.raw("src1", shape)))
+    i.store_raw("dst", select(_mask(i, shape), i.raw("src0", shape), i.raw("src1", shape)))
 
 
 @executor("tsels")
 def select_scalar(i: Instr) -> None:
     shape, dtype = i.valid("dst"), i.dtype("dst")
     s = i.encoded(np.array([Numbers(i, dtype).scalar(i.arg("scalar"))]), dtype)
-    i.store_raw("dst", np.where(_mask(i, shape), i.raw("src", shape), s))
+    i.store_raw("dst", select(_mask(i, shape), i.raw("src", shape), s))
 
 
 def _mask(i: Instr, shape: Shape) -> Array:

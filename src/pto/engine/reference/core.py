@@ -96,6 +96,8 @@ class Core:
         self.eager = True
         #: Clocks of the race checker, where one watches.
         self.clock: Any = None
+        #: What runs an instruction instead of the core, where sanitizers watch.
+        self.observer: Callable[[Instr, Callable[[Instr], Any]], Any] | None = None
 
         self.queues: dict[str, deque[Item]] = {p: deque() for p in PIPES}
         self.queued = 0
@@ -200,7 +202,7 @@ class Core:
         try:
             if self.clock is not None:
                 self.clock.instruction(self, i)
-            result = execute(i)
+            result = execute(i) if self.observer is None else self.observer(i, execute)
         except MemoryFault as fault:
             raise self.fault(i, fault) from None
         except IllegalInstruction as problem:

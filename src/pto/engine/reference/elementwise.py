@@ -75,7 +75,12 @@ def build(row: Row) -> Execute:
             return
         result = (once if i.isa == "cpu" else by_step)(numbers, values)
         if converts and i.dtype("dst") != numbers.dtype:
-            i.store("dst", numbers.round(result) if result.dtype.kind == "f" else result, mode="RINT", saturate=True)
+            i.store(
+                "dst",
+                numbers.round(result) if result.dtype.kind == "f" else result,
+                mode="RINT",
+                saturate=True,
+            )
         else:
             i.store("dst", result)
 

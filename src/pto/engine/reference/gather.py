@@ -64,7 +64,8 @@ def _gather_masked(i: Instr) -> None:
         return
     found = found[:, _selected(i, found.shape[1])].ravel()
     i.require(
-        found.size <= dst.rows * dst.cols, f"{found.size} elements are selected, dst has {dst.rows * dst.cols}"
+        found.size <= dst.rows * dst.cols,
+        f"{found.size} elements are selected, dst has {dst.rows * dst.cols}",
     )
     i.store_raw_at("dst", np.arange(found.size), found)  # one run in storage order
 

@@ -96,7 +96,7 @@ class Instr:
     """An operation with the values of its operands. `args` maps operand names to values (lists where
     variadic, absent ones missing)."""
 
-    __slots__ = ("args", "core", "op", "pipe", "port", "sequence")
+    __slots__ = ("args", "core", "event", "op", "pipe", "port")
 
     def __init__(self, op: Operation, args: dict[str, Any], core: Core, pipe: str) -> None:
         self.op = op
@@ -104,7 +104,7 @@ class Instr:
         self.core = core
         self.pipe = pipe
         self.port: Port = core.port
-        self.sequence = 0
+        self.event: Any = None  # (agent, number, what it knows), where races are watched
 
     # -- facts ------------------------------------------------------------------------------------------
 

@@ -220,7 +220,7 @@ def _accumulate(i: Instr, how: str, at: Array, numbers: Array) -> None:
     """Combine numbers with the elements at `at` one after the other, where offsets repeat too."""
     if not at.size:
         return
-    dtype, old = i.dtype("mem"), i.values_at("mem", at)
+    dtype, old = i.dtype("mem"), i.values_at("mem", at).copy()
     slot, here = _slots(at), np.arange(len(at))
     mine = slot == here
     if mine.all():

@@ -68,6 +68,19 @@ class Numbers:
         return values.astype(np.float32 if self.instr.exact else np.float64)
 
 
+def select(condition: Any, a: Any, b: Any) -> Array:
+    """`np.where`, several times faster where elements of one type are chosen by an erratic condition."""
+    dtype = (a if isinstance(a, np.ndarray) else np.asarray(b)).dtype
+    a, b = (np.asarray(v, dtype) if isinstance(v, int) else v for v in (a, b))
+    if not isinstance(condition, np.ndarray) or a.dtype != b.dtype:
+        return np.where(condition, a, b)
+    bits = np.dtype(f"i{dtype.itemsize}")
+    mask = np.negative(condition.view(np.int8)).astype(bits, copy=False)
+    chosen = a.view(bits) & mask
+    chosen |= b.view(bits) & ~mask
+    return chosen.view(dtype)
+
+
 def _divided(n: Numbers, a: Any, b: Any) -> Array:
     if not (_whole(a) and _whole(b)):
         return a / b
@@ -92,7 +105,7 @@ def _exp(n: Numbers, a: Array) -> Array:
 
 def _pow(n: Numbers, a: Array, b: Any) -> Array:
     if not _whole(a):
-        found = np.power(a, b, dtype=np.float64)
+        found = _real_power(a, b)
         return _through_f32(n, a, found) if DTYPES[n.dtype].is_float else _last_bits(a, b, found)
     found = np.power(a, np.maximum(b, 0))
     if a.dtype.kind == "u":
@@ -101,11 +114,23 @@ def _pow(n: Numbers, a: Array, b: Any) -> Array:
     return np.where(b < 0, np.where(a == 1, 1, sign), found)
 
 
+def _real_power(a: Array, b: Any) -> Array:
+    """C's pow. NumPy is slow on negative bases, so their size is raised and the sign put right."""
+    negative = np.signbit(a)
+    if not negative.any():
+        return np.power(a, b, dtype=np.float64)
+    found = np.power(np.abs(a), b, dtype=np.float64)
+    whole, half = np.trunc(b) == b, np.multiply(b, 0.5, dtype=np.float64)
+    np.negative(found, out=found, where=negative & whole & (np.trunc(half) != half))
+    found[negative & ~whole & (a != 0) & np.isfinite(a)] = np.nan
+    return found
+
+
 def _last_bits(a: Array, b: Any, found: Array) -> Array:
     """Powers of integers, where a cast shows the last bit: NumPy's are good to one unit, the C library's are
     what the reference casts."""
     far = (np.abs(found) >= 2.0**53) & (np.abs(found) < 2.0**64)
-    found[far] = np.frompyfunc(math.pow, 2, 1)(a[far], np.broadcast_to(b, a.shape)[far]).astype(np.float64)
+    found[far] = np.frompyfunc(math.pow, 2, 1)(a[far], np.broadcast_to(b, a.shape)[far])
     return found
 
 
@@ -120,8 +145,8 @@ def _whole(a: Any) -> bool:
 
 #: Functions an expression may call. The first argument is the `Numbers` it computes with.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "where": lambda n, c, a, b: np.where(c, a, b),
-    "relu": lambda n, a: np.where(a > 0, a, 0),
+    "where": lambda n, c, a, b: select(c, a, b),
+    "relu": lambda n, a: select(a > 0, a, 0),
     "round": Numbers.round,
     "f32": Numbers.single,
     "f16": lambda n, a: n.instr.round(a, "f16"),
@@ -134,16 +159,22 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    kind: (lambda n, *args, _f=function: _f(*args))
-    for kind, function in {
-        ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-        ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-        ast.LShift: np.left_shift, ast.RShift: np.right_shift,
-        ast.USub: operator.neg, ast.Invert: operator.invert, ast.And: np.logical_and,
-        ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-        ast.Eq: operator.eq, ast.NotEq: operator.ne,
-    }.items()
-} | {ast.Div: _divided}  # fmt: skip
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.USub: operator.neg,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.Invert: operator.invert,
+    ast.LShift: np.left_shift, ast.RShift: np.right_shift, ast.And: np.logical_and,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+}  # fmt: skip
+
+
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator in the form of the functions."""
+    return lambda n, *args: function(*args)
+
+
+#: Operators likewise, by their node.
+OPERATORS = {kind: _operator(function) for kind, function in _OPERATORS.items()}
+OPERATORS[ast.Div] = _divided
 
 
 class Meaning:
@@ -198,14 +229,14 @@ class Meaning:
     def _operation(self, node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
             return FUNCTIONS[node.func.id], node.args
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            return _OPERATORS[type(node.op)], [node.left, node.right]
-        if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
-            return _OPERATORS[type(node.op)], [node.operand]
-        if isinstance(node, ast.BoolOp) and type(node.op) in _OPERATORS and len(node.values) == 2:
-            return _OPERATORS[type(node.op)], node.values
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
-            return _OPERATORS[type(node.ops[0])], [node.left, *node.comparators]
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)], [node.left, node.right]
+        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)], [node.operand]
+        if isinstance(node, ast.BoolOp) and type(node.op) in OPERATORS and len(node.values) == 2:
+            return OPERATORS[type(node.op)], node.values
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
+            return OPERATORS[type(node.ops[0])], [node.left, *node.comparators]
         raise ValueError(f"{ast.unparse(node)!r} in the meaning {self.text!r}")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ...isa.row import Row
 from ..elements import Array
 from .instr import Instr, Shape
-from .meaning import Numbers, compiled
+from .meaning import Numbers, compiled, select
 from .registry import Execute, builder, executor
 
 
@@ -51,7 +51,7 @@ def _part_arg(i: Instr, greater: bool) -> None:
     for kind in ("Val", "Idx"):
         sources = (f"src0{kind}", f"src1{kind}")
         out = _copied(i, valid, sources, shapes)
-        out[: both[0], : both[1]] = np.where(first, *(i.raw(s, both) for s in sources))
+        out[: both[0], : both[1]] = select(first, *(i.raw(s, both) for s in sources))
         outs[f"dst{kind}"] = out
     for name, out in outs.items():
         i.store_raw(name, out)
@@ -83,6 +83,10 @@ def _undefine(i: Instr, dst: str, valid: Shape, shapes: tuple[Shape, Shape]) -> 
         return
     (short_rows, short_cols), (tall_rows, tall_cols) = sorted(shapes)
     wide = max(short_cols, tall_cols)
-    for top, bottom, left in ((0, short_rows, wide), (short_rows, tall_rows, tall_cols), (tall_rows, valid[0], 0)):
+    for top, bottom, left in (
+        (0, short_rows, wide),
+        (short_rows, tall_rows, tall_cols),
+        (tall_rows, valid[0], 0),
+    ):
         if bottom > top and left < valid[1]:
             i.undefine(dst, (bottom - top, valid[1] - left), (top, left))

@@ -1,9 +1,51 @@
-"""Sanitizers: what is wrong with a program although it runs."""
+"""Sanitizers: what is wrong with a program although it runs. `race`, `undef`, `oob` and `sync` by name."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...isa.profiles import Profile
+
+if TYPE_CHECKING:
+    from .observer import Observer
+
+NAMES = ("race", "undef", "oob", "sync")
 
 
-def observe(profile: Any, sanitize: Any, shadow: Any, memory_map: Any, result: Any) -> Any:
-    return None
+def parse_names(text: str | Sequence[str]) -> frozenset[str]:
+    """Names of sanitizers, from a comma-separated list; `all` stands for every one."""
+    words = [w.strip() for w in text.split(",")] if isinstance(text, str) else list(text)
+    found: set[str] = set()
+    for word in words:
+        if word == "all":
+            found.update(NAMES)
+        elif word in NAMES:
+            found.add(word)
+        elif word:
+            raise ValueError(f"unknown sanitizer {word!r}: expected {', '.join(NAMES)} or all")
+    return frozenset(found)
+
+
+def observe(
+    profile: Profile, sanitize: str | Sequence[str], shadow: str | None, memory_map: bool, result: Any
+) -> Observer | None:
+    """What watches a launch; None where nothing does."""
+    names = parse_names(sanitize)
+    if not names and shadow is None and not memory_map:
+        return None
+    from .observer import Observer
+
+    beside = None
+    if shadow is not None:
+        if shadow != "f64":
+            raise ValueError(f"unknown shadow {shadow!r}: expected f64")
+        from .shadow import Shadow
+
+        beside = Shadow()
+    picture = None
+    if memory_map:
+        from .memory_map import MemoryMap
+
+        picture = MemoryMap(profile)
+    return Observer(profile, names, beside, picture, result)

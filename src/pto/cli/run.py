@@ -1,0 +1,250 @@
+"""`pto run`: execute a kernel on arrays from files, with checks and pictures."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import time
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from ..asm import parse_source
+from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
+from .common import (
+    FAILED,
+    OK,
+    Parser,
+    add_capacity,
+    add_diagnostics,
+    add_target,
+    read_input,
+    show,
+    target,
+    write_output,
+)
+
+_EXAMPLES = """\
+  pto run k.pto -- @a.npy @b.npy f32:16x64=out.npy
+  pto run k.pto --entry vec_add --blocks 24 -- @a.npy @+inout.npy 4096 1.5
+  pto run k.pto --sanitize all --print -- @a.npy f32:16x64
+  pto run k.pto --schedule seed=7 -- @a.npy f32:16x64
+  pto run k.pto --shadow f64 --memory-map map.html -- @a.npy f32:16x64
+
+arguments:
+  @FILE.npy            an array, copied in
+  @+FILE.npy           an array, written back to its file
+  DTYPE:DIMS           a fresh array of zeros, e.g. f32:16x64 or bf16:128
+  DTYPE:DIMS=FILE.npy  the same, saved after the run
+  12, 0x10, 1.5        a scalar
+"""
+
+_FRESH = re.compile(r"([A-Za-z]\w*):(\d+(?:x\d+)*)(?:=(.+))?$")
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto run", "Run a kernel: exact results without an NPU, and what is wrong with the program.", _EXAMPLES)
+    p.add_argument("input", metavar="FILE", help="program text or bytecode; '-' for standard input")
+    p.add_argument("args", nargs="*", metavar="ARG", help="one value per argument of the kernel, after '--'")
+    p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")
+    p.add_argument("--engine", choices=("reference",), default="reference", help="how to execute (default: reference)")
+    add_target(p)
+    add_capacity(p)
+    p.add_argument("--blocks", type=_positive, default=1, metavar="N", help="blocks of the launch (default: 1)")
+    p.add_argument("--subblocks", type=int, choices=(1, 2), help="vector cores per block of a mixed kernel (default: 2)")
+    p.add_argument(
+        "--sanitize", type=_sanitizers, default="", metavar="LIST",
+        help="checks while running: race, undef, oob, sync, or all",
+    )  # fmt: skip
+    p.add_argument(
+        "--schedule", type=_seed, metavar="seed=N", help="run the pipes in an adversarial order that synchronisation allows"
+    )
+    p.add_argument("--shadow", choices=("f64",), help="run a float64 shadow beside and report the first departure")
+    p.add_argument("--memory-map", metavar="FILE", help="who lives where in each buffer: .html, or text; '-' for stdout")
+    p.add_argument("--print", action="store_true", dest="show_arrays", help="print the arrays after the run")
+    p.add_argument("--no-check", action="store_true", help="do not verify the program first")
+    p.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
+    add_diagnostics(p)
+    given = list(arguments)
+    at = given.index("--") if "--" in given else len(given)
+    options = p.parse_args(given[:at])
+    options.args += given[at + 1 :]
+    problems = run(options)
+    show(problems, options.diagnostics)
+    return FAILED if has_errors(problems) else OK
+
+
+def run(options: Namespace) -> list[Diagnostic]:
+    source, problems = read_input(options.input)
+    if source is None:
+        return problems
+    module, problems = parse_source(source)
+    if module is None:
+        return problems
+    try:
+        from ..engine.launch import kernel
+
+        k = kernel(module, options.entry, options.engine, target(options, module), check=not options.no_check)
+        values = [_Argument(text) for text in options.args]
+        broken = [a.problem for a in values if a.problem is not None]
+        if broken:
+            return broken
+        started = time.perf_counter()
+        bar = _Progress(not options.quiet and sys.stderr.isatty())
+        printed = io.StringIO()
+        result = k.run(
+            *[a.value for a in values], blocks=options.blocks, subblocks=options.subblocks, sanitize=options.sanitize,
+            schedule=options.schedule, shadow=options.shadow, memory_map=options.memory_map is not None,
+            progress=bar.step, out=printed,
+        )  # fmt: skip
+        bar.end()
+    except DiagnosticError as e:
+        return e.diagnostics
+    sys.stdout.write(printed.getvalue())
+    if result.ok:
+        for argument in values:
+            result.diagnostics.extend(argument.save())
+    if options.show_arrays:
+        for param, argument in zip(k.args, values, strict=False):
+            if argument.is_array:
+                print(f"%{param.name} =\n{argument.value}")
+    if result.memory_map is not None:
+        result.diagnostics.extend(_draw(result.memory_map, options.memory_map, k.name))
+    if result.shadow is not None and not options.quiet:
+        print(result.shadow.text())
+    if result.ok and not options.quiet and options.diagnostics == "text":
+        checks = f", sanitized for {', '.join(sorted(options.sanitize))}: nothing found" if options.sanitize else ""
+        blocks = f"{options.blocks} blocks" if options.blocks > 1 else "1 block"
+        print(f"@{k.name}: ok ({blocks}, target {k.profile.name}{checks}, {time.perf_counter() - started:.3f} s)")
+    return result.diagnostics
+
+
+def _draw(memory_map: Any, path: str, name: str) -> list[Diagnostic]:
+    if path.endswith((".html", ".htm")):
+        from ..perf.memory_picture import html
+
+        return write_output(path, html(memory_map, name).encode())
+    return write_output(path, (memory_map.text() + "\n").encode())
+
+
+class _Argument:
+    """One argument of the command line as a value, and the file it goes to afterwards."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.value: Any = None
+        self.path: str | None = None
+        self.problem: Diagnostic | None = None
+        if text.startswith("@"):
+            back = text.startswith("@+")
+            path = text[2:] if back else text[1:]
+            self._load(path)
+            self.path = path if back else None
+        elif m := _FRESH.match(text):
+            self._fresh(*m.groups())
+        else:
+            self._number(text)
+
+    @property
+    def is_array(self) -> bool:
+        return hasattr(self.value, "shape")
+
+    def _bad(self, message: str, help: str = "") -> None:
+        self.problem = Diagnostic("PTO-E2010", f"argument '{self.text}': {message}", help=help)
+
+    def _load(self, path: str) -> None:
+        import numpy as np
+
+        try:
+            self.value = np.load(path, allow_pickle=False)
+        except OSError as e:
+            self._bad(f"cannot read '{path}': {(e.strerror or str(e)).lower()}", "check the path")
+        except (ValueError, EOFError, SyntaxError) as e:
+            self._bad(f"'{path}' is no .npy array: {e}", "save it with numpy.save; several arrays need a file each")
+        else:
+            if not isinstance(self.value, np.ndarray):
+                self._bad(f"'{path}' holds several arrays", "give them one by one as .npy")
+            elif self.value.dtype.kind == "V":  # bfloat16 and its kin lose their name in .npy files
+                self.value = self.value.view(f"u{self.value.dtype.itemsize}")
+
+    def _fresh(self, dtype: str, dims: str, path: str | None) -> None:
+        import numpy as np
+
+        from ..engine.memory import array_of
+        from ..isa.dtypes import SPELLINGS
+
+        found = SPELLINGS.get(dtype.lower())
+        if found is None:
+            self._bad(f"unknown element type '{dtype}'", did_you_mean(dtype, SPELLINGS))
+            return
+        shape = [int(n) for n in dims.split("x")]
+        total = 1
+        for n in shape:
+            total *= n
+        if found.bits < 8:
+            shape[-1] = -(-shape[-1] * found.bits // 8)
+        if total * found.bits // 8 > 1 << 36:
+            self._bad("larger than 64 GiB", "ask for fewer elements")
+            return
+        self.value = np.zeros(shape, array_of(found.name))
+        self.path = path
+
+    def _number(self, text: str) -> None:
+        try:
+            self.value = int(text, 0)
+        except ValueError:
+            try:
+                self.value = float(text)
+            except ValueError:
+                self._bad("neither an array nor a number", "see 'pto run --help' for the forms of arguments")
+
+    def save(self) -> list[Diagnostic]:
+        if self.path is None or not self.is_array:
+            return []
+        import numpy as np
+
+        data = io.BytesIO()
+        array = self.value
+        np.save(data, array if array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}"))
+        return write_output(self.path, data.getvalue())
+
+
+class _Progress:
+    """A line on a terminal for launches that take longer than a moment."""
+
+    def __init__(self, wanted: bool) -> None:
+        self.wanted = wanted
+        self.started = time.perf_counter()
+        self.shown = False
+
+    def step(self, done: int, total: int) -> None:
+        if self.wanted and time.perf_counter() - self.started > 1.0:
+            self.shown = True
+            print(f"\rblock {done + 1} of {total}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self.shown:
+            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= 1 << 16:
+        raise ArgumentTypeError(f"'{text}' is not a number of blocks (1 to 65536)")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    digits = text.removeprefix("seed=")
+    if not digits.isdigit():
+        raise ArgumentTypeError(f"'{text}' is not of the form seed=N")
+    return int(digits)
+
+
+def _sanitizers(text: str) -> Any:
+    from ..engine.sanitize import parse_names
+
+    try:
+        return parse_names(text)
+    except ValueError as e:
+        raise ArgumentTypeError(str(e)) from None

@@ -1,0 +1,119 @@
+"""Adversarial schedules: run the pipes of a program in any order its synchronisation allows.
+
+Every item is queued. A seeded choice says what goes on next: the scalar unit of a core, or a pipe whose first
+item is ready. Each run draws its own preferences, so that in some runs loads complete as late as their wait,
+in others the scalar unit runs far ahead. Instructions of a pipe that does not keep its order may overtake each
+other. A program that synchronises correctly gives the same result under every seed.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from ..memory import Tile
+from ..reference.core import Core, Work
+from .race import CHAINED, UNORDERED
+
+if TYPE_CHECKING:
+    from ..reference.grid import Grid
+
+#: Items a pipe may have queued before the scalar unit has to wait.
+DEPTH = 256
+#: How far an instruction may overtake.
+WINDOW = 8
+
+
+class Schedule:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.weights: dict[tuple[Core, str], float] = {}
+        self.steps = 0
+        self.progress = 0
+        self.stalled: dict[Core, int] = {}  # progress at which a scalar unit could not go on
+
+    def run(self, grid: Grid) -> None:
+        together = self.random.choice((1, 1, 2, 3))  # blocks in flight
+        while True:
+            while sum(1 for _ in {c.block for c in grid.active}) < together and grid.admit():
+                pass
+            if not grid.active:
+                return
+            self.steps += 1
+            if self.steps % 64 == 1:
+                self.weights.clear()  # new preferences now and then
+            choices = self._choices(grid)
+            if not choices:
+                if grid.admit():
+                    continue
+                raise grid.stuck()
+            core, pipe, index = self._pick(choices)
+            if pipe == "S":
+                before = core.ticks
+                core.run(limit=1)
+                if core.ticks != before or core.done:
+                    self.progress += 1
+                else:
+                    self.stalled[core] = self.progress
+            else:
+                queue = core.queues[pipe]
+                item = queue[index]
+                del queue[index]
+                core.queued -= 1
+                core.performed += 1
+                self.progress += 1
+                item.perform(core, pipe)
+            if core.done and core.idle:
+                grid.finish(core)
+
+    def _choices(self, grid: Grid) -> list[tuple[Core, str, int]]:
+        found: list[tuple[Core, str, int]] = []
+        for core in grid.active:
+            full = False
+            for pipe, queue in core.queues.items():
+                if not queue:
+                    continue
+                full |= len(queue) >= DEPTH
+                for index in self._ready(core, pipe, queue):
+                    found.append((core, pipe, index))
+            if not core.done and not full and self.stalled.get(core) != self.progress:
+                found.append((core, "S", 0))
+        return found
+
+    def _ready(self, core: Core, pipe: str, queue: Any) -> list[int]:
+        if not queue[0].ready(core, pipe):
+            return []
+        found = [0]
+        if pipe in UNORDERED[core.profile.isa] and isinstance(queue[0], Work):
+            for index in range(1, min(WINDOW, len(queue))):
+                item = queue[index]
+                if not item.movable or any(_follows(item, queue[n]) for n in range(index)):
+                    break
+                found.append(index)
+        return found
+
+    def _pick(self, choices: list[tuple[Core, str, int]]) -> tuple[Core, str, int]:
+        weights: list[float] = []
+        for core, pipe, index in choices:
+            weight = self.weights.get((core, pipe))
+            if weight is None:
+                weight = self.weights[core, pipe] = 10 ** self.random.uniform(-3, 0)
+            weights.append(weight if index == 0 else weight / 2)
+        return self.random.choices(choices, weights)[0]
+
+
+def _follows(later: Any, earlier: Any) -> bool:
+    """Whether an instruction reads exactly the many bytes an earlier one writes: hardware keeps these apart."""
+    if not (isinstance(later, Work) and isinstance(earlier, Work)):
+        return True
+    written = {
+        (t.buffer, t.address, t.valid)
+        for o in earlier.op.row.operands  # type: ignore[union-attr]
+        if o.writes and isinstance(t := earlier.instr.args.get(o.name), Tile)
+    }
+    return any(
+        (t.buffer, t.address, t.valid) in written and t.v_row * t.v_col * t.bits // 8 >= CHAINED
+        for o in later.op.row.operands  # type: ignore[union-attr]
+        if o.reads and isinstance(t := later.instr.args.get(o.name), Tile)
+    )

@@ -1,0 +1,209 @@
+"""A float64 shadow of a run: every element of a float type has a twin computed without rounding.
+
+Each instruction runs twice: in its own types, and on the twins with a port that never rounds. The first result
+that is further from its twin than the type explains is reported, and where a NaN or infinity first appears.
+Integers, and what instructions make out of bits, have no twin: there the shadow starts anew from the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...isa.dtypes import DTYPES
+from ..elements import Array, code_dtype, decode
+from ..memory import Buffer, array_of
+from ..reference.instr import Instr, Place, Port, start_of
+from ..region import Region, load_at
+from .reports import Reports
+
+_IDS = {name: n + 1 for n, name in enumerate(d.name for d in DTYPES.values() if d.is_float)}
+
+
+def tolerance(dtype: str) -> float:
+    """Relative departure that a type explains: half of its mantissa bits lost."""
+    man = DTYPES[dtype].man or 2
+    return 2.0 ** (-man / 2)
+
+
+class Shadow:
+    """Twins of one launch, the histogram of errors in units of the last place, and the first departure."""
+
+    def __init__(self) -> None:
+        self.reports = Reports()
+        self.port = _Twins(self)
+        self.captured: list[tuple[Place, Any, Array]] | None = None
+        #: Errors by type: counts of elements whose error in units of the last place is at most 2**(n - 2).
+        self.histogram: dict[str, np.ndarray[Any, Any]] = {}
+        self.diverged = False
+        self.poisoned = False
+
+    # -- an instruction --------------------------------------------------------------------------------
+
+    def before(self, i: Instr, execute: Callable[[Instr], Any]) -> None:
+        """Run the instruction on the twins and keep what it would store."""
+        own = i.port
+        self.port.stores = []
+        i.port = self.port
+        try:
+            execute(i)
+            self.captured = self.port.stores
+        except Exception:  # an instruction that works on bits: no twin for its results
+            self.captured = None
+        finally:
+            i.port = own
+
+    def after(self, i: Instr) -> None:
+        """Compare what was stored with the twins, and store these."""
+        for place, where, twin in self.captured or ():
+            dtype = place.dtype
+            if twin.dtype == np.float64 and DTYPES[dtype].is_float and dtype != "f64":
+                actual = self._actual(place, where)
+                twin = np.broadcast_to(twin, actual.shape)
+                self._compare(i, place, where, actual, twin)
+                self._put(place, where, twin)
+            else:
+                self._clear(place, where)
+
+    def _actual(self, place: Place, where: Any) -> Array:
+        codes = code_dtype(place.dtype)
+        if isinstance(where, Region):
+            found = where.load(place.buffer.data, codes)
+        else:
+            base, bits, nibble = start_of(place)
+            found = load_at(place.buffer.data, base, where, bits, codes, nibble)
+        return decode(place.dtype, np.ascontiguousarray(found), np.float64)
+
+    # -- comparing -------------------------------------------------------------------------------------
+
+    def _compare(self, i: Instr, place: Place, where: Any, actual: Array, twin: Array) -> None:
+        if not actual.size:
+            return
+        dtype = place.dtype
+        finite = np.isfinite(twin)
+        lost = finite & ~np.isfinite(actual)
+        error = np.where(finite & ~lost, np.abs(actual - twin), 0.0)
+        self._count(dtype, error, twin, lost)
+        if lost.any() and not self.poisoned:
+            self.poisoned = True
+            what = "NaN" if np.isnan(actual[lost][0]) else "an infinity"
+            self._report(i, place, where, actual, twin, lost, f"{what} appears", "PTO-E2302")
+        size = np.abs(np.where(finite, twin, 0.0))
+        scale = np.maximum(size, np.sqrt(np.mean(size**2)))
+        bad = error > tolerance(dtype) * scale
+        if bad.any() and not self.diverged:
+            self.diverged = True
+            self._report(i, place, where, actual, twin, bad, "first departure from the float64 shadow", "PTO-E2301")
+
+    def _count(self, dtype: str, error: Array, twin: Array, lost: Array) -> None:
+        man = DTYPES[dtype].man or 2
+        size = np.abs(np.where(np.isfinite(twin), twin, 0.0))
+        _, exponent = np.frexp(np.where(size > 0, size, 1.0))
+        ulps = error / np.ldexp(1.0, exponent - 1 - man)
+        ulps = np.where(size > 0, ulps, np.where(error > 0, np.inf, 0.0))
+        bucket = np.where(ulps == 0, 0, np.clip(np.ceil(np.log2(np.maximum(ulps, 2.0**-2))) + 2, 1, 20))
+        bucket = np.where(lost | ~np.isfinite(bucket), 21, bucket).astype(np.intp)
+        counts = self.histogram.setdefault(dtype, np.zeros(22, np.int64))
+        counts += np.bincount(bucket.ravel(), minlength=22)
+
+    def _report(
+        self, i: Instr, place: Place, where: Any, actual: Array, twin: Array, bad: Array, what: str, code: str
+    ) -> None:
+        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        element = [int(n) for n in at]
+        if isinstance(where, Region):
+            element = [element[0] + where.first[0], element[1] + where.first[1]]
+        shown = ", ".join(str(n) for n in element)
+        name = f"%{place.name}" if place.name else "the destination"
+        d = i.core.diagnostic(
+            i.op, code, f"{what}: element ({shown}) of {name}",
+            expected=f"{twin[at]:.9g} (float64)", got=f"{actual[at]:.9g} ({place.dtype})",
+            help=f"{int(bad.sum())} of {bad.size} elements of this result depart; look at the operands here",
+        )  # fmt: skip
+        self.reports.add(code, d)
+
+    # -- twins -----------------------------------------------------------------------------------------
+
+    def store_of(self, buffer: Buffer) -> tuple[Array, Array]:
+        """(twins by first byte of the element, type number of the element)."""
+        found = buffer.shadows.get("f64")
+        size = buffer.data.size
+        if found is None or found[0].size < size:
+            values, tags = np.zeros(size, np.float64), np.zeros(size, np.uint8)
+            if found is not None:
+                values[: found[0].size], tags[: found[1].size] = found
+            found = buffer.shadows["f64"] = values, tags
+        return found
+
+    def get(self, place: Place, where: Any, actual: Array) -> Array:
+        """Twins of what was loaded, the values themselves where there is none."""
+        values, tags = self.store_of(place.buffer)
+        at = _bytes(place, where)
+        have = tags[at] == _IDS[place.dtype]
+        return np.where(have, values[at], actual) if have.any() else actual
+
+    def _put(self, place: Place, where: Any, twin: Array) -> None:
+        values, tags = self.store_of(place.buffer)
+        self._clear(place, where)
+        at = _bytes(place, where)
+        values[at] = twin
+        if DTYPES[place.dtype].bits >= 8:
+            tags[at] = _IDS[place.dtype]
+
+    def _clear(self, place: Place, where: Any) -> None:
+        _, tags = self.store_of(place.buffer)
+        at = _bytes(place, where)
+        for n in range(max(8, DTYPES[place.dtype].bits) // 8):
+            tags[at + n] = 0
+
+    def text(self) -> str:
+        """The histogram as a table."""
+        if not self.histogram:
+            return "no floating-point results"
+        bounds = ["0", *[f"<= {2.0 ** (n - 2):g}" for n in range(1, 20)], "more", "NaN/inf"]
+        lines = ["error in units of the last place, elements by type"]
+        used = [n for n in range(22) if any(c[n] for c in self.histogram.values())]
+        lines.append("  " + "ulp".ljust(12) + "".join(name.rjust(12) for name in self.histogram))
+        for n in used:
+            lines.append("  " + bounds[n].ljust(12) + "".join(str(c[n]).rjust(12) for c in self.histogram.values()))
+        return "\n".join(lines)
+
+
+def _bytes(place: Place, where: Any) -> Array:
+    """First byte of every element."""
+    if isinstance(where, Region):
+        at = where.rows.offsets[:, None] + where.cols.offsets[None, :]
+        return where.base + (at + where.nibble) * where.bits // 8
+    base, bits, nibble = start_of(place)
+    return base + (where + nibble) * bits // 8
+
+
+class _Twins(Port):
+    """Loads twins, keeps what is stored."""
+
+    exact = False
+
+    def __init__(self, shadow: Shadow) -> None:
+        self.shadow = shadow
+        self.stores: list[tuple[Place, Any, Array]] = []
+
+    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+        return self._twin(place, region, super().load(i, place, region, dtype), dtype)
+
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+        return self._twin(place, at, super().load_at(i, place, at, dtype), dtype)
+
+    def _twin(self, place: Place, where: Any, found: Array, dtype: Any) -> Array:
+        name = place.dtype
+        if not DTYPES[name].is_float or DTYPES[name].bits < 8 or np.dtype(dtype) != array_of(name):
+            return found
+        actual = decode(name, np.ascontiguousarray(found).view(code_dtype(name)), np.float64)
+        return self.shadow.get(place, where, actual)
+
+    def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
+        self.stores.append((place, region, np.array(codes)))
+
+    def store_at(self, i: Instr, place: Place, at: Array, codes: Array) -> None:
+        self.stores.append((place, at, np.array(codes)))
