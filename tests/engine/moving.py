@@ -15,23 +15,22 @@ from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
-from .rows import Array, Case, every_plan
+from .rows import Array, Case, every_plan, layout_variants
 
 
 @cache
 def chosen_plans(name: str) -> tuple[Plan, ...]:
-    """Every column with every choice of operands, locations and element types once, and so every choice of
-    locations and layouts."""
-    seen: set[Any] = set()
-    found: list[Plan] = []
-    for plan in every_plan(name):
+    """Every column with every choice of operands, locations and element types, and in every column the
+    layouts of each choice of locations for one of its element types."""
+    groups: dict[Any, dict[Any, Plan]] = {}
+    for plan in every_plan(name, layouts=False):
         types = [(n, t[0]) for n, t in plan.operands.items()]
-        where = tuple((n, getattr(t, "loc", "")) for n, t in types)
-        kinds = (plan.isa, where, tuple(str(getattr(t, "dtype", "")) for _, t in types))
-        layouts = (where, tuple(getattr(t, "layout", "") for _, t in types))
-        if kinds not in seen or layouts not in seen:
-            seen |= {kinds, layouts}
-            found.append(plan)
+        where = (plan.isa, *((n, getattr(t, "loc", "")) for n, t in types), str(plan.attrs))
+        groups.setdefault(where, {})[tuple(str(getattr(t, "dtype", "")) for _, t in types)] = plan
+    found: list[Plan] = []
+    for n, group in enumerate(groups.values()):
+        found += group.values()
+        found += layout_variants(list(group.values())[5 * n % len(group)])
     return tuple(found)
 
 

@@ -122,10 +122,12 @@ def test_either_operand_may_repeat(name: str, form: str, width: int) -> None:
 def test_in_place(name: str) -> None:
     """dst on the storage of the full operand."""
     rng = np.random.default_rng(3)
-    for plan in some_plans(name)[:3]:
+    for plan in some_plans(name):
         case = Case(plan)
+        if case.tile("dst").layout != case.tile("src0").layout:
+            continue
         case.tile("dst").address = case.tile("src0").address
-        set_valid(case, 5, 21)
+        set_valid(case, 3, 21)
         codes = {n: sprinkled_codes(rng, case.tile(n).dtype, case.tile(n).shape) for n in ("src0", "src1")}
         for n, made in codes.items():
             case.set(n, made)
@@ -176,20 +178,13 @@ def test_the_difference_is_rounded_before_the_exponential() -> None:
     assert got[0, 0] == encode("f16", math.exp(10.0)) != encode("f16", math.exp(10 - 2**-10))
 
 
-def test_the_exponential_rounds_once() -> None:
-    """Of all differences in f16, some have an exponential that a stop in f32 would round differently."""
-    x = np.arange(1 << 16, dtype=np.uint16)
-    exact = {int(c): encode("f16", exponential(v)) for c in x if not math.isnan(v := decode("f16", int(c)))}
-    case = Case(next(p for p in some_plans("tcolexpandexpdif") if p.operands["dst"][0].dtype == "f16"))  # type: ignore[union-attr]
-    zeros = np.zeros((1, 64), np.uint16)
-    case.set("src1", zeros, (1, 64))
-    for start in range(0, 1 << 16, 1024):
-        part = x[start : start + 1024].reshape(16, 64)
-        case.set("src0", part, (16, 64))
-        with np.errstate(all="ignore"):
-            case.run()
-        for code, got in zip(part.ravel().tolist(), case.get("dst").ravel().tolist(), strict=True):
-            assert code not in exact or exact[code] == got
+@pytest.mark.parametrize("code", [0x1F79, 0x25CF])
+def test_the_exponential_rounds_once(code: int) -> None:
+    """The two numbers of f16 whose exponential a stop in f32 would round differently."""
+    x = float(decode("f16", code))
+    twice = encode("f16", decode("f32", encode("f32", math.exp(x))))
+    (got,) = outcome(f16_case("tcolexpandexpdif", x, 0), "dst")
+    assert got[0, 0] == encode("f16", math.exp(x)) != twice
 
 
 def test_an_operand_without_columns_is_refused() -> None:

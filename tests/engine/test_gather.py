@@ -300,6 +300,17 @@ def test_last_writer_stays(rows: int, cols: int, span: int, seed: int, layout: i
     check_scatter(case, rows, cols, case.rng.integers(0, span, (16, 64)))
 
 
+def test_last_writer_is_row_major_in_every_layout() -> None:
+    """The order is that of rows and columns, not of the storage."""
+    every = [p for p in every_plan("tscatter") if form(p) == "index"]
+    alike = [p for p in every if len({t[0].layout for t in p.operands.values()}) == 1]
+    seen = {p.operands["dst"][0].layout: p for p in alike}
+    assert {"ND", "DN"} <= set(seen)
+    for plan in seen.values():
+        case = Case(plan)
+        check_scatter(case, 16, 64, case.rng.integers(0, 9, (16, 64)))
+
+
 @pytest.mark.parametrize("index", [-1, 2**30])
 def test_scatter_outside_of_memory(index: int) -> None:
     case = Case(plans_of("tscatter", "index")[0])

@@ -228,38 +228,39 @@ def chain(a: Array, b: Array) -> Array:
     return np.array(out, np.float32).reshape(a.shape[0], b.shape[1])
 
 
-def test_rounds_once_at_midpoints() -> None:
-    """acc = 1, product just beside half a unit: two roundings would meet at the midpoint."""
-    near = np.float32(1 + 2**-23)
-    steps = [(np.float32(2**-12) * near, np.float32(2**-12) * near), (np.float32(2**-12), np.float32(2**-12))]
-    for x, y in steps:
-        for sign in (1, -1):
-            a = np.array([[1, sign * x]], np.float32)
-            b = np.array([[1], [y]], np.float32)
-            assert fused_dot(a, b) == chain(a, b), (x, y, sign)
-    # A product with bits below the 53 of the sum, which alone decides a tie.
-    x, y = np.float32(2**-12 * (1 + 2**-23)), np.float32(2**-12 * (1 - 2**-24))
-    a, b = np.array([[3, x], [-3, -x]], np.float32), np.array([[1], [y]], np.float32)
-    assert (fused_dot(a, b) == chain(a, b)).all()
+#: Factors of 1 - 2**-46 and 1 + 2**-36: beside 1 by less than a double of 24 more bits can hold.
+BESIDE_ONE = ((1 + 2.0**-23, 1 - 2.0**-23), ((2**23 + 2048) / 2**23, (2**24 - 4095) / 2**24))
 
 
-def ties(rng: np.random.Generator, exponent: int) -> tuple[Array, Array]:
-    """Sums of two terms whose exact value lies beside a midpoint of f32 by less than a double can tell."""
-    a, b = np.ones((40, 2), np.float32), np.ones((2, 1), np.float32)
-    step = int(rng.integers(20, 24))
-    b[1, 0] = np.ldexp(1 + 2.0**-23, exponent)
-    a[:, 1] = np.ldexp(
-        rng.choice([1 - 2.0**-23, 1 - 2.0**-24, 1 + 2.0**-22, -1 + 2.0**-23], 40), -step - exponent
-    )
-    a[:, 0] = (rng.integers(2**22, 2**24, 40) | 1) * 2.0 ** (1 - int(rng.integers(0, 3)))
-    return a, b
+@pytest.mark.parametrize("exponent", [0, -20, 30])
+def test_rounds_once_at_midpoints(exponent: int) -> None:
+    """A sum beside a midpoint of f32 that a double takes for the midpoint itself."""
+    unit = 2.0**exponent
+    for x, y in BESIDE_ONE:
+        a = [
+            [sign * (2**23 + k) * unit, other * x / 2 * unit]
+            for k in (0, 1, 6, 7)
+            for sign in (1, -1)
+            for other in (1, -1)
+        ]
+        left, right = np.array(a, np.float32), np.array([[1], [y]], np.float32)
+        assert (fused_dot(left, right) == chain(left, right)).all()
+        assert (fused_dot(right.T, left.T) == chain(left, right).T).all()
 
 
-def test_ties_beyond_a_double() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(30):
-        a, b = ties(rng, int(rng.integers(-3, 3)))
-        assert (fused_dot(a, b) == chain(a, b)).all()
+@pytest.mark.parametrize(
+    ("bits", "low"), [(11, -40), (12, -40), (13, -40), (14, -40), (12, -85), (12, -100), (5, 60)]
+)
+def test_operands_of_few_bits(bits: int, low: int) -> None:
+    """Where products fit f32 exactly, and where they just do not: by length, or by magnitude."""
+    rng = np.random.default_rng(bits)
+    a, b = (
+        np.ldexp((rng.integers(2 ** (bits - 1), 2**bits, shape) | 1) * rng.choice([-1.0, 1.0], shape),
+                 low + rng.integers(0, 10, shape)).astype(np.float32)
+        for shape in ((3, 8), (8, 4))
+    )  # fmt: skip
+    with np.errstate(all="ignore"):
+        assert same("f32", fused_dot(a, b).view(np.uint32), chain(a, b).view(np.uint32))
 
 
 floats = st.one_of(

@@ -336,6 +336,7 @@ def test_extreme_exponents() -> None:
     for nv, x, e, scaling in (
         (False, 0.0, 0, 2.0**127), (False, math.inf, 247, 2.0**-120), (False, 448.0, 127, 1.0),
         (True, math.inf, 254, 2.0**-127), (True, 448.0, 127, 1.0), (True, 449.0, 128, 0.5), (True, 0.0, 0, 2.0**127),
+        (True, 448 * 2.0**-127, 0, 2.0**127), (True, 449 * 2.0**-127, 1, 2.0**126),
     ):  # fmt: skip
         case = Case(with_attrs(plan, scale_alg="NV" if nv else "OCP"))
         dtype = case.tile("src").dtype
@@ -343,6 +344,19 @@ def test_extreme_exponents() -> None:
         exp, scale = outcome(case, "dst", "exp", "max", "scaling")[1::2]
         assert exp.ravel()[0] == e, (nv, x)
         assert struct.unpack("<f", struct.pack("<I", int(scale.ravel()[0])))[0] == scaling, (nv, x)
+
+
+def test_sign_of_zero() -> None:
+    """Only the NV scheme keeps it, and only below half of the smallest number."""
+    plan = next(p for p in plans("tquant") if scheme(p) == "MXFP8" and "exp_zz" not in p.operands)
+    x = [448.0, -(2.0**-10), -(2.0**-11), -0.0, 0.0, -(2.0**-9)]
+    for nv, want in ((False, [0x7E, 0, 0, 0, 0, 0x81]), (True, [0x7E, 0, 0x80, 0x80, 0, 0x81])):
+        case = Case(with_attrs(plan, scale_alg="NV" if nv else "OCP"))
+        codes = np.zeros(case.tile("src").shape, np.uint64)
+        codes[0, : len(x)] = [encode(case.tile("src").dtype, v) for v in x]
+        case.set("src", codes)
+        got = outcome(case, "dst", "exp", "max", "scaling")[0]
+        assert got[0, : len(x)].tolist() == want
 
 
 def test_results_that_do_not_fit() -> None:

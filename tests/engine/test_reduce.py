@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pto.isa.dtypes import DTYPES
 from pto.isa.encoding import convert, decode, encode
 
-from .rows import Array, Case, Doubles, sprinkled_codes, outcome, random_codes, same, some_plans
+from .rows import Array, Case, Doubles, outcome, random_codes, same, some_plans, sprinkled_codes
 
 SUMS = ("trowsum", "tcolsum", "trowprod", "tcolprod")
 EXTREMES = ("trowmax", "trowmin", "tcolmax", "tcolmin")
@@ -66,7 +66,7 @@ def check(case: Case, codes: Array, valid: tuple[int, int]) -> None:
         case.random(n, codes=True)
         case.tile(n).v_row, case.tile(n).v_col = (rows, 1) if name.startswith("trow") else (1, cols)
     wanted = [case.get(n) for n in outs]
-    if rows and cols or name in ("trowsum", "trowprod"):
+    if (rows and cols) or name in ("trowsum", "trowprod"):
         results = expected(name, codes[:rows, :cols], case.tile("src").dtype, case.tile("dst").dtype)
         for want, result in zip(wanted, results, strict=False):
             part = want[:rows, 0] if name.startswith("trow") else want[0, :cols]
@@ -144,7 +144,11 @@ def test_f16_sums_differ_by_axis() -> None:
     for name in ("trowsum", "tcolsum"):
         plan = next(p for p in some_plans(name) if p.operands["dst"][0].dtype == "f16")  # type: ignore[union-attr]
         case = Case(plan)
-        case.set("src", line[None, :] if name == "trowsum" else line[:, None], (1, 16) if name == "trowsum" else (16, 1))
+        case.set(
+            "src",
+            line[None, :] if name == "trowsum" else line[:, None],
+            (1, 16) if name == "trowsum" else (16, 1),
+        )
         got[name] = float(decode("f16", int(outcome(case, "dst")[0][0, 0])))
     assert got == {"trowsum": 2064.0, "tcolsum": 2048.0}  # 2063 rounds to 2064
 

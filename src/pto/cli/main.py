@@ -49,7 +49,12 @@ def usage() -> str:
         "",
         "examples:",
     ]
-    lines += ["  pto run k.pto --sanitize all -- @a.npy f32:16x64=out.npy", "  pto check k.pto", "  pto isa tadd", "  pto explain SA-0353"]
+    lines += [
+        "  pto run k.pto --sanitize all -- @a.npy f32:16x64=out.npy",
+        "  pto check k.pto",
+        "  pto isa tadd",
+        "  pto explain SA-0353",
+    ]
     return "\n".join(lines)
 
 

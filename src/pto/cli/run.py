@@ -44,24 +44,41 @@ _FRESH = re.compile(r"([A-Za-z]\w*):(\d+(?:x\d+)*)(?:=(.+))?$")
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto run", "Run a kernel: exact results without an NPU, and what is wrong with the program.", _EXAMPLES)
+    p = Parser(
+        "pto run",
+        "Run a kernel: exact results without an NPU, and what is wrong with the program.",
+        _EXAMPLES,
+    )
     p.add_argument("input", metavar="FILE", help="program text or bytecode; '-' for standard input")
     p.add_argument("args", nargs="*", metavar="ARG", help="one value per argument of the kernel, after '--'")
     p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")
-    p.add_argument("--engine", choices=("reference",), default="reference", help="how to execute (default: reference)")
+    p.add_argument(
+        "--engine", choices=("reference",), default="reference", help="how to execute (default: reference)"
+    )
     add_target(p)
     add_capacity(p)
-    p.add_argument("--blocks", type=_positive, default=1, metavar="N", help="blocks of the launch (default: 1)")
-    p.add_argument("--subblocks", type=int, choices=(1, 2), help="vector cores per block of a mixed kernel (default: 2)")
+    p.add_argument(
+        "--blocks", type=_positive, default=1, metavar="N", help="blocks of the launch (default: 1)"
+    )
+    p.add_argument(
+        "--subblocks", type=int, choices=(1, 2), help="vector cores per block of a mixed kernel (default: 2)"
+    )
     p.add_argument(
         "--sanitize", type=_sanitizers, default="", metavar="LIST",
         help="checks while running: race, undef, oob, sync, or all",
     )  # fmt: skip
     p.add_argument(
-        "--schedule", type=_seed, metavar="seed=N", help="run the pipes in an adversarial order that synchronisation allows"
+        "--schedule",
+        type=_seed,
+        metavar="seed=N",
+        help="run the pipes in an adversarial order that synchronisation allows",
     )
-    p.add_argument("--shadow", choices=("f64",), help="run a float64 shadow beside and report the first departure")
-    p.add_argument("--memory-map", metavar="FILE", help="who lives where in each buffer: .html, or text; '-' for stdout")
+    p.add_argument(
+        "--shadow", choices=("f64",), help="run a float64 shadow beside and report the first departure"
+    )
+    p.add_argument(
+        "--memory-map", metavar="FILE", help="who lives where in each buffer: .html, or text; '-' for stdout"
+    )
     p.add_argument("--print", action="store_true", dest="show_arrays", help="print the arrays after the run")
     p.add_argument("--no-check", action="store_true", help="do not verify the program first")
     p.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
@@ -94,10 +111,16 @@ def run(options: Namespace) -> list[Diagnostic]:
         bar = _Progress(not options.quiet and sys.stderr.isatty())
         printed = io.StringIO()
         result = k.run(
-            *[a.value for a in values], blocks=options.blocks, subblocks=options.subblocks, sanitize=options.sanitize,
-            schedule=options.schedule, shadow=options.shadow, memory_map=options.memory_map is not None,
-            progress=bar.step, out=printed,
-        )  # fmt: skip
+            *[a.value for a in values],
+            blocks=options.blocks,
+            subblocks=options.subblocks,
+            sanitize=options.sanitize,
+            schedule=options.schedule,
+            shadow=options.shadow,
+            memory_map=options.memory_map is not None,
+            progress=bar.step,
+            out=printed,
+        )
         bar.end()
     except DiagnosticError as e:
         return e.diagnostics
@@ -114,9 +137,11 @@ def run(options: Namespace) -> list[Diagnostic]:
     if result.shadow is not None and not options.quiet:
         print(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":
-        checks = f", sanitized for {', '.join(sorted(options.sanitize))}: nothing found" if options.sanitize else ""
+        names = ", ".join(sorted(result.checked))
+        checks = f", checked for {names}: nothing found" if names else ""
         blocks = f"{options.blocks} blocks" if options.blocks > 1 else "1 block"
-        print(f"@{k.name}: ok ({blocks}, target {k.profile.name}{checks}, {time.perf_counter() - started:.3f} s)")
+        took = f"{time.perf_counter() - started:.3f} s"
+        print(f"@{k.name}: ok ({blocks}, target {k.profile.name}{checks}, {took})")
     return result.diagnostics
 
 
@@ -161,7 +186,9 @@ class _Argument:
         except OSError as e:
             self._bad(f"cannot read '{path}': {(e.strerror or str(e)).lower()}", "check the path")
         except (ValueError, EOFError, SyntaxError) as e:
-            self._bad(f"'{path}' is no .npy array: {e}", "save it with numpy.save; several arrays need a file each")
+            self._bad(
+                f"'{path}' is no .npy array: {e}", "save it with numpy.save; several arrays need a file each"
+            )
         else:
             if not isinstance(self.value, np.ndarray):
                 self._bad(f"'{path}' holds several arrays", "give them one by one as .npy")
@@ -206,7 +233,12 @@ class _Argument:
 
         data = io.BytesIO()
         array = self.value
-        np.save(data, array if array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}"))
+        np.save(
+            data,
+            array
+            if array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1
+            else array.view(f"u{array.dtype.itemsize}"),
+        )
         return write_output(self.path, data.getvalue())
 
 

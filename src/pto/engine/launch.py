@@ -1,8 +1,8 @@
 """`pto.kernel`: a function of a program as something to call with arrays.
 
-    k = pto.kernel(pto.parse("k.pto"), "vec_add")
-    k(a, b, out, blocks=24)                      # NumPy arrays; raises pto.DiagnosticError
-    k.run(a, b, out, sanitize="all").diagnostics # what sanitizers found, without raising
+k = pto.kernel(pto.parse("k.pto"), "vec_add")
+k(a, b, out, blocks=24)                      # NumPy arrays; raises pto.DiagnosticError
+k.run(a, b, out, sanitize="all").diagnostics # what sanitizers found, without raising
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Run:
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self.checked: frozenset[str] = frozenset()  # sanitizers that watched
         self.shadow: Any = None
         self.memory_map: Any = None
 
@@ -88,10 +89,17 @@ class Kernel:
         return result
 
     def run(
-        self, *args: Any, blocks: int = 1, subblocks: int | None = None, sanitize: str | Sequence[str] = (),
-        schedule: int | None = None, shadow: str | None = None, memory_map: bool = False, out: TextIO | None = None,
+        self,
+        *args: Any,
+        blocks: int = 1,
+        subblocks: int | None = None,
+        sanitize: str | Sequence[str] = (),
+        schedule: int | None = None,
+        shadow: str | None = None,
+        memory_map: bool = False,
+        out: TextIO | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Run:  # fmt: skip
+    ) -> Run:
         """One launch on `blocks` blocks.
 
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
@@ -108,6 +116,7 @@ class Kernel:
             sanitize, schedule = sanitize - {"race"}, None
         if blocks < 1 or (subblocks is not None and subblocks not in (1, 2)):
             raise ValueError(f"blocks must be positive and subblocks 1 or 2, got {blocks} and {subblocks}")
+        result.checked = sanitize
         gm = GlobalMemory()
         binding = _Binding(self, gm)
         problems = binding.bind(args)
@@ -126,9 +135,17 @@ class Kernel:
 
             order = Schedule(schedule)
         grid = Grid(
-            program, self.profile, gm, roles, binding.values, blocks, out or sys.stdout, watch or Watch(), order,
+            program,
+            self.profile,
+            gm,
+            roles,
+            binding.values,
+            blocks,
+            out or sys.stdout,
+            watch or Watch(),
+            order,
             progress,
-        )  # fmt: skip
+        )
         try:
             grid.run()
         except RunError as e:
@@ -173,7 +190,9 @@ def _entry(module: Module, entry: str | None) -> tuple[str, list[Operation]]:
         return pairs[0], [functions[f"{pairs[0]}_aic"], functions[f"{pairs[0]}_aiv"]]
     known = ", ".join("@" + n for n in functions)
     what = "several functions could be run" if functions else "the program has no function to run"
-    raise DiagnosticError([Diagnostic("PTO-E2001", what, help=f"name one with --entry: {known}" if known else "")])
+    raise DiagnosticError(
+        [Diagnostic("PTO-E2001", what, help=f"name one with --entry: {known}" if known else "")]
+    )
 
 
 def _roles(module: Module, functions: list[Operation]) -> list[tuple[str, int, Operation]]:
@@ -221,9 +240,13 @@ def _unsynchronised(kernel: Kernel) -> Diagnostic:
     end = kernel.module.source.text.find("\n", function.start, function.end)
     span = Span(kernel.module.source, function.start, end) if end >= 0 else None
     return Diagnostic(
-        "PTO-E2206", f"'@{kernel.name}' has neither synchronisation nor addresses: it runs in program order, and races "
-        "are not checked", span, severity="warning", help="check the program that has its synchronisation inserted",
-    )  # fmt: skip
+        "PTO-E2206",
+        f"'@{kernel.name}' has neither synchronisation nor addresses: it runs in program order, and races "
+        "are not checked",
+        span,
+        severity="warning",
+        help="check the program that has its synchronisation inserted",
+    )
 
 
 # -- arguments ---------------------------------------------------------------------------------------------
@@ -301,12 +324,16 @@ class _Binding:
             for d in reversed(array.shape[1:]):
                 strides.insert(0, strides[0] * d)
             buffer = self.gm.add(f"%{param.name}", array)
-            return View(buffer, 0, array.shape, tuple(strides[: array.ndim]), str(type.dtype), None, param.name)
+            return View(
+                buffer, 0, array.shape, tuple(strides[: array.ndim]), str(type.dtype), None, param.name
+            )
         what = "on-chip tile" if isinstance(type, TileBufType) else f"value of type {type}"
         return self._problem(
-            "PTO-E2014", f"argument %{param.name} is an {what}: a launch can pass arrays and scalars only", param,
+            "PTO-E2014",
+            f"argument %{param.name} is an {what}: a launch can pass arrays and scalars only",
+            param,
             help="run the function that calls this one, or let the program load the tile itself",
-        )  # fmt: skip
+        )
 
     def _scalar(self, param: Value, type: ScalarType, value: Any) -> Any:
         if hasattr(value, "item") and getattr(value, "size", 1) == 1:
@@ -334,14 +361,21 @@ class _Binding:
         if not isinstance(value, np.ndarray):
             if not (hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")):
                 return self._problem(
-                    "PTO-E2012", f"argument %{param.name} is an array of {dtype}", param, expected=f"an array of {dtype}",
+                    "PTO-E2012",
+                    f"argument %{param.name} is an array of {dtype}",
+                    param,
+                    expected=f"an array of {dtype}",
                     got=_describe(value),
-                )  # fmt: skip
+                )
             value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
         array: Array = value
         if not _fits(array.dtype, dtype):
             right = ARRAY_DTYPES.get(dtype)
-            hint = f"convert it: array.astype({right.name!r})" if right is not None else f"give its bytes as uint8 ({dtype} has no NumPy type)"
+            hint = (
+                f"convert it: array.astype({right.name!r})"
+                if right is not None
+                else f"give its bytes as uint8 ({dtype} has no NumPy type)"
+            )
             return self._problem(
                 "PTO-E2012", f"argument %{param.name} holds {dtype}, the array holds {array.dtype}", param,
                 expected=dtype, got=str(array.dtype), help=hint,
@@ -354,7 +388,9 @@ class _Binding:
 
     def _dims(self, param: Value, type: ViewType | MemRefType, array: Array) -> Diagnostic | None:
         wanted = type.dims
-        if len(wanted) == array.ndim and all(w is None or w == n for w, n in zip(wanted, array.shape, strict=True)):
+        if len(wanted) == array.ndim and all(
+            w is None or w == n for w, n in zip(wanted, array.shape, strict=True)
+        ):
             return None
         shown = "x".join("?" if d is None else str(d) for d in wanted)
         return self._problem(

@@ -340,8 +340,15 @@ class View:
 
 @lru_cache(maxsize=4096)
 def _view_axes(
-    layout: str, shape: tuple[int, ...], strides: tuple[int, ...], bits: int, rows: int, cols: int, r: int, c: int
-) -> tuple[Axis, Axis]:  # fmt: skip
+    layout: str,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    bits: int,
+    rows: int,
+    cols: int,
+    r: int,
+    c: int,
+) -> tuple[Axis, Axis]:
     """Row and column part of `pto.isa.view.element_offset` for a rectangle."""
     if layout == "ND" and r + rows <= shape[3]:
         return blocked(r, rows, 1, strides[3], 0), blocked(c, cols, 1, strides[4], 0)

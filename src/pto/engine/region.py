@@ -48,7 +48,9 @@ def scattered(offsets: Array) -> Axis:
     """Any offsets."""
     steps = np.diff(offsets)
     even = len(steps) == 0 or bool((steps == steps[0]).all())
-    return Axis(np.asarray(offsets, np.intp), int(steps[0]) if even and len(steps) else 1 if even else None, None)
+    return Axis(
+        np.asarray(offsets, np.intp), int(steps[0]) if even and len(steps) else 1 if even else None, None
+    )
 
 
 class Region:

@@ -77,9 +77,14 @@ class Core:
     """A cube core, a vector core, or ("mix") one that is both, for programs that do not tell them apart."""
 
     def __init__(
-        self, profile: Profile, gm: GlobalMemory | None = None, kind: str = "mix", block: int = 0, sub: int = 0,
+        self,
+        profile: Profile,
+        gm: GlobalMemory | None = None,
+        kind: str = "mix",
+        block: int = 0,
+        sub: int = 0,
         out: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.profile = profile
         self.gm = gm or GlobalMemory()
         self.kind = kind
@@ -155,7 +160,7 @@ class Core:
     # -- pipes -----------------------------------------------------------------------------------------
 
     def issue(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
-        """Hand an instruction to its pipe; one of the scalar unit is executed at once and gives its result."""
+        """Hand an instruction to its pipe; one of the scalar unit is executed at once, for its result."""
         queue = self.queues.get(i.pipe)
         if queue is None:
             return self.execute(i, execute)
@@ -222,21 +227,26 @@ class Core:
     def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:
         where = self.where()
         name = op.row.name if op.row else op.name
-        return Diagnostic(code, f"{name}: {message}" + (f" ({where})" if where else ""), self.grid.span(op), **facts)
+        return Diagnostic(
+            code, f"{name}: {message}" + (f" ({where})" if where else ""), self.grid.span(op), **facts
+        )
 
     def fault(self, i: Instr, fault: MemoryFault) -> RunError:
         buffer = fault.buffer
         size = buffer.limit
         role = "touches"
         d = self.diagnostic(
-            i.op, "PTO-E2101", f"{role} bytes {fault.low}..{fault.high} of {buffer.name}, which has {size} bytes",
-            expected=f"addresses below {size}", got=f"up to {fault.high}",
+            i.op,
+            "PTO-E2101",
+            f"{role} bytes {fault.low}..{fault.high} of {buffer.name}, which has {size} bytes",
+            expected=f"addresses below {size}",
+            got=f"up to {fault.high}",
             help="check offsets, strides and sizes; the array given to the launch may be too small",
-        )  # fmt: skip
+        )
         return RunError(d)
 
     def illegal(self, op: Operation, problem: IllegalInstruction) -> RunError:
-        return RunError(self.diagnostic(op, "PTO-E2102", str(problem)))
+        return RunError(self.diagnostic(op, problem.code, str(problem)))
 
     def unplaced(self, i: Instr, missing: LookupError) -> RunError:
         if isinstance(missing, KeyError | IndexError):

@@ -77,7 +77,7 @@ def build(row: Row) -> Execute:
         if converts and i.dtype("dst") != numbers.dtype:
             i.store(
                 "dst",
-                numbers.round(result) if result.dtype.kind == "f" else result,
+                result,
                 mode="RINT",
                 saturate=True,
             )

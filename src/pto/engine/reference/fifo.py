@@ -1,7 +1,7 @@
 """FIFOs between the cube core and the vector cores of a cluster: tpush, tpop, tfree, talloc and their set-up.
 
-A `Fifo` is one direction of a TPipe: a ring of slots that both sides see. A tile pushed keeps its elements as a
-matrix in its slot (FIFOs in global memory also hold it there, dense and row by row); a pop writes the lane's
+A `Fifo` is one direction of a TPipe: a ring of slots that both sides see. A tile pushed keeps its elements as
+a matrix in its slot (FIFOs in global memory also hold it there, dense and row by row); a pop writes the lane's
 part of it into the consumer's tile, which lies in the consumer's staging buffer unless it was placed already.
 """
 
@@ -93,7 +93,9 @@ class Fifo:
 class Ends:
     """What a core knows of a TPipe: its FIFOs by direction, and where the consumer's tiles lie."""
 
-    def __init__(self, fifos: dict[int, Fifo], staging: dict[int, tuple[Buffer, int] | None], local_slots: int) -> None:
+    def __init__(
+        self, fifos: dict[int, Fifo], staging: dict[int, tuple[Buffer, int] | None], local_slots: int
+    ) -> None:
         self.fifos = fifos
         self.staging = staging
         self.local_slots = local_slots
@@ -180,7 +182,9 @@ def import_reserved_buffer(core: Core, op: Operation, args: dict[str, Any]) -> A
             found = core.cluster.reserved.get(("reserve", wanted))
             if found is None:
                 loc = SPACES[str(other.attr("location"))]
-                found = core.cluster.reserved["reserve", wanted] = core.buffers[loc].reserve(int(other.attr("size")))
+                found = core.cluster.reserved["reserve", wanted] = core.buffers[loc].reserve(
+                    int(other.attr("size"))
+                )
             return found
     raise IllegalInstruction(f"no buffer '{wanted}' is reserved in '@{op.attr('peer_func')}'")
 
@@ -272,7 +276,9 @@ class Push(Item):
         if slot.matrix.nbytes > f.size > 0 and DTYPES[slot.dtype].bits >= 8:
             raise IllegalInstruction(f"a tile of {slot.matrix.nbytes} bytes does not fit a slot of {f.size}")
         if f.memory is not None and DTYPES[slot.dtype].bits >= 8 and i.exact:
-            place = Pointer(f.memory.buffer, f.memory.offset + self.index % f.count * f.size, slot.dtype, f.memory.name)
+            place = Pointer(
+                f.memory.buffer, f.memory.offset + self.index % f.count * f.size, slot.dtype, f.memory.name
+            )
             i.store_raw(place, slot.matrix)
 
 
@@ -392,7 +398,9 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     entry = args.get("tile")
     if entry is None:
         assert isinstance(declared, TileBufType)
-        entry = make_tile(core, declared, None, (args.get("valid_row"), args.get("valid_col")), result_name(op))
+        entry = make_tile(
+            core, declared, None, (args.get("valid_row"), args.get("valid_col")), result_name(op)
+        )
     in_memory = pipe.memory is not None
     frees = isinstance(entry, Tile) and (
         core.profile.isa != "a5" if in_memory or core.profile.isa == "a2a3" else False
@@ -447,4 +455,3 @@ def tfree(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     clock = core.clock.release(core, "S") if core.clock is not None else None
     pipe.release(index, lane, split, clock)
     return None
-

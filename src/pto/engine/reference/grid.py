@@ -47,9 +47,13 @@ class Watch:
 
     def allocated(self, core: Core, op: Operation, tile: Any) -> None: ...
 
-    def outside_tile(self, core: Core, op: Operation, source: Tile, at: tuple[int, int], size: tuple[int, int]) -> None: ...
+    def outside_tile(
+        self, core: Core, op: Operation, source: Tile, at: tuple[int, int], size: tuple[int, int]
+    ) -> None: ...
 
-    def outside_view(self, core: Core, op: Operation, source: View, dim: int, offset: int, size: int) -> None: ...
+    def outside_view(
+        self, core: Core, op: Operation, source: View, dim: int, offset: int, size: int
+    ) -> None: ...
 
     def undefined_use(self, core: Core, op: Operation, origin: Any, what: str) -> None: ...
 
@@ -64,10 +68,18 @@ class Grid:
     """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code)."""
 
     def __init__(
-        self, program: Program, profile: Profile, gm: GlobalMemory, roles: list[tuple[str, int, Code]],
-        args: dict[str, list[Any]], blocks: int, out: TextIO, watch: Watch | None = None, schedule: Any = None,
+        self,
+        program: Program,
+        profile: Profile,
+        gm: GlobalMemory,
+        roles: list[tuple[str, int, Code]],
+        args: dict[str, list[Any]],
+        blocks: int,
+        out: TextIO,
+        watch: Watch | None = None,
+        schedule: Any = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.program = program
         self.profile = profile
         self.gm = gm
@@ -128,7 +140,9 @@ class Grid:
         """An argument; a name stands for what only the launch knows of the core."""
         if not isinstance(value, str):
             return value
-        return {"__pypto_spmd_block_idx": core.block, "__pypto_spmd_block_num": self.blocks}.get(value, core.sub)
+        return {"__pypto_spmd_block_idx": core.block, "__pypto_spmd_block_num": self.blocks}.get(
+            value, core.sub
+        )
 
     def _turn(self) -> bool:
         """Let every active core go as far as it can; whether any did."""
@@ -157,7 +171,9 @@ class Grid:
             return True
         here = self._meetings.setdefault(who, set())
         here.add(core)
-        kinds = {"aiv_only": ("vector", "mix"), "aic_only": ("cube", "mix")}.get(who, ("vector", "cube", "mix"))
+        kinds = {"aiv_only": ("vector", "mix"), "aic_only": ("cube", "mix")}.get(
+            who, ("vector", "cube", "mix")
+        )
         needed = self.blocks * sum(kind in kinds for kind, _, _ in self.roles)
         if len(here) < needed:
             core.waiting = f"a grid barrier ({who}): {len(here)} of {needed} cores are there"
@@ -199,7 +215,9 @@ class Grid:
     def allocated(self, core: Core, op: Operation, tile: Any) -> None:
         self.watch.allocated(core, op, tile)
 
-    def outside_tile(self, core: Core, op: Operation, source: Tile, r: int, c: int, rows: int, cols: int) -> None:
+    def outside_tile(
+        self, core: Core, op: Operation, source: Tile, r: int, c: int, rows: int, cols: int
+    ) -> None:
         self.watch.outside_tile(core, op, source, (r, c), (rows, cols))
 
     def outside_view(self, core: Core, op: Operation, source: View, dim: int, offset: int, size: int) -> None:
@@ -213,5 +231,3 @@ class Grid:
 
     def token_misuse(self, core: Core, op: Operation, what: str) -> None:
         self.watch.token_misuse(core, op, what)
-
-

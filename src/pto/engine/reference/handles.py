@@ -1,6 +1,7 @@
 """Instructions that make or change descriptors: views, tiles, pointers, arrays of event ids. No data moves.
 
-A handler gets the core, the operation and its operand values and gives the results. It runs on the scalar unit.
+A handler gets the core, the operation and its operand values, and gives the results. It runs on the scalar
+unit.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def result_name(op: Operation) -> str:
 # -- tiles -------------------------------------------------------------------------------------------------
 
 
-def make_tile(core: Core, type: TileBufType, address: int | None, valid: tuple[int | None, int | None], name: str) -> Tile:
+def make_tile(
+    core: Core, type: TileBufType, address: int | None, valid: tuple[int | None, int | None], name: str
+) -> Tile:
     """A tile of a type; a valid dimension that neither the type nor `valid` gives is the whole one."""
     layout = left_layout(type, core.profile, "layout") or "" if type.loc == "left" else ""
     rows = type.v_row if type.v_row is not None else type.rows if valid[0] is None else valid[0]
@@ -46,7 +49,9 @@ def make_tile(core: Core, type: TileBufType, address: int | None, valid: tuple[i
 
 def check_valid(type: TileBufType | Tile, rows: int, cols: int) -> None:
     if not (0 <= rows <= type.rows and 0 <= cols <= type.cols):
-        raise IllegalInstruction(f"valid region {rows} x {cols} does not fit a {type.rows} x {type.cols} tile")
+        raise IllegalInstruction(
+            f"valid region {rows} x {cols} does not fit a {type.rows} x {type.cols} tile"
+        )
 
 
 def _valid(args: dict[str, Any]) -> tuple[int | None, int | None]:
@@ -165,7 +170,7 @@ def tile_buf_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 def bind_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     type = op.result.type
     source = args.get("source")
-    address = args["addrs"][0] if "addrs" in args and args["addrs"] else _address(source)
+    address = args["addrs"][0] if args.get("addrs") else _address(source)
     if isinstance(type, TileBufType):
         tile = make_tile(core, type, address, _valid(args), result_name(op))
         if source is not None:
@@ -259,7 +264,9 @@ def memref_value(core: Core, op: Operation, type: MemRefType, buffer: Buffer, of
     layout = memref_strides(type)
     dims = tuple(d if d is not None else 1 for d in type.dims)
     strides, start = layout or (_dense(dims), 0)
-    return View(buffer, offset + start * (type.bits or 8) // 8, dims, strides, str(type.dtype), None, result_name(op))
+    return View(
+        buffer, offset + start * (type.bits or 8) // 8, dims, strides, str(type.dtype), None, result_name(op)
+    )
 
 
 def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:
@@ -279,7 +286,15 @@ def memref_alloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     for d in dims:
         size *= d
     buffer = core.buffers[SPACES.get(type.space, "vec")]
-    return View(buffer, home(core, op, buffer, -(-size // 8)), dims, _dense(dims), str(type.dtype), None, result_name(op))
+    return View(
+        buffer,
+        home(core, op, buffer, -(-size // 8)),
+        dims,
+        _dense(dims),
+        str(type.dtype),
+        None,
+        result_name(op),
+    )
 
 
 @handle("memref.dealloc")
@@ -316,7 +331,15 @@ def memref_subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
             lost -= 1
         else:
             dims.append((n, s))
-    return View(source.buffer, at, tuple(n for n, _ in dims), tuple(s for _, s in dims), source.dtype, None, source.name)
+    return View(
+        source.buffer,
+        at,
+        tuple(n for n, _ in dims),
+        tuple(s for _, s in dims),
+        source.dtype,
+        None,
+        source.name,
+    )
 
 
 _DYNAMIC = -(2**63)
@@ -332,6 +355,21 @@ def _mixed(op: Operation, args: dict[str, Any], name: str) -> list[int]:
 @handle("affine.apply")
 def affine_apply(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     raise IllegalInstruction("affine maps are not executed")
+
+
+class Group:
+    """Tensors of a group of ranks."""
+
+    __slots__ = ("root", "tensors")
+
+    def __init__(self, tensors: list[View], root: int) -> None:
+        self.tensors = tensors
+        self.root = root
+
+
+@handle("make_group")
+def make_group(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    return Group(args["tensors"], int(op.attr("root") or 0))
 
 
 # -- queries and small state -------------------------------------------------------------------------------
@@ -383,7 +421,12 @@ def as_tile(core: Core, value: View, type: Type) -> Tile:
     assert isinstance(type, MemRefType)
     rows, cols = (1, *value.dims)[-2:]
     elem = type.elem if isinstance(type.elem, ScalarType) else ScalarType("f32")
-    tile = Tile(TileBufType(elem, value.buffer.space, rows, cols, rows, cols), value.buffer, value.offset, (rows, cols))
+    tile = Tile(
+        TileBufType(elem, value.buffer.space, rows, cols, rows, cols),
+        value.buffer,
+        value.offset,
+        (rows, cols),
+    )
     if len(value.strides) > 1:
         tile.pitch = (rows, value.strides[-2])
     tile.name = value.name

@@ -36,6 +36,8 @@ Shape = tuple[int, int]
 class IllegalInstruction(Exception):
     """What the ISA forbids and only a run can see; the core adds the place."""
 
+    code = "PTO-E2102"
+
 
 class Port:
     """The way to memory. Subclasses watch it, replay it, or keep a shadow beside it."""
@@ -184,9 +186,14 @@ class Instr:
     # -- writing ----------------------------------------------------------------------------------------
 
     def store(
-        self, name: str | Place, values: Array, at: Shape = (0, 0), mode: str = "NONE", saturate: bool = False,
+        self,
+        name: str | Place,
+        values: Array,
+        at: Shape = (0, 0),
+        mode: str = "NONE",
+        saturate: bool = False,
         nan: str = "max",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Round numbers to the element type and write them from element `at` on."""
         place, region = self._region(name, (values.shape[0], values.shape[1]), at)
         self.port.store(self, place, region, self.encoded(values, place.dtype, mode, saturate, nan))
@@ -220,7 +227,12 @@ class Instr:
             return np.asarray(values, np.float64)
         if values.dtype == target and (target.kind in "iu" or target.itemsize >= 4):
             return values
-        if values.dtype.kind in "iu" and target.kind in "iu" and not saturate and dtype in elements.ARRAY_DTYPES:
+        if (
+            values.dtype.kind in "iu"
+            and target.kind in "iu"
+            and not saturate
+            and dtype in elements.ARRAY_DTYPES
+        ):
             return values.astype(target)  # wraps
         if values.dtype == bool:
             values = values.astype(np.uint8)

@@ -14,7 +14,7 @@ from ...ir.core import Block, Module, Operation, Region, Value
 from ...ir.types import MemRefType
 from ...isa.profiles import Profile
 from ...verify.context import pipe_of
-from . import fifo, handles, registry, scalars, sync
+from . import dma, fifo, handles, registry, scalars, sync
 from .core import BLOCKED, ENDED, MOVED, Core
 from .instr import IllegalInstruction, Instr
 
@@ -93,7 +93,9 @@ class _Lower:
     def function(self, op: Operation) -> None:
         if not op.regions or not op.regions[0].blocks:
             span = self.program.module.span(op)
-            raise Unsupported([Diagnostic("PTO-E2002", f"function '@{self.code.name}' has no body to run", span)])
+            raise Unsupported(
+                [Diagnostic("PTO-E2002", f"function '@{self.code.name}' has no body to run", span)]
+            )
         entry = op.regions[0].blocks[0]
         for arg in entry.args:
             self.slot(arg)
@@ -228,7 +230,9 @@ class _Lower:
             self.region(op, op.regions[1], lambda y: self.copy(y, y.operands, results))
             after = self.here
             self.code.steps[skip] = lambda core: after
-        self.code.steps[test] = self.decision(op, condition, lambda core: None if core.regs[condition] else otherwise)
+        self.code.steps[test] = self.decision(
+            op, condition, lambda core: None if core.regs[condition] else otherwise
+        )
 
     def op_scf_for(self, op: Operation) -> None:
         low, high, step = (self.slot(v) for v in op.operands[:3])
@@ -373,7 +377,12 @@ class _Lower:
             if declared.variadic:
                 slots = [self.slot(v) for v in values]
                 other.append((declared.name, lambda core, slots=slots: [core.regs[s] for s in slots]))
-            elif values and isinstance(values[0].type, MemRefType) and values[0].type.local and "tile" in declared.kinds:
+            elif (
+                values
+                and isinstance(values[0].type, MemRefType)
+                and values[0].type.local
+                and "tile" in declared.kinds
+            ):
                 other.append((declared.name, _local_memref(self.slot(values[0]), values[0].type)))
             elif values:
                 single.append((declared.name, self.slot(values[0])))
@@ -418,7 +427,9 @@ class _Lower:
                 if core.poison:
                     for slot in addresses:
                         if slot in core.poison:
-                            core.grid.undefined_use(core, span_op, core.poison.pop(slot), "an address, size or valid shape")
+                            core.grid.undefined_use(
+                                core, span_op, core.poison.pop(slot), "an address, size or valid shape"
+                            )
                 return inner(core)
 
         self.emit(op, step)
@@ -432,9 +443,24 @@ class _Lower:
         pipe = pipe_of(op, self.program.profile)
         results = [self.slot(r) for r in op.results]
         if not results:
+            snapshot = (
+                dma.with_registers if op.name in ("pto.copy_gm_to_ubuf", "pto.copy_ubuf_to_gm") else None
+            )
 
-            def step(core: Core) -> None:
-                core.issue(Instr(op, arguments(core), core, pipe), execute)
+            def step(core: Core) -> int | None:
+                i = Instr(op, arguments(core), core, pipe)
+                if snapshot is not None:
+                    snapshot(i)
+                if pipe == "ALL":  # the pipes are drained before and after
+                    if not core.idle:
+                        core.waiting = "all its pipes to drain"
+                        return BLOCKED
+                    sync.drained(core)
+                    core.issue(i, execute)
+                    sync.drained(core)
+                else:
+                    core.issue(i, execute)
+                return None
 
             self.emit(op, step)
             return

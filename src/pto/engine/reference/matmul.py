@@ -90,7 +90,7 @@ class _Span:
             high *= float(size.max(initial=0.0))
             short = short and _short(x)
         self.single = short and low - 22 >= -149 and high <= _F32_MAX
-        self.deep = False
+        self.deep = low - 46 < -149
 
 
 def _short(x: Array) -> bool:

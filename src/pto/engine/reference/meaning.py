@@ -121,9 +121,8 @@ def _real_power(a: Array, b: Any) -> Array:
         return np.power(a, b, dtype=np.float64)
     found = np.power(np.abs(a), b, dtype=np.float64)
     whole, half = np.trunc(b) == b, np.multiply(b, 0.5, dtype=np.float64)
-    np.negative(found, out=found, where=negative & whole & (np.trunc(half) != half))
-    found[negative & ~whole & (a != 0) & np.isfinite(a)] = np.nan
-    return found
+    found = select(negative & (whole & (np.trunc(half) != half)), -found, found)
+    return select(negative & ~whole & (a != 0) & np.isfinite(a), np.float64(np.nan), found)
 
 
 def _last_bits(a: Array, b: Any, found: Array) -> Array:

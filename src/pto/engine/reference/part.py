@@ -72,7 +72,7 @@ def _copied(i: Instr, valid: Shape, sources: tuple[str, str], shapes: tuple[Shap
     """What is copied from the sources; zero where there is none."""
     found = [i.raw(name, shape) for name, shape in zip(sources, shapes, strict=True)]
     out = np.zeros(valid, found[0].dtype)
-    for part in reversed(found):
+    for part in found:
         out[: part.shape[0], : part.shape[1]] = part
     return out
 

@@ -18,9 +18,28 @@ Execute = Callable[[Instr], Any]
 
 #: Modules that hold executors.
 MODULES = (
-    "elementwise", "conversion", "compare", "reduce", "expand", "load_store", "moves", "matmul", "gather", "sort",
-    "quantise", "generate", "part", "pointers", "load_store", "fixpipe", "convolution", "configure", "dma", "comm", "debug",
-)  # fmt: skip
+    "elementwise",
+    "conversion",
+    "compare",
+    "reduce",
+    "expand",
+    "load_store",
+    "moves",
+    "matmul",
+    "gather",
+    "sort",
+    "quantise",
+    "generate",
+    "part",
+    "pointers",
+    "load_store",
+    "fixpipe",
+    "convolution",
+    "configure",
+    "dma",
+    "comm",
+    "debug",
+)
 
 _EXECUTORS: dict[str, Execute] = {}
 _BUILDERS: dict[str, Callable[[Row], Execute]] = {}

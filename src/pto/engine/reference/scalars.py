@@ -208,24 +208,50 @@ def _pow(x: float, y: float) -> float:
 
 
 _NAMES: dict[str, Any] = {
-    "__builtins__": {}, "max": max, "min": min, "abs": abs, "float": float, "trunc": _whole(math.trunc), "quot": _quot, "rem": _rem,
-    "fmod": _fmod, "fma": _fma, "maximum": _maximum, "minimum": _minimum, "fmax": _fmax, "fmin": _fmin,
-    "copysign": math.copysign, "pow": _pow, "exp": _exp(math.exp), "exp2": _exp(lambda x: 2.0**x),
-    "log": _log(math.log), "log2": _log(math.log2), "tanh": math.tanh, "erf": math.erf,
+    "__builtins__": {},
+    "max": max,
+    "min": min,
+    "abs": abs,
+    "float": float,
+    "trunc": _whole(math.trunc),
+    "quot": _quot,
+    "rem": _rem,
+    "fmod": _fmod,
+    "fma": _fma,
+    "maximum": _maximum,
+    "minimum": _minimum,
+    "fmax": _fmax,
+    "fmin": _fmin,
+    "copysign": math.copysign,
+    "pow": _pow,
+    "exp": _exp(math.exp),
+    "exp2": _exp(lambda x: 2.0**x),
+    "log": _log(math.log),
+    "log2": _log(math.log2),
+    "tanh": math.tanh,
+    "erf": math.erf,
     "sin": lambda x: math.sin(x) if math.isfinite(x) else math.nan,
     "cos": lambda x: math.cos(x) if math.isfinite(x) else math.nan,
-    "sqrt": lambda x: _Float(math.sqrt(x) if x >= 0 else math.nan), "floor": _whole(math.floor),
-    "ceil": _whole(math.ceil), "rint": _whole(round),
-    "round_away": _whole(lambda x: int(math.copysign(math.floor(abs(x) + 0.5), x)) if abs(x) < 2**52 else int(x)),
-}  # fmt: skip
+    "sqrt": lambda x: _Float(math.sqrt(x) if x >= 0 else math.nan),
+    "floor": _whole(math.floor),
+    "ceil": _whole(math.ceil),
+    "rint": _whole(round),
+    "round_away": _whole(
+        lambda x: int(math.copysign(math.floor(abs(x) + 0.5), x)) if abs(x) < 2**52 else int(x)
+    ),
+}
 
 
 # -- rows whose meaning is not an expression over the operands alone ---------------------------------------
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
     "ge": operator.ge,
-}  # fmt: skip
+}
 
 
 def _constant(op: Operation) -> Evaluate:

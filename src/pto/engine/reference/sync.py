@@ -13,6 +13,7 @@ from typing import Any
 from ...ir.core import Operation
 from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
 from .core import BLOCKED, Core, Item
+from .instr import Instr
 
 #: handler(core, op, args) -> None or BLOCKED
 Handler = Callable[[Core, Operation, dict[str, Any]], int | None]
@@ -156,6 +157,12 @@ class DrainAll(Item):
         return "all its pipes to drain"
 
 
+def drained(core: Core) -> None:
+    """Every pipe is known to be through."""
+    if core.clock is not None:
+        core.clock.barrier_all(core)
+
+
 @sync("barrier", "barrier_sync")
 def barrier(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     assert op.row is not None
@@ -216,7 +223,9 @@ class GetBuf(Item):
             for release in token.grants[: self.ticket - token.base]:
                 core.clock.acquire(core, pipe, release)
         if pipe in token.held and core.grid.checks_sync:
-            core.grid.token_misuse(core, self.op, f"PIPE_{pipe} acquires buffer token {self.id}, which it holds")
+            core.grid.token_misuse(
+                core, self.op, f"PIPE_{pipe} acquires buffer token {self.id}, which it holds"
+            )
         token.held[pipe] = self.ticket
 
     def waits_for(self, core: Core, pipe: str) -> str:
@@ -236,14 +245,18 @@ class RlsBuf(Item):
         ticket = token.held.pop(pipe, None)
         if ticket is None:
             if core.grid.checks_sync:
-                core.grid.token_misuse(core, self.op, f"PIPE_{pipe} releases buffer token {self.id}, which it does not hold")
+                core.grid.token_misuse(
+                    core, self.op, f"PIPE_{pipe} releases buffer token {self.id}, which it does not hold"
+                )
             return
         clock = core.clock.release(core, pipe) if core.clock is not None else None
         token.grants[ticket - token.base] = clock
         while len(token.grants) > 64 and all(g is not _HELD for g in token.grants[:32]):
             # what is forgotten must still be ordered before the next acquirer: fold it into the 33rd
             if core.clock is not None:
-                token.grants[32] = core.clock.merged(token.grants[:33]) if token.grants[32] is not _HELD else _HELD
+                token.grants[32] = (
+                    core.clock.merged(token.grants[:33]) if token.grants[32] is not _HELD else _HELD
+                )
             if token.grants[32] is _HELD:
                 break
             del token.grants[:32]
@@ -427,6 +440,17 @@ def sync_wait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 
 # -- the grid ----------------------------------------------------------------------------------------------
+
+
+@sync("twait")
+def twait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    """Spin until a signal in global memory holds; whoever runs meanwhile may set it."""
+    from .comm import holds
+
+    if not holds(Instr(op, args, core, "S")):
+        core.waiting = f"signal %{args['signal'].name} {op.attr('cmp')} {args['cmpValue']}"
+        return BLOCKED
+    return None
 
 
 @sync("syncall")
