@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+
 from pto.engine import elements
 from pto.engine.memory import ConvTile, Tile, View
 from pto.engine.reference.instr import Instr
@@ -65,7 +66,9 @@ def bytes_of(place: Any) -> Array:
 def attribute(case: Case, name: str, value: Any) -> None:
     """Give the operation of a case an attribute."""
     kind = case.row.attr_index[name].kind
-    made: Attribute = StrAttr(value) if kind == "str" else IntAttr(value) if kind == "int" else EnumAttr(kind, value)
+    made: Attribute = (
+        StrAttr(value) if kind == "str" else IntAttr(value) if kind == "int" else EnumAttr(kind, value)
+    )
     case.op.attrs = {**case.op.attrs, name: made}  # empty ones are shared
 
 
@@ -101,6 +104,8 @@ def is_nan(code: int, dtype: str) -> bool:
 def same_codes(got: Array, want: Array, dtype: str) -> bool:
     """Equal but for the bits of NaN."""
     if DTYPES[dtype].is_float and DTYPES[dtype].nan:
-        nan = np.isnan(elements.decode(dtype, got, native=False)) & np.isnan(elements.decode(dtype, want, native=False))
+        nan = np.isnan(elements.decode(dtype, got, native=False)) & np.isnan(
+            elements.decode(dtype, want, native=False)
+        )
         return bool(((got == want) | nan).all())
     return bool((got == want).all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from pto.engine.memory import ConvFields, Pointer
 from pto.ir.attrs import BoolAttr
 
@@ -53,7 +54,8 @@ def test_feature_map_of_the_tile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "bits", "value", "want"), [("i8", 8, -1, 0xFFFF), ("u8", 8, 0x21, 0x2121), ("f32", 32, 1.0, 0x3F800000)]
+    ("dtype", "bits", "value", "want"),
+    [("i8", 8, -1, 0xFFFF), ("u8", 8, 0x21, 0x2121), ("f32", 32, 1.0, 0x3F800000)],
 )
 def test_pad_value_of_other_types(dtype: str, bits: int, value: float, want: int) -> None:
     case = cases("set_img2col_padding")[0]
@@ -63,7 +65,9 @@ def test_pad_value_of_other_types(dtype: str, bits: int, value: float, want: int
     assert case.core.registers["IMG2COL_PADDING_A"] == want
 
 
-@pytest.mark.parametrize(("out_type", "sign"), [("i8", 1), ("u8", 0), ("f16", 0), ("bf16", 0), ("i16", 0), (None, 0)])
+@pytest.mark.parametrize(
+    ("out_type", "sign"), [("i8", 1), ("u8", 0), ("f16", 0), ("bf16", 0), ("i16", 0), (None, 0)]
+)
 def test_quant_scalar(out_type: str | None, sign: int) -> None:
     for case in cases("set_quant_scalar"):
         case.args["preQuantScalar"] = -0.75

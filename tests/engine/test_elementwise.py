@@ -246,10 +246,16 @@ def encoded(dtype: str, values: list[Number], shape: tuple[int, int]) -> np.ndar
     return np.array(codes, np.uint64).astype(f"u{d.bits // 8}").reshape(shape)
 
 
-def check(case: Case, valid: tuple[int, int], scalar: Number | None = None, what: object = "") -> None:
+def check(
+    case: Case, valid: tuple[int, int], scalar: Number | None = None, what: object = "", **given: Any
+) -> None:  # fmt: skip
+    """`given` are values for the first elements of the sources."""
     name, dst = case.row.name, case.args["dst"]
     sources = [o.name for o in case.row.operands if o.role in ("in", "inout")]
     before = prepare(case, valid)
+    for source, values in given.items():
+        before[source][: valid[0], : valid[1]] = encoded(case.args[source].dtype, values, valid)
+        case.set(source, before[source])
     dtype = next(t.dtype for n, t in tiles_of(case) if n in sources)
     columns: list[list[Number]] = []
     for source in sources:
@@ -384,6 +390,38 @@ def test_zero_scalar_writes_nothing(name: str) -> None:
         before = prepare(case, (5, 37))
         case.args["scalar"] = 0 if DTYPES[case.args["dst"].dtype].is_int else 0.0
         finish(case, before, before["dst"][:0, :0], name)
+
+
+@pytest.mark.parametrize("name", ["trem", "tfmod", "trems", "tfmods"])
+@pytest.mark.parametrize("count", [8, 2**20, 2**29, 2**45])
+def test_remainders(name: str, count: int) -> None:
+    """Exact multiples of either sign, and quotients from small to more than f32 has digits."""
+    for dtype in ("f32", "f16", "bf16"):
+        plan = next(p for p in sampled_plans(name) if str(p.operands["dst"][0].dtype) == dtype)  # type: ignore[attr-defined]
+        case = Case(plan, count)
+        a = Arith(dtype, "cpu")
+        y = [float(a.element(v)) for v in case.rng.choice([0.5, -1.5, 3.0, 0.875, -0.37], 256)]
+        factors = case.rng.integers(-count, count, 256) * case.rng.choice([1.0, 1.1], 256)
+        x = [
+            v if math.isfinite(v) else 1.0
+            for v in (a.element(float(f * v)) for f, v in zip(factors, y, strict=True))
+        ]
+        if name in ("trem", "tfmod"):
+            check(case, (16, 16), None, dtype, src0=x, src1=y)
+        else:
+            check(case, (16, 16), y[0], dtype, src=x)
+
+
+def test_f16_exp_and_pow_round_twice() -> None:
+    """Numbers whose exponential or power lies so near the middle between two f16 that f32 decides."""
+    for name, values in (
+        ("texp", {"src": 0.007297515869140625}),
+        ("tpow", {"base": 2.880859375, "exp": 0.7041015625}),
+    ):
+        plan = next(p for p in sampled_plans(name) if str(p.operands["dst"][0].dtype) == "f16")  # type: ignore[attr-defined]
+        exact = math.exp(values["src"]) if name == "texp" else math.pow(values["base"], values["exp"])
+        assert np.float16(exact) != np.float16(np.float32(exact))
+        check(Case(plan), (1, 1), None, name, **{n: [v] for n, v in values.items()})
 
 
 def test_reversed_division() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pto.engine import elements
 from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
@@ -40,7 +41,9 @@ def times(a: float, b: float) -> float:
     return f32(a * b)  # a product of two floats of 24 bits is exact in a double, but for its range
 
 
-def quantised(x: float | int, word: Word, vector: bool, src: str, dst: str, relu: bool, ctrl: bool = False) -> int:
+def quantised(
+    x: float | int, word: Word, vector: bool, src: str, dst: str, relu: bool, ctrl: bool = False
+) -> int:
     """The code of one element."""
     y: float
     if dst == "i16":
@@ -74,7 +77,9 @@ def word(rng: np.random.Generator) -> Word:
 
 def numbers_of(dtype: str, rng: np.random.Generator, shape: tuple[int, int]) -> Any:
     codes = mixed_codes(rng, dtype, shape)
-    modest = elements.encode(dtype, rng.integers(-400, 400, shape).astype(np.float64) / (2 if dtype == "f32" else 1))
+    modest = elements.encode(
+        dtype, rng.integers(-400, 400, shape).astype(np.float64) / (2 if dtype == "f32" else 1)
+    )
     return np.where(rng.random(shape) < 0.5, modest, codes)
 
 
@@ -151,7 +156,9 @@ def test_tmov_with_words_or_a_word() -> None:
 
 def fits(plan: Any) -> bool:
     """Room for a window of 7x11 at (16, 16)."""
-    return all(min(t.shape) >= 16 for name in ("src", "dst") for t in plan.operands[name] if hasattr(t, "shape"))
+    return all(
+        min(t.shape) >= 16 for name in ("src", "dst") for t in plan.operands[name] if hasattr(t, "shape")
+    )
 
 
 def quantising(plan: Any) -> bool:
@@ -165,7 +172,9 @@ def quantising(plan: Any) -> bool:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=24), st.integers(0, 2**64 - 1), st.booleans(),
        st.booleans(), st.sampled_from(["i8", "u8", "f16", "bf16"]), st.sampled_from(["f32", "i32"]))  # fmt: skip
-def test_any_word_and_any_number(codes: list[int], word: int, relu: bool, vector: bool, dst: str, src: str) -> None:
+def test_any_word_and_any_number(
+    codes: list[int], word: int, relu: bool, vector: bool, dst: str, src: str
+) -> None:
     name = "tstore_fp" if vector else "tstore"
     for plan in chosen_plans(name):
         types = str(plan.operands["src"][0].dtype), str(plan.operands["dst"][0].dtype)
@@ -190,7 +199,9 @@ def test_any_word_and_any_number(codes: list[int], word: int, relu: bool, vector
 
 
 def test_missing_words_scale_by_zero() -> None:
-    plan = next(p for p in chosen_plans("tstore_fp") if p.isa == "a2a3" and str(p.operands["src"][0].dtype) == "f32")
+    plan = next(
+        p for p in chosen_plans("tstore_fp") if p.isa == "a2a3" and str(p.operands["src"][0].dtype) == "f32"
+    )
     case = Case(plan)
     case.set("src", np.full((16, 32), encoding.encode(DTYPES["f32"], 5.0)))
     case.set("fp", np.full((1, 32), encoding.encode(DTYPES["f32"], 1.0) | 1 << 46, np.uint64))

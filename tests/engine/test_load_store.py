@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pto.asm.type_text import parse_type
 from pto.engine import elements
 from pto.engine.memory import ConvTile, MemoryFault
@@ -99,7 +100,9 @@ class Undefined(Port):
 
     def undefine(self, i, place, region) -> None:  # type: ignore[no-untyped-def]
         data = np.zeros(place.buffer.data.size, np.uint8)
-        region.store(data, np.full(region.shape, 0xF if place.bits == 4 else 1, elements.code_dtype(place.dtype)))
+        region.store(
+            data, np.full(region.shape, 0xF if place.bits == 4 else 1, elements.code_dtype(place.dtype))
+        )
         self.mask |= self.tile.region(*self.tile.shape).load(data, elements.code_dtype(place.dtype)) != 0
 
 
@@ -129,7 +132,11 @@ def base_case(name: str, dtype: str = "i16", loc: str = "vec", layout: str = "ND
     for plan in chosen_plans(name):
         t = plan.operands[side][0]
         if plan.isa == "cpu" and str(t.dtype) == dtype and t.shape == (16, 64):
-            parts = {"ND": ("row_major", "none_box"), "NZ": ("col_major", "row_major"), "DN": ("col_major", "none_box")}
+            parts = {
+                "ND": ("row_major", "none_box"),
+                "NZ": ("col_major", "row_major"),
+                "DN": ("col_major", "none_box"),
+            }
             made = t.replace(loc=loc, blayout=parts[layout][0], slayout=parts[layout][1], fractal=512)
             return Case(plan.replace(operands={**plan.operands, side: (made,)}), seed)
     raise AssertionError(dtype)
@@ -148,23 +155,29 @@ def strides_of(shape: tuple[int, ...], inner: int, gap: int, transposed: bool) -
 
 @pytest.mark.parametrize(("layout", "shape", "extent"), TENSORS, ids=lambda v: str(v).replace(" ", ""))
 @pytest.mark.parametrize("tile_layout", ["ND", "NZ"])
-def test_every_layout_of_global_memory(layout: str, shape: tuple[int, ...], extent: tuple[int, int], tile_layout: str) -> None:
+def test_every_layout_of_global_memory(
+    layout: str, shape: tuple[int, ...], extent: tuple[int, int], tile_layout: str
+) -> None:
     walk = WALKS[layout]
-    for given in ("view", "attribute"):
+    for declared in ("view", "attribute"):
         for valid in (extent, (max(1, extent[0] - 3), extent[1] - 5)):
             strides = strides_of(shape, 16 if layout == "NDC1HWC0" else 1, 3, layout == "DN")
             load = base_case("tload", layout=tile_layout)
-            view = load.args["src"] = load.view("src", shape, strides, "i16", layout if given == "view" else None)
+            view = load.args["src"] = load.view(
+                "src", shape, strides, "i16", layout if declared == "view" else None
+            )
             if layout == "NDC1HWC0":  # the innermost channels lie behind the last element
                 view.buffer.data = np.concatenate([view.buffer.data, np.zeros(32, np.uint8)])
             view.buffer.data[:] = load.rng.integers(0, 256, view.buffer.data.size)
             tile = load.tile("dst")
             tile.v_row, tile.v_col = valid
-            if given == "attribute":
+            if declared == "attribute":
                 attribute(load, "layout", layout.lower())
             run(load, "dst")
             memory = stored(view.buffer.data, "i16")
-            want = [[memory[walk(r, c, shape, strides, 16)] for c in range(valid[1])] for r in range(valid[0])]
+            want = [
+                [memory[walk(r, c, shape, strides, 16)] for c in range(valid[1])] for r in range(valid[0])
+            ]
             assert (load.get("dst", valid) == np.array(want)).all()
 
             store = base_case("tstore", layout=tile_layout)
@@ -189,8 +202,12 @@ CONV = [
 ]
 
 
-@pytest.mark.parametrize(("text", "layout", "shape", "inner", "extent"), CONV, ids=lambda v: str(v).replace(" ", ""))
-def test_convolution_tiles(text: str, layout: str, shape: tuple[int, ...], inner: int, extent: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("text", "layout", "shape", "inner", "extent"), CONV, ids=lambda v: str(v).replace(" ", "")
+)
+def test_convolution_tiles(
+    text: str, layout: str, shape: tuple[int, ...], inner: int, extent: tuple[int, int]
+) -> None:
     dense = strides_of(shape, inner, 0, False)
     apart = strides_of(shape, inner, 5, False)
     for name in ("tload", "tstore"):
@@ -236,7 +253,9 @@ def test_a_view_smaller_than_the_tile_is_refused() -> None:
     for name, side in (("tload", "src"), ("tstore", "dst")):
         case = base_case(name)
         case.args[side] = case.view(side, (15, 64), (64, 1), "i16")
-        with pytest.raises(IllegalInstruction, match="expects .* to hold the valid region of the tile, 16x64"):
+        with pytest.raises(
+            IllegalInstruction, match="expects .* to hold the valid region of the tile, 16x64"
+        ):
             case.run()
         case.args["dst" if name == "tload" else "src"].v_row = 15
         case.run()
@@ -292,11 +311,15 @@ def test_tstore_atomics(dtype: str, how: str) -> None:
 def test_atomic_add_converts_first() -> None:
     case = base_case("tstore", "f32")
     case.args["dst"] = case.view("dst", (16, 64), (64, 1), "f16")
-    case.set("src", np.full((16, 64), encoding.encode(DTYPES["f32"], 0.0004884)))  # a bit more than half a step
+    case.set(
+        "src", np.full((16, 64), encoding.encode(DTYPES["f32"], 0.0004884))
+    )  # a bit more than half a step
     case.set("dst", np.full((16, 64), encoding.encode(DTYPES["f16"], 1.0)))
     attribute(case, "atomicType", "atomic_add")
     case.run()
-    addend = encoding.decode(DTYPES["f16"], encoding.convert(encoding.encode(DTYPES["f32"], 0.0004884), "f32", "f16"))
+    addend = encoding.decode(
+        DTYPES["f16"], encoding.convert(encoding.encode(DTYPES["f32"], 0.0004884), "f32", "f16")
+    )
     assert (case.get("dst", (16, 64)) == encoding.encode(DTYPES["f16"], 1.0 + addend)).all()
 
 
@@ -368,7 +391,12 @@ def bounded(k: int, capacity: int, how: str) -> int | None:
     return k
 
 
-INDICES = {"i32": (-5, -1, 0, 3, 2**31 - 1), "u32": (0, 7, 2**32 - 1), "i8": (-1, 0, 5), "u64": (0, 9, 2**64 - 1)}
+INDICES = {
+    "i32": (-5, -1, 0, 3, 2**31 - 1),
+    "u32": (0, 7, 2**32 - 1),
+    "i8": (-1, 0, 5),
+    "u64": (0, 9, 2**64 - 1),
+}
 
 
 def indices(case: Case, capacity: int, shape: tuple[int, int], dtype: str, safe: bool) -> list[list[int]]:
@@ -436,8 +464,15 @@ def test_mgather(coalesce: str, how: str) -> None:
 
 def test_indexed_auto_mode() -> None:
     """Element indices where the tiles agree and have more than one column; else one index per row."""
-    plan = next(p for p in chosen_plans("mgather") if p.isa == "cpu" and str(p.operands["dst"][0].dtype) == "i32")
-    for valid, index, by_row in (((4, 6), (4, 6), False), ((4, 6), (1, 4), True), ((4, 6), (4, 1), True), ((4, 1), (4, 1), True)):
+    plan = next(
+        p for p in chosen_plans("mgather") if p.isa == "cpu" and str(p.operands["dst"][0].dtype) == "i32"
+    )
+    for valid, index, by_row in (
+        ((4, 6), (4, 6), False),
+        ((4, 6), (1, 4), True),
+        ((4, 6), (4, 1), True),
+        ((4, 1), (4, 1), True),
+    ):
         case, _, mem = indexed_case(plan, "auto", valid, 1)
         put_indices(case, [[r + c for c in range(max(index[1], valid[1]))] for r in range(4)], by_row, valid)
         case.args["idx"].v_row, case.args["idx"].v_col = index
@@ -458,7 +493,9 @@ def test_mscatter(coalesce: str, how: str) -> None:
             by_row = coalesce == "row"
             capacity = (18 if plan.isa == "a2a3" else 9) if by_row else 2 * 9 * 64
             shape = (valid[0], 1) if by_row else valid
-            made = indices(case, capacity if by_row else 300, shape, case.args["idx"].dtype, how == "undefined")
+            made = indices(
+                case, capacity if by_row else 300, shape, case.args["idx"].dtype, how == "undefined"
+            )
             put_indices(case, made, by_row, valid)
             attribute(case, "scatterOob", how)
             attribute(case, "scatterAtomicOp", atomic)
@@ -473,14 +510,23 @@ def test_mscatter(coalesce: str, how: str) -> None:
                     t, new = (k * 70 + c if by_row else k), int(codes[r, c])
                     want[t] = new if atomic == "none" else combine(atomic, int(want[t]), new, src.dtype)
             case.run()
-            assert same_codes(stored(mem.buffer.data, mem.dtype), want, src.dtype), (plan.isa, src, atomic, valid)
+            assert same_codes(stored(mem.buffer.data, mem.dtype), want, src.dtype), (
+                plan.isa,
+                src,
+                atomic,
+                valid,
+            )
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.sampled_from(["f32", "f16", "i16"]),
        st.sampled_from(["none", "add", "max"]), st.integers(0, 2**32))  # fmt: skip
-def test_colliding_stores_go_in_row_major_order(places: list[int], dtype: str, atomic: str, seed: int) -> None:
-    plan = next(p for p in chosen_plans("mscatter") if p.isa == "cpu" and str(p.operands["src"][0].dtype) == dtype)
+def test_colliding_stores_go_in_row_major_order(
+    places: list[int], dtype: str, atomic: str, seed: int
+) -> None:
+    plan = next(
+        p for p in chosen_plans("mscatter") if p.isa == "cpu" and str(p.operands["src"][0].dtype) == dtype
+    )
     case, src, mem = indexed_case(plan, "elem", (1, len(places)), seed)
     put_indices(case, [places], False, (1, len(places)))
     attribute(case, "scatterAtomicOp", atomic)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from pto.engine import elements
 from pto.engine.memory import Tile
 from pto.engine.reference.core import Core
@@ -75,7 +76,9 @@ def test_tmov_copies_and_casts() -> None:
 def tmov_case(isa: str, src: str, dst: str, **facts: Any) -> Case:
     for plan in chosen_plans("tmov"):
         t, u = plan.operands["src"][0], plan.operands["dst"][0]
-        if (plan.isa, t.loc, u.loc) == (isa, src, dst) and not {"fp", "preQuantScalar", "tmp"} & set(plan.operands):
+        if (plan.isa, t.loc, u.loc) == (isa, src, dst) and not {"fp", "preQuantScalar", "tmp"} & set(
+            plan.operands
+        ):
             if all(getattr(u, k) == v for k, v in facts.items()):
                 return Case(plan)
     raise AssertionError((isa, src, dst))
@@ -130,14 +133,22 @@ class Cluster:
         self.vectors = [Core(profile(case.isa), kind="vector", sub=n) for n in (0, 1)]
 
 
-@pytest.mark.parametrize("mode", ["single_mode_vec0", "single_mode_vec1", "dual_mode_split_m", "dual_mode_split_n"])
+@pytest.mark.parametrize(
+    "mode", ["single_mode_vec0", "single_mode_vec1", "dual_mode_split_m", "dual_mode_split_n"]
+)
 def test_tmov_to_the_vector_cores(mode: str) -> None:
     case = tmov_case("a5", "acc", "vec", dtype="f32")
     case.core.kind, case.core.cluster = "cube", Cluster(case)  # type: ignore[assignment]
     attribute(case, "accToVecMode", mode)
     codes = case.random("src", codes=True)
     src, dst = case.tile("src"), case.tile("dst")
-    half = (src.rows // 2, src.cols) if mode[-1] == "m" else (src.rows, src.cols // 2) if mode[-1] == "n" else src.shape
+    half = (
+        (src.rows // 2, src.cols)
+        if mode[-1] == "m"
+        else (src.rows, src.cols // 2)
+        if mode[-1] == "n"
+        else src.shape
+    )
     size(dst, half)
     run(case)  # nothing of its own
     got = []
@@ -212,7 +223,13 @@ def test_a_window_beyond_the_tile_is_refused(name: str) -> None:
         size(small, (4, 8))
         size(large, (10, 20))
         rows, cols = (10, 20) if isa == "cpu" else large.shape
-        for start, fine in (((0, 0), True), ((rows - 4, cols - 8), True), ((rows - 3, 0), False), ((0, cols - 7), False), ((-1, 0), False)):
+        for start, fine in (
+            ((0, 0), True),
+            ((rows - 4, cols - 8), True),
+            ((rows - 3, 0), False),
+            ((0, cols - 7), False),
+            ((-1, 0), False),
+        ):
             case.args["indexRow"], case.args["indexCol"] = start
             if fine:
                 case.run()
@@ -400,7 +417,9 @@ def test_tdeinterleave() -> None:
 @given(st.integers(0, 16), st.integers(0, 32), st.integers(0, 2**32))
 def test_deinterleave_undoes_interleave(rows: int, half: int, seed: int) -> None:
     there = Case(next(p for p in chosen_plans("tinterleave") if p.isa == "a5"), seed)
-    back = Case(next(p for p in chosen_plans("tdeinterleave") if p.isa == "a5" and "src1" in p.operands), seed)
+    back = Case(
+        next(p for p in chosen_plans("tdeinterleave") if p.isa == "a5" and "src1" in p.operands), seed
+    )
     dtype = there.tile("dst0").dtype
     for tile in (*there.args.values(), *back.args.values()):
         size(tile, (rows, 2 * half))
@@ -456,7 +475,11 @@ def test_moves_pass_through_a_shadow_run() -> None:
     for name in ROWS:
         if name in ("tsetval", "tgetval", "tpack", "tconcat", "tmov"):
             continue
-        plan = next(p for p in chosen_plans(name) if p.isa == "a5" and str(p.operands[next(iter(p.operands))][0].dtype) == "f16")
+        plan = next(
+            p
+            for p in chosen_plans(name)
+            if p.isa == "a5" and str(p.operands[next(iter(p.operands))][0].dtype) == "f16"
+        )
         runs = []
         for port in (None, Doubles()):
             case = Case(plan, 3)
@@ -468,4 +491,3 @@ def test_moves_pass_through_a_shadow_run() -> None:
             case.run()
             runs.append({at: case.get(at) for at, v in case.args.items() if isinstance(v, Tile)})
         assert all((runs[0][at] == runs[1][at]).all() for at in runs[0]), name
-

@@ -80,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
         "--memory-map", metavar="FILE", help="who lives where in each buffer: .html, or text; '-' for stdout"
     )
     p.add_argument("--print", action="store_true", dest="show_arrays", help="print the arrays after the run")
+    p.add_argument("--max-steps", type=int, metavar="N", help="end a run that takes more scalar steps")
     p.add_argument("--no-check", action="store_true", help="do not verify the program first")
     p.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     add_diagnostics(p)
@@ -120,6 +121,7 @@ def run(options: Namespace) -> list[Diagnostic]:
             memory_map=options.memory_map is not None,
             progress=bar.step,
             out=printed,
+            max_steps=options.max_steps,
         )
         bar.end()
     except DiagnosticError as e:

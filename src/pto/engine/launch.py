@@ -99,30 +99,31 @@ class Kernel:
         memory_map: bool = False,
         out: TextIO | None = None,
         progress: Callable[[int, int], None] | None = None,
+        max_steps: int | None = None,
     ) -> Run:
         """One launch on `blocks` blocks.
 
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
         mixed kernel (default 2). `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule`
         seeds an adversarial order of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives
-        what the program prints (default: standard output).
+        what the program prints (default: standard output); `max_steps` ends a run that takes more steps.
         """
         from .sanitize import observe, parse_names
 
         result = Run()
-        sanitize = parse_names(sanitize)
-        if self.automatic and ("race" in sanitize or schedule is not None):
+        names = parse_names(sanitize)
+        if self.automatic and ("race" in names or schedule is not None):
             result.diagnostics.append(_unsynchronised(self))
-            sanitize, schedule = sanitize - {"race"}, None
+            names, schedule = names - {"race"}, None
         if blocks < 1 or (subblocks is not None and subblocks not in (1, 2)):
             raise ValueError(f"blocks must be positive and subblocks 1 or 2, got {blocks} and {subblocks}")
-        result.checked = sanitize
+        result.checked = names
         gm = GlobalMemory()
         binding = _Binding(self, gm)
         problems = binding.bind(args)
         if problems:
             raise DiagnosticError(problems)
-        watch = observe(self.profile, sanitize, shadow, memory_map, result)
+        watch = observe(self.profile, names, shadow, memory_map, result)
         program = self.program(watch is not None and watch.tracks)
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
@@ -145,6 +146,7 @@ class Kernel:
             watch or Watch(),
             order,
             progress,
+            max_steps,
         )
         try:
             grid.run()

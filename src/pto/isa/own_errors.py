@@ -549,6 +549,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("PTO-E2105", "trap", "The program executed pto.trap.", "Find out why it got there."),
     (
+        "PTO-E2106",
+        "too many steps",
+        "The run took more steps than --max-steps allows.",
+        "Look for an endless loop.",
+    ),
+    (
         "PTO-E2201",
         "race",
         "Two accesses to the same bytes are not ordered, and one of them writes.",

@@ -77,7 +77,7 @@ def build(row: Row) -> Execute:
         if converts and i.dtype("dst") != numbers.dtype:
             i.store(
                 "dst",
-                result,
+                numbers.round(result) if result.dtype.kind == "f" else result,
                 mode="RINT",
                 saturate=True,
             )

@@ -20,6 +20,10 @@ from .core import Core, RunError
 from .lower import Code, Program
 
 
+#: Steps a core runs before the others get a turn, so that one may spin on what another writes.
+QUANTUM = 200_000
+
+
 class Cluster:
     """The cores of one block and what they share: cross-core semaphores and FIFOs."""
 
@@ -79,6 +83,7 @@ class Grid:
         watch: Watch | None = None,
         schedule: Any = None,
         progress: Callable[[int, int], None] | None = None,
+        max_steps: int | None = None,
     ) -> None:
         self.program = program
         self.profile = profile
@@ -93,6 +98,8 @@ class Grid:
         self.tracks = self.watch.tracks
         self.schedule = schedule
         self.progress = progress
+        self.max_steps = max_steps
+        self._steps = 0
         self._meetings: dict[str, set[Core]] = {}
         self._left: dict[Core, str] = {}  # cores that met and may go on
         self.active: list[Core] = []
@@ -150,14 +157,28 @@ class Grid:
         for core in list(self.active):
             before = (core.ticks, core.performed)
             if not core.done:
-                core.run()
+                core.run(QUANTUM)
             else:
                 core.drain()
+            self.spend(core, core.ticks - before[0])
             went |= (core.ticks, core.performed) != before
             if core.done and core.idle:
                 self.finish(core)
                 went = True
         return went
+
+    def spend(self, core: Core, steps: int) -> None:
+        """Count steps against the limit of the launch."""
+        self._steps += steps
+        if self.max_steps is not None and self._steps > self.max_steps and not core.done:
+            raise RunError(
+                core.diagnostic(
+                    core.code.ops[core.pc],
+                    "PTO-E2106",
+                    f"still running after {self.max_steps} steps",
+                    help="a loop that never ends? raise the limit if not",
+                )
+            )
 
     def finish(self, core: Core) -> None:
         self.active.remove(core)

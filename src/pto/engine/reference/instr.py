@@ -74,6 +74,10 @@ class Port:
     def undefine(self, i: Instr, place: Place, region: Region) -> None:
         """The contents of a region are unspecified from here on."""
 
+    def scalar_origin(self, i: Instr) -> Any:
+        """Where an undefined scalar result comes from; None where it is defined."""
+        return None
+
 
 def start_of(place: Place) -> tuple[int, int, int]:
     """First byte, bits per element and first nibble of a place."""

@@ -269,7 +269,7 @@ class _Lower:
         self.copy(op, carried, list(op.results))
 
     def op_scf_while(self, op: Operation) -> None:
-        before, after = op.regions
+        before, after = op.regions[0], op.regions[-1]
         first, second = before.blocks[0], after.blocks[0]
         self.copy(op, op.operands, first.args)
         top = self.here

@@ -28,10 +28,9 @@ def parse_names(text: str | Sequence[str]) -> frozenset[str]:
 
 
 def observe(
-    profile: Profile, sanitize: str | Sequence[str], shadow: str | None, memory_map: bool, result: Any
+    profile: Profile, names: frozenset[str], shadow: str | None, memory_map: bool, result: Any
 ) -> Observer | None:
     """What watches a launch; None where nothing does."""
-    names = parse_names(sanitize)
     if not names and shadow is None and not memory_map:
         return None
     from .observer import Observer

@@ -1,28 +1,153 @@
-"""Who lives where in the on-chip buffers over the time of a run; drawn by `pto.perf.memory_picture`."""
+"""Who lives where in the on-chip buffers over the time of a run; drawn by `pto.perf.memory_picture`.
+
+Time is counted in instructions of the core. A tile holds one value after another: a value is born when an
+instruction writes the valid region of the tile, and lives until the last instruction that reads it. Tiles that
+share bytes may take turns; they *overlap* where one is written while the other still holds a value that is read
+later. A tile that reads what another one wrote (a reshape, a subview) is a view of it, and no overlap.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
+from ...ir.core import Module
 from ...isa.profiles import LOCATIONS, Profile
-from ..memory import ConvTile, Pointer, Tile
-from ..reference.instr import Instr
+from ..elements import Array
+from ..memory import ConvTile, Pointer, Tile, View
+from ..reference.instr import Instr, start_of
+from ..region import Region
+
+#: Values kept of one tile; later ones count as one.
+MOST_VALUES = 1 << 14
+
+#: Instructions that give other names to the storage of a tile, and the operands that name it.
+_VIEWS = {"treshape": "src", "bitcast": "src", "subview": "source", "subset": "source", "bind_tile": "source"}
+
+#: Characters of the bar of a buffer.
+_BAR = 64
+
+
+class Step:
+    """An instruction of a core as it stands in the program."""
+
+    __slots__ = ("line", "name", "pipe")
+
+    def __init__(self, name: str, line: int, pipe: str) -> None:
+        self.name = name
+        self.line = line
+        self.pipe = pipe
+
+
+class Value:
+    """What a tile holds from one step to another: `written` where it was born by a write, else by a read."""
+
+    __slots__ = ("first", "last", "written")
+
+    def __init__(self, step: int, written: bool) -> None:
+        self.first = self.last = step
+        self.written = written
+
+    @property
+    def start(self) -> float:
+        """When it is there: an instruction reads in the first half of its step and writes in the second."""
+        return self.first + 0.5 if self.written else self.first
+
+    @property
+    def end(self) -> float:
+        return float(self.last) if self.last > self.first else self.start + 0.25
 
 
 class Life:
-    """One stay of a tile in a buffer, from its first to its last access (in instructions of the core)."""
+    """A tile at an address: all the values it holds there and the instructions that touch it."""
 
-    __slots__ = ("address", "first", "last", "line", "loc", "name", "reads", "shape", "size", "writes")
+    __slots__ = (
+        "_of", "address", "line", "loc", "name", "peers", "placed", "reads", "shape", "size", "uses", "values",
+        "views", "writes", "written",
+    )  # fmt: skip
 
-    def __init__(self, loc: str, name: str, address: int, size: int, time: int, line: int, shape: str) -> None:
+    def __init__(self, loc: str, name: str, address: int, size: int, line: int, shape: str) -> None:
         self.loc = loc
         self.name = name
         self.address = address
         self.size = size
-        self.first = self.last = time
         self.line = line  # of the first access
         self.shape = shape
+        self.placed = True  # whether the program chose the address
+        self.values: list[Value] = []
         self.reads = self.writes = 0
+        self.written = -1  # step of the last write
+        #: How often the instruction `name` in line `line` read or wrote it.
+        self.uses: dict[tuple[str, int, bool], int] = {}
+        self.peers: list[Life] = []  # tiles on some of the same bytes
+        self.views: set[Life] = set()  # peers that are the same storage by another name
+        self._of: Value | None = None  # value of another tile that the last value is a view of
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+    @property
+    def first(self) -> int:
+        return self.values[0].first
+
+    @property
+    def last(self) -> int:
+        return self.values[-1].last
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it only reads what another tile wrote."""
+        return self.written < 0 and bool(self.views)
+
+    def write(self, now: int, whole: bool) -> None:
+        self.writes += 1
+        self.written = now
+        held = self.values[-1] if self.values else None
+        if held is None or (whole and held.last < now and len(self.values) < MOST_VALUES):
+            self.values.append(Value(now, True))
+        else:  # in place, or a part of it
+            held.last = now
+        self._of = None
+
+    def read(self, now: int) -> None:
+        self.reads += 1
+        source = self
+        for peer in self.peers:
+            if peer.written > source.written and (self.written < 0 or peer in self.views):
+                source = peer
+        if source is self:
+            if not self.values:
+                self.values.append(Value(now, False))
+        else:
+            self.views.add(source)
+            source.views.add(self)
+            origin = source.values[-1]
+            origin.last = now
+            if self._of is not origin:
+                self._of = origin
+                self.values.append(Value(now, False))
+        self.values[-1].last = now
+
+
+class Overlap:
+    """Two tiles that share bytes `low`..`high` while both hold values, and when: (first, last) steps."""
+
+    __slots__ = ("a", "b", "high", "low", "spans")
+
+    def __init__(self, a: Life, b: Life, spans: list[tuple[float, float]]) -> None:
+        self.a, self.b = a, b
+        self.low, self.high = max(a.address, b.address), min(a.end, b.end)
+        self.spans = spans
+
+    def text(self) -> str:
+        when = _steps(int(self.spans[0][0]), int(np.ceil(self.spans[-1][1])))
+        often = f", {len(self.spans)} times" if len(self.spans) > 1 else ""
+        return (
+            f"%{self.a.name} and %{self.b.name} share bytes {self.low}..{self.high} while both are in use ({when}{often})"
+        )
 
 
 class MemoryMap:
@@ -30,38 +155,84 @@ class MemoryMap:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
-        self.time = 0
-        #: core -> lives
+        #: Lives and instructions by core ("core" where a program does not tell them apart).
         self.lives: dict[str, list[Life]] = {}
-        self._open: dict[tuple[str, str, str, int, int], Life] = {}
-        self.steps: list[tuple[str, str, int]] = []  # core, instruction and line of every time step
+        self.steps: dict[str, list[Step]] = {}
+        self._found: dict[tuple[str, str, str, int, int], Life] = {}
+        self._known: dict[tuple[Any, str], Step] = {}
+        self._roots: dict[str, str] | None = None
 
-    def tick(self) -> None:
-        self.time += 1
+    # -- recording -------------------------------------------------------------------------------------
 
-    def touch(self, i: Instr, place: Any, write: bool) -> None:
-        if i.core.block != 0 or not isinstance(place, Tile | ConvTile | Pointer):
+    def tick(self, i: Instr) -> None:
+        """An instruction ended."""
+        if i.core.block == 0:
+            self.steps.setdefault(i.core.name or "core", []).append(self._step(i))
+
+    def touch(
+        self, i: Instr, place: Any, write: bool, region: Region | None = None, at: Array | None = None
+    ) -> None:
+        """An instruction read or wrote a place of an on-chip buffer: `region` of it, or elements `at`."""
+        if i.core.block != 0:
             return
-        core = i.core.name or "core"
-        span = i.core.grid.span(i.op)
-        line = span.place[0] if span else 0
-        while len(self.steps) <= self.time:
-            self.steps.append((core, i.name, line))
-        if isinstance(place, Pointer):
-            return
-        assert place.address is not None
-        key = (core, place.loc, place.name, place.address, place.size)
-        life = self._open.get(key)
+        life = self._life(i, place, region, at)
         if life is None:
-            dims = f"{place.rows}x{place.cols}" if isinstance(place, Tile) else "x".join(map(str, place.dims))
-            life = Life(place.loc, place.name, place.address, place.size, self.time, line, f"{dims}x{place.dtype}")
-            self._open[key] = life
-            self.lives.setdefault(core, []).append(life)
-        life.last = self.time
-        if write:
-            life.writes += 1
+            return
+        now = len(self.steps.get(i.core.name or "core", ()))
+        step = self._step(i)
+        use = (step.name, step.line, write)
+        life.uses[use] = life.uses.get(use, 0) + 1
+        if not write:
+            life.read(now)
+        elif isinstance(place, Tile):
+            rows, cols = place.valid
+            whole = region is not None and region.first == (0, 0)
+            life.write(now, whole and region.rows.size >= rows and region.cols.size >= cols)  # type: ignore[union-attr]
         else:
-            life.reads += 1
+            life.write(now, region is not None)
+
+    def _step(self, i: Instr) -> Step:
+        found = self._known.get((i.op, i.pipe))
+        if found is None:
+            span = i.core.grid.span(i.op)
+            found = self._known[i.op, i.pipe] = Step(i.name, span.place[0] if span else 0, i.pipe or "S")
+        return found
+
+    def _life(self, i: Instr, place: Any, region: Region | None, at: Array | None) -> Life | None:
+        core = i.core.name or "core"
+        if isinstance(place, Tile | ConvTile):
+            assert place.address is not None
+            loc, low, size = place.loc, place.address, place.size
+        else:
+            loc, (low, high) = place.buffer.space, _bounds(place, region, at)
+            size = high - low
+        key = (core, loc, place.name, low, size)
+        found = self._found.get(key)
+        if found is None and size > 0:
+            if isinstance(place, Tile) and place.pitch != place.shape:  # a window of a larger tile
+                low, high = place.region(*place.shape).bounds
+                size = high - low
+            found = self._found[key] = Life(loc, place.name, low, size, self._step(i).line, _shape(place, size))
+            found.placed = low < place.buffer.limit
+            self._introduce(i.core.grid.program.module, core, found)
+        return found
+
+    def _introduce(self, module: Module, core: str, new: Life) -> None:
+        """Let a tile and those it shares bytes with know each other."""
+        if self._roots is None:
+            self._roots = _roots(module)
+        lives = self.lives.setdefault(core, [])
+        root = self._roots.get(new.name)
+        for old in lives:
+            if old.loc == new.loc and old.address < new.end and new.address < old.end:
+                old.peers.append(new)
+                new.peers.append(old)
+                if root is not None and old.name != new.name and self._roots.get(old.name) == root:
+                    old.views.add(new)
+                    new.views.add(old)
+        lives.append(new)
+
+    # -- questions -------------------------------------------------------------------------------------
 
     def capacity(self, loc: str) -> int:
         return self.profile.capacity[loc]
@@ -71,45 +242,169 @@ class MemoryMap:
         used = {life.loc for life in self.lives.get(core, ())}
         return [loc for loc in LOCATIONS if loc in used]
 
-    def peak(self, core: str, loc: str) -> int:
-        """The most bytes that are alive at one time; overlapping tiles count once."""
-        lives = [life for life in self.lives.get(core, ()) if life.loc == loc]
-        best = 0
-        for time in sorted({life.first for life in lives}):
-            spans = sorted((v.address, v.address + v.size) for v in lives if v.first <= time <= v.last)
-            total, end = 0, -1
-            for low, high in spans:
-                total += max(0, high - max(low, end))
-                end = max(end, high)
-            best = max(best, total)
-        return best
+    def tiles(self, core: str, loc: str, placed: bool | None = None) -> list[Life]:
+        """Lives of a buffer by address: those the program placed, those it did not, or all."""
+        found = [v for v in self.lives.get(core, ()) if v.loc == loc and placed in (None, v.placed)]
+        return sorted(found, key=lambda v: (v.address, v.first, v.size))
 
-    def overlaps(self, core: str, loc: str) -> list[tuple[Life, Life]]:
-        """Pairs that share bytes while both are alive."""
-        lives = [life for life in self.lives.get(core, ()) if life.loc == loc]
-        return [
-            (a, b)
-            for n, a in enumerate(lives)
-            for b in lives[n + 1 :]
-            if a.address < b.address + b.size and b.address < a.address + a.size
-            and a.first <= b.last and b.first <= a.last
-        ]  # fmt: skip
+    def usage(self, core: str, loc: str, placed: bool | None = True) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Bytes that hold a value at each step; bytes of several tiles count once."""
+        lives = self.tiles(core, loc, placed)
+        total = np.zeros(max([len(self.steps.get(core, ())), *[v.last + 1 for v in lives]]), np.int64)
+        edges = sorted({e for v in lives for e in (v.address, v.end)})
+        for low, high in zip(edges, edges[1:], strict=False):
+            change = np.zeros(len(total) + 1, np.int64)
+            for life in lives:
+                if life.address <= low and high <= life.end:
+                    np.add.at(change, [v.first for v in life.values], 1)
+                    np.add.at(change, [v.last + 1 for v in life.values], -1)
+            total += np.where(np.cumsum(change[:-1]) > 0, high - low, 0)
+        return total
+
+    def peak(self, core: str, loc: str, placed: bool | None = True) -> int:
+        """The most bytes that are alive at one time; overlapping tiles count once."""
+        return int(self.usage(core, loc, placed).max(initial=0))
+
+    def top(self, core: str, loc: str) -> int:
+        """The end of the highest tile that the program placed."""
+        return max((v.end for v in self.tiles(core, loc, True)), default=0)
+
+    def overlaps(self, core: str, loc: str) -> list[Overlap]:
+        """Pairs that share bytes while both are alive, and are not views of each other."""
+        lives = self.tiles(core, loc)
+        order = {life: n for n, life in enumerate(lives)}
+        found: list[Overlap] = []
+        for a in lives:
+            for b in sorted(a.peers, key=lambda v: order[v]):
+                if order[b] > order[a] and b not in a.views:
+                    spans = list(_meetings(a.values, b.values))
+                    if spans:
+                        older, newer = (a, b) if a.first <= b.first else (b, a)
+                        found.append(Overlap(older, newer, spans))
+        return found
+
+    # -- as text ---------------------------------------------------------------------------------------
 
     def text(self) -> str:
         """The map as a table per buffer."""
+        parts = [self._buffer_text(core, loc) for core in self.lives for loc in self.buffers(core)]
+        return "\n\n".join(parts) if parts else "no tile was touched"
+
+    def _buffer_text(self, core: str, loc: str) -> str:
+        capacity, peak = self.capacity(loc), self.peak(core, loc)
+        where = f" of {core}" if core != "core" else ""
+        lives, homeless = self.tiles(core, loc, True), self.tiles(core, loc, False)
         out: list[str] = []
-        for core in self.lives:
-            for loc in self.buffers(core):
-                capacity = self.capacity(loc)
-                peak = self.peak(core, loc)
-                where = f" of {core}" if core != "core" else ""
-                out.append(f"{LOCATIONS[loc]}{where}: peak {peak} of {capacity} bytes ({peak / max(1, capacity):.0%})")
-                for life in sorted((v for v in self.lives[core] if v.loc == loc), key=lambda v: (v.address, v.first)):
-                    end = life.address + life.size
-                    out.append(
-                        f"  {life.address:>8} ..{end:>8}  %{life.name:<14} {life.shape:<16} steps {life.first}..{life.last}"
-                        f"  line {life.line}  {life.writes} writes, {life.reads} reads"
-                    )
-                for a, b in self.overlaps(core, loc):
-                    out.append(f"  overlap: %{a.name} and %{b.name} share bytes while both are in use")
-        return "\n".join(out) if out else "no tile was touched"
+        title = f"{LOCATIONS[loc]}{where}"
+        if lives:
+            out.append(
+                f"{title}: peak {peak} of {capacity} bytes ({_percent(peak, capacity)}), "
+                f"highest address {self.top(core, loc)}, {len(self.steps.get(core, ()))} steps"
+            )
+            out.append(f"  0 [{self._bar(core, loc)}] {capacity}")
+            out += _table(lives)
+        for overlap in self.overlaps(core, loc):
+            out.append(f"  overlap: {overlap.text()}")
+        if homeless:
+            need = self.peak(core, loc, False)
+            out.append(
+                f"{title}, not placed by the program: {len(homeless)} tiles, at most {need} bytes at a time "
+                f"({_percent(need, capacity)} of {capacity})"
+            )
+            out += _table(homeless, addresses=False)
+        return "\n".join(out)
+
+    def _bar(self, core: str, loc: str) -> str:
+        """Which part of a buffer is used: '#', '!' where tiles overlap."""
+        capacity = self.capacity(loc)
+        bar = ["."] * _BAR
+
+        def mark(low: int, high: int, sign: str) -> None:
+            for n in range(low * _BAR // capacity, min(_BAR, -(-high * _BAR // capacity))):
+                bar[n] = sign
+
+        for life in self.tiles(core, loc, True):
+            mark(life.address, life.end, "#")
+        for overlap in self.overlaps(core, loc):
+            mark(overlap.low, overlap.high, "!")
+        return "".join(bar)
+
+
+def _bounds(place: View | Pointer, region: Region | None, at: Array | None) -> tuple[int, int]:
+    """Bytes of a view, or those touched through a pointer."""
+    if isinstance(place, View):
+        return place.whole().bounds
+    if region is not None:
+        return region.bounds
+    base, bits, _ = start_of(place)
+    if at is None or not at.size:
+        return base, base
+    return base + int(at.min()) * bits // 8, base + (int(at.max()) + 1) * bits // 8
+
+
+def _shape(place: Any, size: int) -> str:
+    if isinstance(place, Pointer):
+        return f"{size} bytes"
+    dims = place.shape if isinstance(place, Tile) else place.dims
+    return "x".join([*map(str, dims), place.dtype])
+
+
+def _roots(module: Module) -> dict[str, str]:
+    """For the names of tiles that are views of each other, one name of the group."""
+    parent: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            name = parent[name]
+        return name
+
+    for op in module.walk():
+        name = op.row.name if op.row is not None else ""
+        if name in _VIEWS and op.results:
+            source, made = op.get(_VIEWS[name]), op.results[0]
+        elif name == "talias":
+            source, made = op.get("src"), op.get("dst")
+        else:
+            continue
+        if source is not None and made is not None and source.name and made.name:
+            parent[find(made.name)] = find(source.name)
+    return {name: find(name) for name in parent}
+
+
+def _meetings(a: list[Value], b: list[Value]) -> Iterator[tuple[float, float]]:
+    """Spans of time in which both of two tiles hold values."""
+    m = n = 0
+    while m < len(a) and n < len(b):
+        low, high = max(a[m].start, b[n].start), min(a[m].end, b[n].end)
+        if low < high:
+            yield low, high
+        if a[m].end <= b[n].end:
+            m += 1
+        else:
+            n += 1
+
+
+def _steps(first: int, last: int) -> str:
+    return f"step {first}" if first >= last else f"steps {first}..{last}"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else "there is no such buffer"
+
+
+def _table(lives: Iterable[Life], addresses: bool = True) -> list[str]:
+    """Aligned rows; words to the left, numbers to the right."""
+    head = ["bytes", "tile", "shape", "steps", "line", "writes", "reads", "values"]
+    rows = [
+        [
+            f"{v.address}..{v.end}" if addresses else str(v.size), f"%{v.name}", v.shape, f"{v.first}..{v.last}",
+            str(v.line), str(v.writes), str(v.reads), str(len(v.values)),
+        ]
+        for v in lives
+    ]  # fmt: skip
+    widths = [max(len(r[n]) for r in [head, *rows]) for n in range(len(head))]
+    left = (1, 2)
+    return [
+        "  " + "  ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(r, widths, strict=True)))
+        for r in [head, *rows]
+    ]  # fmt: skip

@@ -98,7 +98,7 @@ class Observer(Watch):
         if self.shadow is not None:
             self.shadow.after(i)
         if self.map is not None:
-            self.map.tick()
+            self.map.tick(i)
         return result
 
     def _scratch(self, i: Instr, port: Watched, place: Any) -> None:
@@ -110,6 +110,8 @@ class Observer(Watch):
             return
         if self.race is not None:
             self.race.access(i, place, True, region, None)
+        if self.map is not None:
+            self.map.touch(i, place, True, region)
         if self.undef is not None:
             self.undefine(i, place, region, "scratch of this instruction")
 
@@ -289,7 +291,7 @@ class Watched(Port):
         if o.race is not None:
             o.race.access(i, place, write, region, at)
         if o.map is not None and buffer.space != "gm":
-            o.map.touch(i, place, write)
+            o.map.touch(i, place, write, region, at)
 
 
 def _range(place: Place, at: Array | None) -> tuple[int, int]:

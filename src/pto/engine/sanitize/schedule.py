@@ -54,6 +54,7 @@ class Schedule:
                 core.run(limit=1)
                 if core.ticks != before or core.done:
                     self.progress += 1
+                    grid.spend(core, 1)
                 else:
                     self.stalled[core] = self.progress
             else:
