@@ -291,15 +291,15 @@ class MemoryMap:
         return "\n\n".join(parts) if parts else "no tile was touched"
 
     def _buffer_text(self, core: str, loc: str) -> str:
-        capacity, peak = self.capacity(loc), self.peak(core, loc)
+        capacity, peak, top = self.capacity(loc), self.peak(core, loc), self.top(core, loc)
         where = f" of {core}" if core != "core" else ""
         lives, homeless = self.tiles(core, loc, True), self.tiles(core, loc, False)
         out: list[str] = []
         title = f"{LOCATIONS[loc]}{where}"
         if lives:
             out.append(
-                f"{title}: peak {peak} of {capacity} bytes ({_percent(peak, capacity)}), "
-                f"highest address {self.top(core, loc)}, {len(self.steps.get(core, ()))} steps"
+                f"{title}: peak {peak} of {capacity} bytes alive at a time ({_percent(peak, capacity)}), "
+                f"addresses up to {top} ({_percent(top, capacity)}), {len(self.steps.get(core, ()))} steps"
             )
             out.append(f"  0 [{self._bar(core, loc)}] {capacity}")
             out += _table(lives)
