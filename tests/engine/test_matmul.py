@@ -249,14 +249,24 @@ def test_rounds_once_at_midpoints(exponent: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bits", "low"), [(11, -40), (12, -40), (13, -40), (14, -40), (12, -85), (12, -100), (5, 60)]
+    ("bits", "low", "spread"),
+    [
+        (11, -40, 9),
+        (12, -40, 9),
+        (13, -40, 9),
+        (14, -40, 9),
+        (12, -75, 1),
+        (12, -74, 1),
+        (12, -85, 9),
+        (5, 60, 9),
+    ],
 )
-def test_operands_of_few_bits(bits: int, low: int) -> None:
+def test_operands_of_few_bits(bits: int, low: int, spread: int) -> None:
     """Where products fit f32 exactly, and where they just do not: by length, or by magnitude."""
     rng = np.random.default_rng(bits)
     a, b = (
         np.ldexp((rng.integers(2 ** (bits - 1), 2**bits, shape) | 1) * rng.choice([-1.0, 1.0], shape),
-                 low + rng.integers(0, 10, shape)).astype(np.float32)
+                 low + rng.integers(0, spread, shape)).astype(np.float32)
         for shape in ((3, 8), (8, 4))
     )  # fmt: skip
     with np.errstate(all="ignore"):

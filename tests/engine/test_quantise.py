@@ -282,6 +282,18 @@ def test_groups() -> None:
         check_groups(case, axis, nv)
 
 
+def test_boxes() -> None:
+    """exp_zz along either axis."""
+    found = {
+        p.attrs.get("grp_axis"): p for p in every_plan("tquant", layouts=False) if "exp_zz" in p.operands
+    }
+    assert len(found) == 2
+    for plan in found.values():
+        case = Case(plan)
+        spread(case, special=False)
+        check_groups(case, case.op.attr("grp_axis"), False)
+
+
 @pytest.mark.parametrize("nv", [False, True])
 @pytest.mark.parametrize("kind", MX)
 def test_each_source(kind: str, nv: bool) -> None:

@@ -124,7 +124,7 @@ class _Core:
             name = " ".join(filter(None, (LOCATIONS[loc], self.title)))
             out.append(
                 f'<a class="card{" bad" if clashes else ""}" href="#{self.id(loc)}"><b>{escape(name)}</b> '
-                f"{shown / capacity:.0%}"
+                f"<span>{shown / capacity:.0%}</span>"
                 f'<div class="meter"><u style="width:{min(100, 100 * top / capacity):.1f}%"></u>'
                 f'<i style="width:{min(100, 100 * shown / capacity):.1f}%"></i></div>'
                 + "".join(f"<small>{escape(line)}</small>" for line in lines)
@@ -256,14 +256,16 @@ class _Core:
         """The name of a tile where there is room for it."""
         blocks = list(_blocks(life.values, self.length))
         whole = (blocks[0][0], blocks[-1][1])
-        alone = not [p for p in life.peers if not p.is_view]
+        alone = not life.peers
         widest = max(blocks, key=lambda b: b[1] - b[0])
-        spots = [whole, widest] if alone and not life.is_view else [widest, *blocks[:8], whole]
+        spots = [whole, widest] if alone else [widest, *blocks[:8], whole]
         words = [f"%{life.name} {life.shape}", f"%{life.name}"]
         if bottom - top < 10:
             return ""
         middle = (top + bottom) / 2 + 3.9
-        heights = [middle, top + 11.5, bottom - 4] if bottom - top >= 2 * LINE else [middle]
+        heights = [middle]
+        if not alone and bottom - top >= 2 * LINE:
+            heights = [bottom - 5, top + 12.5] if life.is_view or life.views else [top + 12.5, bottom - 5]
         for text in words:
             for a, b in spots:
                 for y in heights:
@@ -304,11 +306,11 @@ class _Core:
         path.append(f"H{len(y)}V{band + 4:.1f}Z")
         out = [
             f'<rect class="plot" x="{LEFT}" y="4" width="{WIDTH}" height="{band:.0f}"/>',
-            _text(LEFT - 8, 18, "bytes", "tick", "end"), _text(LEFT - 8, 30, "alive", "tick", "end"),
+            _text(LEFT - 8, 12, f"peak {_size(peak)}", "peaktext", "end"),
+            _text(LEFT - 8, band + 2, "alive", "tick", "end"),
             f'<g clip-path="url(#plot)"><path class="area" d="{"".join(path)}" '
             f'transform="translate({LEFT} 0) scale({WIDTH / self.length:.6f} 1)"/></g>',
             f'<line class="peak" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="8" y2="8"/>',
-            _text(LEFT + WIDTH - 8, 20, f"peak {_size(peak)}, {_share(peak, capacity)}", "peaktext", "end"),
         ]  # fmt: skip
         top = band + 10
         out.append(_text(LEFT - 8, top + 12, "instruction", "tick", "end"))
@@ -387,9 +389,10 @@ def _fitted(lives: list[Life], end: int) -> _Scale:
     gaps: list[tuple[int, int]] = []
     for low, high in zip(edges, edges[1:], strict=False):
         if _covered(lives, low, high):
-            heights.append(max(TILE, 240 * (high - low) / used))
+            several = sum(v.address <= low and high <= v.end for v in lives) > 1
+            heights.append(max(TILE + LINE if several else TILE, 240 * (high - low) / used))
         else:
-            heights.append(GAP + (7 if high == end else 0))
+            heights.append(2 * GAP if high == end else GAP)
             gaps.append((low, high))
     y = sum(heights)
     points = [(0, y)]
@@ -490,10 +493,13 @@ class _Labels:
 
 
 def _hues(lives: list[Life]) -> dict[Life, int]:
-    """Colours in the order of the program; the same name has the same one."""
-    names = dict.fromkeys(v.name for v in sorted(lives, key=lambda v: (v.is_view, v.first)))
-    hue = {name: n % HUES for n, name in enumerate(names)}
-    return {life: hue[life.name] for life in lives}
+    """Colours in the order of the program; the same name has the same one, and so have views."""
+    by_name: dict[str, int] = {}
+    hues: dict[Life, int] = {}
+    for life in sorted(lives, key=lambda v: (v.is_view, v.first)):
+        shared = next((hues[v] for v in life.views if v in hues), None)
+        hues[life] = by_name.setdefault(life.name, len(set(by_name.values())) if shared is None else shared)
+    return {life: hue % HUES for life, hue in hues.items()}
 
 
 # -- words -------------------------------------------------------------------------------------------------

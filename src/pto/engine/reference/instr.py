@@ -52,6 +52,7 @@ class Port:
             raise MemoryFault(place.buffer, *region.bounds) from None
 
     def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
+        writable(place.buffer)
         try:
             region.store(place.buffer.data, codes)
         except IndexError:
@@ -65,6 +66,7 @@ class Port:
             raise fault_at(place.buffer, base, at, bits) from None
 
     def store_at(self, i: Instr, place: Place, at: Array, codes: Array) -> None:
+        writable(place.buffer)
         base, bits, nibble = start_of(place)
         try:
             store_at(place.buffer.data, base, at, bits, codes, nibble)
@@ -77,6 +79,11 @@ class Port:
     def scalar_origin(self, i: Instr) -> Any:
         """Where an undefined scalar result comes from; None where it is defined."""
         return None
+
+
+def writable(buffer: Buffer) -> None:
+    if not buffer.data.flags.writeable:
+        raise IllegalInstruction(f"writes to {buffer.name}, which was given as a read-only array")
 
 
 def start_of(place: Place) -> tuple[int, int, int]:

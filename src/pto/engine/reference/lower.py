@@ -13,6 +13,7 @@ from ...diag import Diagnostic
 from ...ir.core import Block, Module, Operation, Region, Value
 from ...ir.types import MemRefType
 from ...isa.profiles import Profile
+from ...isa.row import DIALECTS
 from ...verify.context import pipe_of
 from . import dma, fifo, handles, registry, scalars, sync
 from .core import BLOCKED, ENDED, MOVED, Core
@@ -21,7 +22,15 @@ from .instr import IllegalInstruction, Instr
 Step = Callable[[Core], int | None]
 
 _SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
+_REGION_EXITS = ("scf.yield", "scf.condition", "builtin.module", "func.func")
 _OTHER = {"cube": "vector", "vector": "cube"}
+
+
+def is_structured(name: str) -> bool:
+    """Whether a row is control flow, which lowering turns into jumps."""
+    full = name if name.partition(".")[0] in DIALECTS else f"pto.{name}"
+    method = "op_" + full.replace(".", "_")
+    return full in _SECTIONS or full in _REGION_EXITS or full.startswith("cf.") or hasattr(_Lower, method)
 
 
 class Code:

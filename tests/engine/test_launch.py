@@ -1,0 +1,234 @@
+"""Launching: which function runs, what may be passed, what comes back, and that nothing is left half done."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pto
+from pto import DiagnosticError
+
+from .programs import CONSTANTS, codes, program, run
+
+COPY = """%c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r = arith.constant {rows} : index
+    %c = arith.constant {cols} : index
+    %av = pto.make_tensor_view %a, shape = [%r, %c], strides = [%c, %c1] : !pto.tensor_view<?x?x{type}>
+    %bv = pto.make_tensor_view %b, shape = [%r, %c], strides = [%c, %c1] : !pto.tensor_view<?x?x{type}>
+    %ap = pto.partition_view %av, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?x{type}> -> !pto.partition_tensor_view<{rows}x{cols}x{type}>
+    %bp = pto.partition_view %bv, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?x{type}> -> !pto.partition_tensor_view<{rows}x{cols}x{type}>
+    %t = pto.alloc_tile : !pto.tile_buf<vec, {rows}x{cols}x{type}>
+    pto.tload ins(%ap : !pto.partition_tensor_view<{rows}x{cols}x{type}>) outs(%t : !pto.tile_buf<vec, {rows}x{cols}x{type}>)
+    pto.tstore ins(%t : !pto.tile_buf<vec, {rows}x{cols}x{type}>) outs(%bp : !pto.partition_tensor_view<{rows}x{cols}x{type}>)"""  # noqa: E501
+
+
+def copier(type: str, rows: int = 4, cols: int = 64, arch: str = "a5") -> str:
+    return program(
+        COPY.format(type=type, rows=rows, cols=cols), f"%a: !pto.ptr<{type}>, %b: !pto.ptr<{type}>", arch=arch
+    )
+
+
+@pytest.mark.parametrize(
+    ("type", "dtype"),
+    [
+        ("f32", np.float32), ("f16", np.float16), ("bf16", ml_dtypes.bfloat16), ("bf16", np.uint16), ("i32", np.int32),
+        ("i32", np.uint32), ("ui8", np.uint8), ("i8", np.int8), ("i16", np.int16), ("f8E4M3FN", ml_dtypes.float8_e4m3fn),
+        ("f8E5M2", np.uint8), ("hif8", np.uint8),
+    ],
+)  # fmt: skip
+def test_arrays_are_used_in_place(type: str, dtype: type) -> None:
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0, 256, (4, 64 * np.dtype(dtype).itemsize), np.uint8)
+    a = bits.view(dtype).copy()
+    b = np.zeros_like(a)
+    result = run(copier(type), a, b)
+    assert result.ok, result.diagnostics
+    assert np.array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+def test_strided_arrays_are_copied_in_and_back() -> None:
+    a = np.arange(512, dtype=np.float32).reshape(4, 128)[:, ::2]
+    b = np.zeros((64, 4), np.float32).T
+    assert run(copier("f32"), a, b).ok
+    assert np.array_equal(a, b)
+
+
+def test_a_read_only_input_is_fine_and_stays() -> None:
+    a = np.ones((4, 64), np.float32)
+    a.flags.writeable = False
+    b = np.zeros((4, 64), np.float32)
+    assert run(copier("f32"), a, b).ok
+    assert np.array_equal(a, b)
+
+
+def test_writing_a_read_only_array_is_reported() -> None:
+    b = np.zeros((4, 64), np.float32)
+    b.flags.writeable = False
+    result = run(copier("f32"), np.ones((4, 64), np.float32), b)
+    assert codes(result) == ["PTO-E2102"] and "read-only" in result.diagnostics[0].message
+
+
+def test_the_array_interface_is_enough() -> None:
+    class Foreign:
+        def __init__(self, array: np.ndarray) -> None:
+            self.array = array
+            self.__array_interface__ = array.__array_interface__
+
+    a, b = np.ones((4, 64), np.float32), np.zeros((4, 64), np.float32)
+    assert run(copier("f32"), Foreign(a), Foreign(b)).ok
+    assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        ((), "PTO-E2011"),
+        ((np.zeros(4, np.float32),), "PTO-E2011"),
+        ((np.zeros(4, np.float64), 1), "PTO-E2012"),
+        ((np.zeros(4, np.int32), 1), "PTO-E2012"),
+        (("text", 1), "PTO-E2012"),
+        ((None, 1), "PTO-E2012"),
+        ((np.zeros(4, np.float32), 1.5), "PTO-E2013"),
+        ((np.zeros(4, np.float32), 2**40), "PTO-E2013"),
+        ((np.zeros(4, np.float32), "x"), "PTO-E2013"),
+    ],
+)
+def test_wrong_arguments_are_diagnostics(args: tuple[object, ...], code: str) -> None:
+    k = pto.kernel(pto.parse(program("", "%a: !pto.ptr<f32>, %n: i32")))
+    with pytest.raises(DiagnosticError) as e:
+        k(*args)
+    assert [d.code for d in e.value.diagnostics] == [code]
+
+
+def test_every_wrong_argument_is_named_at_once() -> None:
+    k = pto.kernel(pto.parse(program("", "%a: !pto.ptr<f32>, %n: i32")))
+    with pytest.raises(DiagnosticError) as e:
+        k(1, "x")
+    assert [d.code for d in e.value.diagnostics] == ["PTO-E2012", "PTO-E2013"]
+
+
+def test_scalars_take_the_type_of_the_argument() -> None:
+    body = (
+        f"{CONSTANTS}\n%w = arith.extsi %n : i8 to i64\npto.store_scalar %w, %out[%c0] : !pto.ptr<i64>, i64"
+    )
+    text = program(body, "%out: !pto.ptr<i64>, %n: i8")
+    out = np.zeros(1, np.int64)
+    for given, seen in ((5, 5), (-1, -1), (255, -1), (np.int32(7), 7), (True, 1)):
+        assert run(text, out, given).ok
+        assert out[0] == seen
+
+
+def test_launch_options_are_checked() -> None:
+    k = pto.kernel(pto.parse(program("", "")))
+    for options in ({"blocks": 0}, {"blocks": -1}, {"subblocks": 3}, {"sanitize": "rce"}, {"shadow": "f32"}):
+        with pytest.raises(ValueError):
+            k(**options)
+    with pytest.raises(ValueError, match="engine"):
+        pto.kernel(pto.parse(program("", "")), engine="magic")
+
+
+TWO = """module {{
+func.func @mm_aic({aic}) attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : i64
+  pto.store_scalar %one, %out[%c0] : !pto.ptr<i64>, i64
+  return
+}}
+func.func @mm_aiv({aiv}) attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  %c1 = arith.constant 1 : index
+  %s = pto.get_subblock_idx
+  %i = arith.index_cast %s : i64 to index
+  %at = arith.addi %i, %c1 : index
+  %v = {value}
+  pto.store_scalar %v, %out[%at] : !pto.ptr<i64>, i64
+  return
+}}
+}}
+"""
+
+
+def test_a_pair_of_cube_and_vector_functions_is_one_kernel() -> None:
+    out = np.zeros(3, np.int64)
+    arguments = "%out: !pto.ptr<i64>"
+    text = TWO.format(aic=arguments, aiv=arguments, value="pto.get_subblock_num")
+    assert run(text, out).ok
+    assert out.tolist() == [1, 2, 2]
+    out[:] = 0
+    assert run(text, out, entry="mm_aic").ok
+    assert out.tolist() == [1, 0, 0]
+
+
+def test_a_vector_half_may_take_its_sub_block_as_an_argument() -> None:
+    out = np.zeros(3, np.int64)
+    text = TWO.format(
+        aic="%out: !pto.ptr<i64>", aiv="%out: !pto.ptr<i64>, %__pypto_spmd_subblock_idx: i32",
+        value="arith.extsi %__pypto_spmd_subblock_idx : i32 to i64",
+    )  # fmt: skip
+    assert run(text, out).ok
+    assert out.tolist() == [1, 0, 1]
+
+
+def test_block_numbers_as_arguments_are_filled_in() -> None:
+    body = """%i = arith.index_cast %__pypto_spmd_block_idx : i32 to index
+    %v = arith.extsi %__pypto_spmd_block_num : i32 to i64
+    pto.store_scalar %v, %out[%i] : !pto.ptr<i64>, i64"""
+    text = program(body, "%out: !pto.ptr<i64>, %__pypto_spmd_block_idx: i32, %__pypto_spmd_block_num: i32")
+    out = np.zeros(3, np.int64)
+    assert run(text, out, blocks=3).ok
+    assert out.tolist() == [3, 3, 3]
+    out[:] = 0
+    assert run(text, out, 1, 9).ok
+    assert out.tolist() == [0, 9, 0]
+
+
+def test_an_entry_runs_each_callee_on_its_own_cores() -> None:
+    text = """module {
+func.func private @c(%out: !pto.ptr<i64>) attributes {pto.kernel_kind = #pto.kernel_kind<cube>} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : i64
+  pto.store_scalar %one, %out[%c0] : !pto.ptr<i64>, i64
+  return
+}
+func.func private @v(%out: !pto.ptr<i64>) attributes {pto.kernel_kind = #pto.kernel_kind<vector>} {
+  %c1 = arith.constant 1 : index
+  %two = arith.constant 2 : i64
+  pto.store_scalar %two, %out[%c1] : !pto.ptr<i64>, i64
+  return
+}
+func.func @k(%out: !pto.ptr<i64>) attributes {pto.entry} {
+  func.call @c(%out) : (!pto.ptr<i64>) -> ()
+  func.call @v(%out) : (!pto.ptr<i64>) -> ()
+  return
+}
+}
+"""
+    out = np.zeros(2, np.int64)
+    assert run(text, out).ok
+    assert out.tolist() == [1, 2]
+
+
+def test_a_program_that_does_not_verify_does_not_run() -> None:
+    text = program("pto.barrier #pto.pipe<PIPE_NUM>")
+    with pytest.raises(DiagnosticError):
+        pto.kernel(pto.parse(text))
+
+
+def test_unknown_entries_suggest_names() -> None:
+    with pytest.raises(DiagnosticError) as e:
+        pto.kernel(pto.parse(program("")), "kk")
+    assert "'k'" in e.value.diagnostics[0].help
+
+
+def test_repeated_launches_start_afresh() -> None:
+    k = pto.kernel(pto.parse(copier("f32")))
+    a, b = np.ones((4, 64), np.float32), np.zeros((4, 64), np.float32)
+    for _ in range(3):
+        b[:] = 0
+        k(a, b)
+        assert np.array_equal(a, b)
+
+
+def test_empty_arrays_are_arrays() -> None:
+    assert run(program("", "%a: !pto.ptr<f32>"), np.zeros(0, np.float32)).ok
