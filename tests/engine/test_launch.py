@@ -21,7 +21,7 @@ COPY = """%c0 = arith.constant 0 : index
     %bp = pto.partition_view %bv, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?x{type}> -> !pto.partition_tensor_view<{rows}x{cols}x{type}>
     %t = pto.alloc_tile : !pto.tile_buf<vec, {rows}x{cols}x{type}>
     pto.tload ins(%ap : !pto.partition_tensor_view<{rows}x{cols}x{type}>) outs(%t : !pto.tile_buf<vec, {rows}x{cols}x{type}>)
-    pto.tstore ins(%t : !pto.tile_buf<vec, {rows}x{cols}x{type}>) outs(%bp : !pto.partition_tensor_view<{rows}x{cols}x{type}>)"""  # noqa: E501
+    pto.tstore ins(%t : !pto.tile_buf<vec, {rows}x{cols}x{type}>) outs(%bp : !pto.partition_tensor_view<{rows}x{cols}x{type}>)"""
 
 
 def copier(type: str, rows: int = 4, cols: int = 64, arch: str = "a5") -> str:

@@ -88,7 +88,8 @@ def pad_code(pad: int, dtype: str) -> int:
 
 
 def regions(shape: tuple[int, int]) -> list[tuple[int, int]]:
-    return list(VALID) if shape == (16, 64) else [(c, r) for r, c in VALID]
+    found = [*VALID, (15, 63)]
+    return found if shape == (16, 64) else [(c, r) for r, c in found]
 
 
 class Undefined(Port):
@@ -527,7 +528,7 @@ def test_colliding_stores_go_in_row_major_order(
     plan = next(
         p for p in chosen_plans("mscatter") if p.isa == "cpu" and str(p.operands["src"][0].dtype) == dtype
     )
-    case, src, mem = indexed_case(plan, "elem", (1, len(places)), seed)
+    case, _, mem = indexed_case(plan, "elem", (1, len(places)), seed)
     put_indices(case, [places], False, (1, len(places)))
     attribute(case, "scatterAtomicOp", atomic)
     codes = case.random("src")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from bisect import bisect
 from functools import cache
 from typing import Any
 
@@ -173,9 +174,10 @@ E2M1 = [(decode("f4e2m1", c), c) for c in range(8)]
 
 
 def nearest(size: float, table: list[tuple[Any, int]]) -> int:
-    """The nearest code by search; a tie goes to the even one, what lies beyond to the last."""
+    """The nearest code; a tie goes to the even one, what lies beyond to the last."""
     size = min(size, table[-1][0])
-    return min(table, key=lambda vc: (abs(vc[0] - size), vc[1] % 2))[1]
+    at = bisect([v for v, _ in table], size)
+    return min(table[max(at - 1, 0) : at + 1], key=lambda vc: (abs(vc[0] - size), vc[1] % 2))[1]
 
 
 def element(x: float, scaling: float, kind: str, nv: bool, source: str) -> int:
@@ -289,7 +291,10 @@ def test_boxes() -> None:
     }
     assert len(found) == 2
     for plan in found.values():
-        case = Case(plan)
+        room = {
+            n: plan.operands[n][0].replace(cols=128, v_col=128) for n in ("exp", "max", "scaling", "exp_zz")
+        }
+        case = Case(plan.replace(operands={**plan.operands, **{n: (t,) for n, t in room.items()}}))
         spread(case, special=False)
         check_groups(case, case.op.attr("grp_axis"), False)
 

@@ -4,7 +4,7 @@
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
   const tip = document.getElementById("tip"), body = document.body, root = document.documentElement;
-  const {left, width, glyph} = data;
+  const {left, width, glyph} = data, SVG = "http://www.w3.org/2000/svg";
 
   for (const b of document.querySelectorAll("[data-set]")) b.onclick = () => {
     body.dataset.mode = b.dataset.set;
@@ -37,10 +37,45 @@
       }
       for (const p of all(section, "path.area"))
         p.setAttribute("transform", `translate(${x(0)} 0) scale(${(x(1) - x(0))} 1)`);
-      for (const svg of all(section, "svg.map, svg.foot")) labels(svg);
+      fine(to - from <= data.most);
       for (const t of all(section, "text.time")) t.remove();
+      for (const svg of all(section, "svg.map, svg.foot")) labels(svg);
       for (const svg of all(section, "svg.foot")) rule(svg);
       section.classList.toggle("zoomed", from > 0 || to < total);
+    }
+
+    // What is drawn coarsely because there is much of it is drawn again, one by one, when only a part is seen.
+    function fine(wanted) {
+      for (const old of all(section, ".fine")) old.remove();
+      const mark = (after, a, b, box, kind, tile) => {
+        if (b <= from || a >= to) return;
+        const r = document.createElementNS(SVG, "rect"), x0 = Math.max(left, x(a));
+        const facts = {class: kind + " fine", x: x0, width: Math.min(left + width, x(b)) - x0, y: box[0], height: box[1]};
+        for (const k in facts) r.setAttribute(k, facts[k]);
+        if (tile !== undefined) r.dataset.tile = tile;
+        after.before(r);
+      };
+      for (const r of all(section, ".many")) if (wanted) r.style.display = "none";
+      if (!wanted) return;
+      for (const svg of all(section, "svg.map")) {
+        const seen = new Set();
+        for (const r of all(svg, ".many[data-tile]")) {
+          const tile = r.dataset.tile, spans = core.tiles[tile].spans;
+          if (seen.has(tile)) continue;
+          seen.add(tile);
+          const box = [r.getAttribute("y"), r.getAttribute("height")], kind = r.getAttribute("class").replace(" many", "");
+          for (let n = 0; n < spans.length; n += 2) mark(r, spans[n], spans[n + 1], box, kind, tile);
+        }
+      }
+      for (const svg of all(section, "svg.foot")) {
+        const [top, high] = svg.dataset.ruler.split(" "), last = svg.querySelector(".cell.many"), next = last && last.nextSibling;
+        for (let n = from; last && n < to; n++) mark(next, n, n + 1, [top, high], "cell " + core.kinds[core.steps[n]]);
+        for (const p of all(svg, "[data-usage]")) {
+          const curve = core.usage[p.dataset.usage], d = [p.getAttribute("d").split("H")[0]];
+          for (let n = 0; n < curve.length; n += 2) d.push(`H${curve[n]}V${curve[n + 1]}`);
+          p.setAttribute("d", d.join("") + `H${total}V${d[0].split(" ")[1]}Z`);
+        }
+      }
     }
 
     // Labels go where there is room, the first come first.
@@ -65,9 +100,9 @@
       let step = 1;
       for (let n = 0; (to - from) / step > 16; n++) step *= n % 3 === 1 ? 2.5 : 2;
       for (let t = Math.ceil(from / step) * step; t < to; t += step) {
-        const label = document.createElementNS("http://www.w3.org/2000/svg", "text");
+        const label = document.createElementNS(SVG, "text");
         label.setAttribute("class", "tick time"), label.setAttribute("text-anchor", "middle");
-        label.setAttribute("x", x(t + 0.5)), label.setAttribute("y", svg.dataset.ticks);
+        label.setAttribute("x", x(t + 0.5)), label.setAttribute("y", svg.dataset.ruler.split(" ")[2]);
         label.textContent = t;
         svg.append(label);
       }

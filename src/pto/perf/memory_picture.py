@@ -20,7 +20,7 @@ from ..engine.sanitize.memory_map import Life, MemoryMap, Overlap, Step, Value
 from ..isa.profiles import LOCATIONS
 
 #: Of the drawings: where the plot begins, how wide it is, the whole.
-LEFT, WIDTH, TOTAL = 92.0, 1118.0, 1216.0
+LEFT, WIDTH, TOTAL = 104.0, 1106.0, 1216.0
 #: Advance of a character of a label, and the height it needs.
 GLYPH, LINE = 6.65, 14.0
 #: Least height of a tile and height of a gap in the fitted scale; height of a plot that is true to scale.
@@ -36,7 +36,7 @@ _CORES = {"AIC": "cube core", "AIV0": "vector core", "AIV1": "vector core"}
 def html(memory_map: MemoryMap, kernel_name: str) -> str:
     """A page on the memory of the first block of a launch of `@kernel_name`."""
     cores = [_Core(memory_map, n, core) for n, core in enumerate(memory_map.lives)]
-    data = {"left": LEFT, "width": WIDTH, "glyph": GLYPH, "cores": [c.data() for c in cores]}
+    data = {"left": LEFT, "width": WIDTH, "glyph": GLYPH, "most": MOST_MARKS, "cores": [c.data() for c in cores]}
     profile = memory_map.profile
     what = f"{profile.title} ({profile.name})"
     body = "".join(c.section() for c in cores) or "<p>No tile was touched.</p>"
@@ -97,6 +97,7 @@ class _Core:
         self.numbers = {life: n for n, life in enumerate(self.lives)}
         self.length = max([1, len(self.steps), *[v.last + 1 for v in self.lives]])
         self.overlaps = {loc: map.overlaps(name, loc) for loc in map.buffers(name)}
+        self.levels: list[list[float]] = []  # curves that are drawn coarsely
 
     def x(self, time: float) -> float:
         return LEFT + time / self.length * WIDTH
@@ -119,7 +120,7 @@ class _Core:
             clashes = len(self.overlaps[loc])
             shown = peak or loose
             lines = [f"{_size(peak)} of {_size(capacity)} alive"] if peak else []
-            lines += [f"{_size(loose)} of {_size(capacity)}, not placed"] if loose else []
+            lines += [f"{_size(loose)} not placed"] if loose else []
             warning = f'<small class="warn">{_count(clashes, "overlap")}</small>' if clashes else ""
             name = " ".join(filter(None, (LOCATIONS[loc], self.title)))
             out.append(
@@ -136,13 +137,16 @@ class _Core:
         kind = _CORES.get(self.name, "")
         heading = f"{escape(self.name)} <span class='soft'>{kind}, {_count(len(self.steps), 'instruction')}</span>"
         figures = "".join(self.figure(loc) for loc in self.map.buffers(self.name))
-        heading = f"<h2>{heading}</h2>" if self.title else "<h2></h2>"
+        heading = f"<h2>{heading}</h2>" if self.title else ""
         return f'<section data-core="{self.number}">{heading}\n{figures}</section>\n'
 
     def data(self) -> dict[str, Any]:
         known: dict[tuple[str, int, str], int] = {}
         steps = [known.setdefault((s.name, s.line, s.pipe), len(known)) for s in self.steps]
-        return {"ops": list(known), "steps": steps, "tiles": [self.details(life) for life in self.lives]}
+        return {
+            "ops": list(known), "steps": steps, "kinds": [_KINDS.get(pipe, "other") for _, _, pipe in known],
+            "tiles": [self.details(life) for life in self.lives], "usage": self.levels,
+        }  # fmt: skip
 
     def details(self, life: Life) -> dict[str, Any]:
         """What hovering over a tile shows."""
@@ -163,7 +167,10 @@ class _Core:
         for o in self.overlaps[life.loc]:
             if life in (o.a, o.b):
                 lines.append(f"overlaps %{(o.b if o.a is life else o.a).name} in bytes {o.low}..{o.high}")
-        return {"title": f"%{life.name} {life.shape}", "lines": lines}
+        found: dict[str, Any] = {"title": f"%{life.name} {life.shape}", "lines": lines}
+        if len(life.values) > MOST_MARKS:
+            found["spans"] = [t for span in _spans(life.values) for t in span]
+        return found
 
     # -- a buffer --------------------------------------------------------------------------------------
 
@@ -183,8 +190,9 @@ class _Core:
             for mode, scale in _scales(placed, capacity):
                 parts.append(self.drawing(mode, scale, placed, clashes, hues, capacity))
             parts.append(self.foot(map.usage(core, loc).tolist(), capacity))
-        if clashes:
-            items = "".join(f"<li>{escape(_clash(o))}</li>" for o in clashes)
+        problems = [_clash(o) for o in clashes] + [_beyond(v, capacity) for v in placed if v.end > capacity]
+        if problems:
+            items = "".join(f"<li>{escape(words)}</li>" for words in problems)
             parts.append(f'<ul class="clashes">{items}</ul>')
         if loose:
             need = map.peak(core, loc, False)
@@ -217,45 +225,53 @@ class _Core:
             out.append(f'<line class="grid" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
             out.append(_text(LEFT - 8, min(max(y + 3.7, 8.5), height - 0.5), str(tick), "tick", "end"))
         order = sorted(lives, key=lambda v: (v.is_view, -v.size))  # small ones on top
-        for life in order:
-            out.append(self.tile(life, scale(life.end), scale(life.address), hues[life]))
+        for part in (self.stay, self.values):
+            out += [part(life, scale(life.end), scale(life.address), hues[life]) for life in order]
         for o in clashes:
-            if o.low < scale.limit:
-                top, bottom = scale(o.high), scale(o.low)
-                for a, b in _joined(o.spans, self.length):
-                    b = max(b, a + 0.25)
-                    out.append(self.rect(a, b, top, bottom - top, "clash"))
-        for life in order:
-            if life.end > capacity and scale.limit > capacity:
-                top, bottom = scale(life.end), scale(max(life.address, capacity))
-                out.append(self.rect(life.first, life.last + 1, top, bottom - top, "outside"))
+            for a, b in _joined(o.spans, self.length):
+                out.append(self.problem(a, max(b, a + 0.25), scale(o.high), scale(o.low), "clash", labels))
+        for life in [v for v in order if v.end > capacity]:
+            a, b = self.extent(life)
+            low = scale(max(life.address, capacity))
+            out.append(self.problem(a, b, scale(life.end), low, "outside", labels))
         if capacity <= scale.limit:
             y = max(0.7, scale(capacity))
             out.append(f'<line class="capacity" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            out.append(_text(LEFT + 8, y + 12, f"capacity {capacity}", "limit"))
-            labels.taken.append((LEFT, y, LEFT + 150, y + 15))
+            out.append(_text(LEFT + 8, y + 16, f"capacity {capacity}", "limit"))
+            labels.taken.append((LEFT, y, LEFT + 150, y + 19))
         for life in sorted(lives, key=lambda v: (v.is_view, v.first)):
             out.append(self.label(life, scale(life.end), scale(life.address), labels))
         return self.svg(f"map {mode}", height + 2, out, f"map of {len(lives)} tiles")
 
-    def tile(self, life: Life, top: float, bottom: float, hue: int) -> str:
-        """The stay of a tile and its values in it; a view is an outline."""
-        number, height = self.numbers[life], max(1.5, bottom - top)
+    def extent(self, life: Life) -> tuple[float, float]:
+        spans = _spans(life.values)
+        return spans[0][0], max(b for _, b in spans)
+
+    def stay(self, life: Life, top: float, bottom: float, hue: int) -> str:
+        """A tile between its first and last use."""
         if life.is_view:
-            inset = 2.0 if height > 10 else 0.5
-            return "".join(
-                self.rect(a, b, top + inset, height - 2 * inset, "view", number)
-                + self.rect(a, b, top, height, "hit", number)
-                for a, b in _blocks(life.values, self.length)
-            )
-        blocks = list(_blocks(life.values, self.length))
-        out = self.rect(blocks[0][0], blocks[-1][1], top, height, f"stay hue{hue}", number)
-        return out + "".join(self.rect(a, b, top, height, f"value hue{hue}", number) for a, b in blocks)
+            return ""
+        return self.rect(*self.extent(life), top, max(1.5, bottom - top), f"stay hue{hue}", self.numbers[life])
+
+    def values(self, life: Life, top: float, bottom: float, hue: int) -> str:
+        """The values of a tile; those of a view are outlines."""
+        number, height = self.numbers[life], max(1.5, bottom - top)
+        kind, inset = f"value hue{hue}", 0.0
+        if life.is_view:
+            kind, inset = "view", 2.0 if height > 10 else 0.5
+        if len(life.values) > MOST_MARKS:
+            kind += " many"
+        blocks = _joined(_spans(life.values), self.length)
+        return "".join(self.rect(a, b, top + inset, height - 2 * inset, kind, number) for a, b in blocks)
+
+    def problem(self, a: float, b: float, top: float, bottom: float, kind: str, labels: _Labels) -> str:
+        labels.taken.append((self.x(a), top, self.x(b), bottom))
+        return self.rect(a, b, top, bottom - top, kind)
 
     def label(self, life: Life, top: float, bottom: float, labels: _Labels) -> str:
         """The name of a tile where there is room for it."""
-        blocks = list(_blocks(life.values, self.length))
-        whole = (blocks[0][0], blocks[-1][1])
+        blocks = list(_joined(_spans(life.values), self.length))
+        whole = self.extent(life)
         alone = not life.peers
         widest = max(blocks, key=lambda b: b[1] - b[0])
         spots = [whole, widest] if alone else [widest, *blocks[:8], whole]
@@ -265,7 +281,9 @@ class _Core:
         middle = (top + bottom) / 2 + 3.9
         heights = [middle]
         if not alone and bottom - top >= 2 * LINE:
-            heights = [bottom - 5, top + 12.5] if life.is_view or life.views else [top + 12.5, bottom - 5]
+            heights = [top + 12.5, bottom - 5, middle]
+            if life.views:
+                heights = [bottom - 5, top + 12.5, middle]
         for text in words:
             for a, b in spots:
                 for y in heights:
@@ -282,8 +300,8 @@ class _Core:
         for n, life in enumerate(sorted(lives, key=lambda v: (v.first, v.last))):
             top = n * row + 1.5
             out.append(_text(LEFT - 8, top + 12.2, _size(life.size), "tick", "end"))
-            out.append(self.tile(life, top, top + row - 3, hues[life]))
-            a, b = life.first, life.last + 1
+            out += [part(life, top, top + row - 3, hues[life]) for part in (self.stay, self.values)]
+            a, b = self.extent(life)
             text = f"%{life.name} {life.shape}"
             room = len(text) * GLYPH + 10
             if self.x(b) - self.x(a) >= room:
@@ -291,39 +309,44 @@ class _Core:
             elif self.x(b) + room < LEFT + WIDTH:
                 out.append(self.words(b, self.length, top + 12.4, [text, f"%{life.name}"], text, "name"))
             else:
-                at = max(LEFT + 4, self.x(a) - room + 6)
-                out.append(_text(at, top + 12.4, text, "name"))
+                out.append(_text(self.x(a) - 5, top + 12.4, text, "name", "end"))
         return self.svg("map", row * len(lives) + 2, out, f"{len(lives)} tiles without an address")
 
     def foot(self, usage: list[int], capacity: int) -> str:
         """Bytes alive over time, and the instructions."""
         band, ruler = 46.0, 17.0
         peak = max([1, *usage])
-        y = [band + 4 - u / peak * (band - 8) for u in usage]
+        y = [round(band + 4 - u / peak * (band - 8), 1) for u in usage]
+        many = len(y) > MOST_MARKS
         path = [f"M0 {band + 4:.1f}"]
-        for n, level in _levels(y):
-            path.append(f"H{n}V{level:.1f}")
+        for n, level in _levels(y, max(1, len(y) // MOST_MARKS)):
+            path.append(f"H{n}V{level}")
         path.append(f"H{len(y)}V{band + 4:.1f}Z")
+        curve = ""
+        if many:
+            curve = f' data-usage="{len(self.levels)}"'
+            self.levels.append([v for pair in _levels(y, 1) for v in pair])
         out = [
             f'<rect class="plot" x="{LEFT}" y="4" width="{WIDTH}" height="{band:.0f}"/>',
             _text(LEFT - 8, 12, f"peak {_size(peak)}", "peaktext", "end"),
             _text(LEFT - 8, band + 2, "alive", "tick", "end"),
-            f'<g clip-path="url(#plot)"><path class="area" d="{"".join(path)}" '
+            f'<g clip-path="url(#plot)"><path class="area"{curve} d="{"".join(path)}" '
             f'transform="translate({LEFT} 0) scale({WIDTH / self.length:.6f} 1)"/></g>',
             f'<line class="peak" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="8" y2="8"/>',
         ]  # fmt: skip
         top = band + 10
         out.append(_text(LEFT - 8, top + 12, "instruction", "tick", "end"))
         for a, b, step in _runs(self.steps):
-            out.append(self.rect(a, b, top, ruler, f"cell {_KINDS.get(step.pipe, 'other')}"))
-        if len(self.steps) <= MOST_MARKS:
+            kind = f"cell {_KINDS.get(step.pipe, 'other')}{' many' if many else ''}"
+            out.append(self.rect(a, b, top, ruler, kind))
+        if not many:
             for n, step in enumerate(self.steps):
                 fits = self.x(1) - self.x(0) >= len(step.name) * GLYPH * 9.5 / 11 + 4
                 out.append(self.words(n, n + 1, top + 12, [step.name], step.name if fits else "", "op"))
         ticks = top + ruler + 13
         for n in _round_steps(len(self.steps)):
             out.append(_text(self.x(n + 0.5), ticks, str(n), "tick time", "middle"))
-        return self.svg("foot", ticks + 4, out, "bytes alive and instructions over time", ticks)
+        return self.svg("foot", ticks + 4, out, "bytes alive and instructions over time", (top, ruler, ticks))
 
     # -- marks -----------------------------------------------------------------------------------------
 
@@ -344,8 +367,10 @@ class _Core:
             f'data-words="{escape("|".join(choices))}"{hidden}>{escape(text or choices[0])}</text>'
         )
 
-    def svg(self, kind: str, height: float, parts: Iterable[str], title: str, ticks: float | None = None) -> str:
-        marks = f' data-ticks="{ticks}"' if ticks is not None else ""
+    def svg(
+        self, kind: str, height: float, parts: Iterable[str], title: str, ruler: tuple[float, float, float] | None = None
+    ) -> str:
+        marks = f' data-ruler="{" ".join(map(str, ruler))}"' if ruler is not None else ""
         return (
             f'<svg class="{kind}" viewBox="0 0 {TOTAL:.0f} {height:.0f}" role="img" aria-label="{escape(title)}"{marks}>'
             + "".join(parts)
@@ -416,7 +441,8 @@ def _round_addresses(end: int) -> list[int]:
     step = 32
     while end / step > 8:
         step *= 2
-    return list(range(0, end + 1, step))
+    ticks = list(range(0, end + 1, step))
+    return ticks if end - ticks[-1] < step / 2 else [*ticks, end]
 
 
 def _round_steps(count: int) -> range:
@@ -430,10 +456,9 @@ def _round_steps(count: int) -> range:
 # -- marks in time -----------------------------------------------------------------------------------------
 
 
-def _blocks(values: list[Value], length: int) -> Iterator[tuple[float, float]]:
+def _spans(values: list[Value]) -> list[tuple[float, float]]:
     """When a tile holds a value: from the middle of the step that writes to the middle of the last that reads."""
-    spans = [(v.start, v.last + 0.5 if v.last > v.first and v.written else v.last + 1.0) for v in values]
-    return _joined(spans, length)
+    return [(v.start, v.last + 0.5 if v.last + 0.5 > v.start else v.last + 1.0) for v in values]
 
 
 def _joined(spans: list[tuple[float, float]], length: int) -> Iterator[tuple[float, float]]:
@@ -449,9 +474,8 @@ def _joined(spans: list[tuple[float, float]], length: int) -> Iterator[tuple[flo
     yield start, end
 
 
-def _levels(y: list[float]) -> Iterator[tuple[int, float]]:
-    """Where a curve changes, with the highest level of a stretch where it does so too often."""
-    stretch = max(1, len(y) // (2 * MOST_MARKS))
+def _levels(y: list[float], stretch: int) -> Iterator[tuple[int, float]]:
+    """Where a curve changes, with the highest level of every stretch."""
     last = None
     for n in range(0, len(y), stretch):
         level = min(y[n : n + stretch])
@@ -550,6 +574,10 @@ def _clash(o: Overlap) -> str:
     lines = f"; %{o.b.name} is written in {_lines(writers)}" if writers else ""
     lines += f", %{o.a.name} is read in {_lines(readers)}" if readers else ""
     return o.text() + lines
+
+
+def _beyond(life: Life, capacity: int) -> str:
+    return f"%{life.name} takes bytes {life.address}..{life.end}, beyond the capacity of {capacity}"
 
 
 def _lines(numbers: list[int]) -> str:

@@ -303,13 +303,13 @@ class MemoryMap:
             )
             out.append(f"  0 [{self._bar(core, loc)}] {capacity}")
             out += _table(lives)
-        for overlap in self.overlaps(core, loc):
-            out.append(f"  overlap: {overlap.text()}")
+            out += [f"  beyond the capacity: %{v.name} ends at {v.end}" for v in lives if v.end > capacity]
+        out += [f"  overlap: {overlap.text()}" for overlap in self.overlaps(core, loc)]
         if homeless:
             need = self.peak(core, loc, False)
             out.append(
-                f"{title}, not placed by the program: {len(homeless)} tiles, at most {need} bytes at a time "
-                f"({_percent(need, capacity)} of {capacity})"
+                f"{title}, not placed by the program: {len(homeless)} tile{'s'[: len(homeless) > 1]}, at most {need} of "
+                f"{capacity} bytes alive at a time ({_percent(need, capacity)})"
             )
             out += _table(homeless, addresses=False)
         return "\n".join(out)
