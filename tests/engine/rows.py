@@ -223,6 +223,13 @@ def some_plans(name: str) -> list[Plan]:
     return found
 
 
+def element_type(plan: Plan, name: str) -> str:
+    """Element type of a tile operand."""
+    found = plan.operands[name][0]
+    assert isinstance(found, TileBufType)
+    return str(found.dtype)
+
+
 def sprinkled_codes(rng: np.random.Generator, dtype: str, shape: tuple[int, int], share: float = 0.1) -> Array:
     """Numbers of modest size with few special ones among them; every third row has none."""
     codes = random_codes(rng, dtype, shape)

@@ -14,7 +14,17 @@ from pto.engine.reference.instr import IllegalInstruction
 from pto.isa.dtypes import DTYPES
 from pto.isa.encoding import decode, encode
 
-from .rows import Array, Case, Doubles, assert_codes, outcome, random_codes, some_plans, sprinkled_codes
+from .rows import (
+    Array,
+    Case,
+    Doubles,
+    assert_codes,
+    element_type,
+    outcome,
+    random_codes,
+    some_plans,
+    sprinkled_codes,
+)
 
 OPERATIONS = ("add", "sub", "mul", "div", "max", "min", "expdif")
 ARITHMETIC = tuple(f"{axis}expand{op}" for axis in ("trow", "tcol") for op in OPERATIONS)
@@ -70,7 +80,7 @@ def set_valid(case: Case, rows: int, cols: int) -> None:
     for n in ("dst", "src0", "src1"):
         tile = case.tile(n)
         tile.v_row, tile.v_col = rows, cols
-        if case.row.name.startswith("trow") and case.plan.operands[n][0].v_col != tile.cols:  # type: ignore[union-attr]
+        if case.row.name.startswith("trow") and case.plan.operands[n][0].v_col != tile.cols:
             tile.v_col = 32 * 8 // tile.bits if tile.cols > 1 else 1  # a block, or a scalar per row
         elif tile.cols == 1:
             tile.v_col = 1
@@ -165,7 +175,7 @@ def test_copies(name: str, valid: tuple[int, int]) -> None:
 
 
 def f16_case(name: str, a: Any, b: Any) -> Case:
-    case = Case(next(p for p in some_plans(name) if p.operands["dst"][0].dtype == "f16"))  # type: ignore[union-attr]
+    case = Case(next(p for p in some_plans(name) if element_type(p, "dst") == "f16"))
     case.set("src0", np.array([[a]], np.float16).view(np.uint16), (1, 1))
     case.set("src1", np.array([[b]], np.float16).view(np.uint16), (1, 1))
     case.tile("dst").v_row = case.tile("dst").v_col = 1
@@ -200,7 +210,7 @@ def test_a_shadow_run_does_not_round() -> None:
     (got,) = outcome(case, "dst")
     assert got[0, 0] == encode("f16", math.exp(10 - 2**-10))
     for name in ("trowexpand", "tcolexpand"):
-        case = Case(next(p for p in some_plans(name) if p.operands["dst"][0].dtype == "f16"))  # type: ignore[union-attr]
+        case = Case(next(p for p in some_plans(name) if element_type(p, "dst") == "f16"))
         case.core.port = Doubles()
         case.set("src", np.full((1, 1), 0x3E01, np.uint16), (1, 1))
         case.tile("dst").v_row = case.tile("dst").v_col = 1

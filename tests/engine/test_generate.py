@@ -12,7 +12,7 @@ from pto.isa.dtypes import DTYPES
 from pto.isa.encoding import decode, encode
 from pto.witness.plan import Plan
 
-from .rows import Array, Case, Doubles, outcome, random_codes, same, some_plans
+from .rows import Array, Case, Doubles, element_type, outcome, random_codes, same, some_plans
 
 ROWS = ("tci", "ttri", "trandom", "thistogram")
 
@@ -55,7 +55,7 @@ def test_counting(down: bool) -> None:
 
 def test_counting_ignores_the_valid_rows() -> None:
     plan = next(p for p in some_plans("tci") if p.isa == "a5")
-    type_ = plan.operands["dst"][0].replace(rows=4, v_row=None)  # type: ignore[union-attr]
+    type_ = plan.operands["dst"][0].replace(rows=4, v_row=None)
     case = Case(plan.replace(operands={**plan.operands, "dst": (type_,)}))
     for v_row in (0, 1, 4):
         want = filled(case, np.random.default_rng(2), (v_row, 5))
@@ -64,7 +64,7 @@ def test_counting_ignores_the_valid_rows() -> None:
 
 
 def test_an_unsigned_start_may_be_given_as_a_negative_number() -> None:
-    case = Case(next(p for p in some_plans("tci") if p.operands["dst"][0].dtype == "u32"))  # type: ignore[union-attr]
+    case = Case(next(p for p in some_plans("tci") if element_type(p, "dst") == "u32"))
     case.args["S"] = -2
     assert outcome(case, "dst")[0][0, :4].tolist() == [2**32 - 2, 2**32 - 1, 0, 1]
 
@@ -115,7 +115,7 @@ def test_the_generator_is_philox() -> None:
 
 
 def random_case(plan: Plan, rounds: int, counter: int, key: tuple[int, int], cols: int = 64) -> Case:
-    type_ = plan.operands["dst"][0].replace(cols=cols, v_col=None)  # type: ignore[union-attr]
+    type_ = plan.operands["dst"][0].replace(cols=cols, v_col=None)
     made = plan.replace(
         attrs={**plan.attrs, "rounds": IntAttr(rounds)}, operands={**plan.operands, "dst": (type_,)}
     )
@@ -180,7 +180,7 @@ def test_counters_carry(counter: int, key: tuple[int, int], valid: tuple[int, in
 def histogram_plans() -> list[Plan]:
     found: dict[tuple[str, str], Plan] = {}
     for plan in some_plans("thistogram"):
-        found.setdefault((plan.isa, str(plan.operands["src"][0].dtype)), plan)  # type: ignore[union-attr]
+        found.setdefault((plan.isa, element_type(plan, "src")), plan)
     return list(found.values())
 
 
@@ -214,7 +214,7 @@ def check_histogram(plan: Plan, byte: int, valid: tuple[int, int], rng: np.rando
 def test_histograms(valid: tuple[int, int]) -> None:
     rng = np.random.default_rng(5)
     for plan in histogram_plans():
-        for byte in range(plan.operands["src"][0].bits // 8):  # type: ignore[union-attr]
+        for byte in range(DTYPES[element_type(plan, "src")].bits // 8):
             check_histogram(plan, byte, valid, rng)
 
 
@@ -222,13 +222,13 @@ def test_histograms(valid: tuple[int, int]) -> None:
 @given(st.integers(0, 3), st.tuples(st.integers(0, 4), st.integers(0, 64)), st.integers(0, 2**32))
 def test_any_histogram(byte: int, valid: tuple[int, int], seed: int) -> None:
     for plan in histogram_plans()[:2]:
-        if byte < plan.operands["src"][0].bits // 8:  # type: ignore[union-attr]
+        if byte < DTYPES[element_type(plan, "src")].bits // 8:
             check_histogram(plan, byte, valid, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize(("attrs", "byte"), [({}, 1), ({"isMSB": True}, 1), ({"isMSB": False}, 0)])
 def test_the_byte_of_a_histogram(attrs: dict[str, bool], byte: int) -> None:
-    plan = next(p for p in histogram_plans() if p.operands["src"][0].dtype == "u16")  # type: ignore[union-attr]
+    plan = next(p for p in histogram_plans() if element_type(p, "src") == "u16")
     case = Case(plan.replace(attrs={k: BoolAttr(v) for k, v in attrs.items()}))
     case.set("src", np.full((1, 1), 0x0305), (1, 1))
     case.set("idx", np.full((1, 1), 3))
@@ -239,7 +239,7 @@ def test_the_byte_of_a_histogram(attrs: dict[str, bool], byte: int) -> None:
 
 def test_a_shadow_run() -> None:
     for name in ("tci", "ttri"):
-        case = Case(next(p for p in some_plans(name) if p.operands["dst"][0].dtype == "f16"))  # type: ignore[union-attr]
+        case = Case(next(p for p in some_plans(name) if element_type(p, "dst") == "f16"))
         case.core.port = Doubles()
         if name == "tci":
             case.args["S"] = 2.0

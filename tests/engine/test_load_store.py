@@ -255,7 +255,7 @@ def test_a_view_smaller_than_the_tile_is_refused() -> None:
         case = base_case(name)
         case.args[side] = case.view(side, (15, 64), (64, 1), "i16")
         with pytest.raises(
-            IllegalInstruction, match="expects .* to hold the valid region of the tile, 16x64"
+            IllegalInstruction, match=r"expects \w+ to hold the valid region of the tile, 16x64"
         ):
             case.run()
         case.args["dst" if name == "tload" else "src"].v_row = 15
@@ -532,11 +532,11 @@ def test_colliding_stores_go_in_row_major_order(
     put_indices(case, [places], False, (1, len(places)))
     attribute(case, "scatterAtomicOp", atomic)
     codes = case.random("src")
-    scale = 100000 if len(places) % 2 else 1  # far apart, or close together
-    case.set("idx", np.array([places]) * min(scale, 80))
+    step = 80 if seed % 2 else 1  # far apart, or close together
+    case.set("idx", np.array([places]) * step)
     want = stored(mem.buffer.data, dtype)
     for c, k in enumerate(places):
-        t, new = k * min(scale, 80), int(codes[0, c])
+        t, new = k * step, int(codes[0, c])
         want[t] = new if atomic == "none" else combine(atomic, int(want[t]), new, dtype)
     case.run()
     assert same_codes(stored(mem.buffer.data, dtype), want, dtype)
@@ -546,11 +546,10 @@ def test_an_unchecked_index_may_fault() -> None:
     for name in ("mgather", "mscatter"):
         plan = next(p for p in chosen_plans(name) if p.isa == "cpu")
         for k in (-1, 2**31 - 1):
-            case, _, mem = indexed_case(plan, "elem", (1, 2), 0)
+            case, *_ = indexed_case(plan, "elem", (1, 2), 0)
             put_indices(case, [[0, k]], False, (1, 2))
             with pytest.raises(MemoryFault):
                 case.run()
-            assert mem is case.args["mem"]
 
 
 def test_empty_regions_do_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import struct
 from bisect import bisect
@@ -48,11 +49,11 @@ def valid(case: Case, name: str, rows: int, cols: int) -> None:
 
 
 def f32(x: float) -> float:
-    return float(decode("f32", encode("f32", x)))
+    return ctypes.c_float(x).value
 
 
 def bits32(x: float) -> int:
-    return encode("f32", x)
+    return int.from_bytes(ctypes.c_float(x), "little")
 
 
 def values(case: Case, name: str) -> list[list[Any]]:
@@ -176,7 +177,7 @@ E2M1 = [(decode("f4e2m1", c), c) for c in range(8)]
 def nearest(size: float, table: list[tuple[Any, int]]) -> int:
     """The nearest code; a tie goes to the even one, what lies beyond to the last."""
     size = min(size, table[-1][0])
-    at = bisect([v for v, _ in table], size)
+    at = bisect(table, size, key=lambda vc: vc[0])
     return min(table[max(at - 1, 0) : at + 1], key=lambda vc: (abs(vc[0] - size), vc[1] % 2))[1]
 
 

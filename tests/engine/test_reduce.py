@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pto.isa.dtypes import DTYPES
 from pto.isa.encoding import convert, decode, encode
 
-from .rows import Array, Case, Doubles, outcome, random_codes, same, some_plans, sprinkled_codes
+from .rows import Array, Case, Doubles, element_type, outcome, random_codes, same, some_plans, sprinkled_codes
 
 SUMS = ("trowsum", "tcolsum", "trowprod", "tcolprod")
 EXTREMES = ("trowmax", "trowmin", "tcolmax", "tcolmin")
@@ -91,7 +91,7 @@ def test_every_valid_region(name: str, valid: tuple[int, int]) -> None:
     rng = np.random.default_rng(2)
     seen: set[str] = set()
     for plan in some_plans(name):
-        dtype = str(plan.operands["src"][0].dtype)  # type: ignore[union-attr]
+        dtype = element_type(plan, "src")
         if dtype in ("f32", "f16", "bf16", "i16") and dtype not in seen:
             seen.add(dtype)
             case = Case(plan)
@@ -131,7 +131,7 @@ def f32(*values: float) -> Array:
     ],
 )
 def test_by_hand(name: str, line: tuple[float, ...], want: float) -> None:
-    case = Case(next(p for p in some_plans(name) if p.operands["src"][0].dtype == "f32"))  # type: ignore[union-attr]
+    case = Case(next(p for p in some_plans(name) if element_type(p, "src") == "f32"))
     case.set("src", f32(*line), (1, len(line)))
     (got,) = outcome(case, "dst")
     assert same("f32", got[:1, :1], f32(want))
@@ -142,7 +142,7 @@ def test_f16_sums_differ_by_axis() -> None:
     line = np.array([2048.0] + [1.0] * 15, np.float16).view(np.uint16)
     got: dict[str, float] = {}
     for name in ("trowsum", "tcolsum"):
-        plan = next(p for p in some_plans(name) if p.operands["dst"][0].dtype == "f16")  # type: ignore[union-attr]
+        plan = next(p for p in some_plans(name) if element_type(p, "dst") == "f16")
         case = Case(plan)
         case.set(
             "src",
@@ -174,7 +174,7 @@ def test_pairs(valid: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("name", (*SUMS, *EXTREMES))
 def test_a_shadow_run_does_not_round(name: str) -> None:
-    case = Case(next(p for p in some_plans(name) if p.operands["dst"][0].dtype == "f16"))  # type: ignore[union-attr]
+    case = Case(next(p for p in some_plans(name) if element_type(p, "dst") == "f16"))
     case.core.port = Doubles()
     values = np.linspace(0.5, 1.5, 12).reshape(3, 4).astype(np.float16)
     case.set("src", values.view(np.uint16), (3, 4))

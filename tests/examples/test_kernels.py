@@ -136,6 +136,8 @@ def test_every_flag_and_barrier_is_needed(name: str, monkeypatch: pytest.MonkeyP
     """The checker forgives a missing barrier where hardware would be fast enough; here it does not."""
     monkeypatch.setattr("pto.engine.sanitize.race.CHAINED", sys.maxsize)
     text = KERNELS[name].path.read_text()
+    _, whole = launch(name, text, sanitize="race")
+    assert whole.ok, messages(whole)
     spare: list[str] = []
     for what, changed in [*without_one_barrier(text), *without_one_flag(text)]:
         _, result = launch(name, changed, sanitize="race")

@@ -114,7 +114,7 @@ class Kernel:
         names = parse_names(sanitize)
         if self.automatic and ("race" in names or schedule is not None):
             result.diagnostics.append(_unsynchronised(self))
-            names, schedule = names - {"race"}, None
+            schedule = None
         if blocks < 1 or (subblocks is not None and subblocks not in (1, 2)):
             raise ValueError(f"blocks must be positive and subblocks 1 or 2, got {blocks} and {subblocks}")
         result.checked = names
@@ -123,7 +123,7 @@ class Kernel:
         problems = binding.bind(args)
         if problems:
             raise DiagnosticError(problems)
-        watch = observe(self.profile, names, shadow, memory_map, result)
+        watch = observe(self.profile, names, shadow, memory_map, result, self.automatic)
         program = self.program(watch is not None and watch.tracks)
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
@@ -243,8 +243,8 @@ def _unsynchronised(kernel: Kernel) -> Diagnostic:
     span = Span(kernel.module.source, function.start, end) if end >= 0 else None
     return Diagnostic(
         "PTO-E2206",
-        f"'@{kernel.name}' has neither synchronisation nor addresses: it runs in program order, and races "
-        "are not checked",
+        f"'@{kernel.name}' has neither synchronisation nor addresses: its pipes run in program order and their "
+        "races are not checked",
         span,
         severity="warning",
         help="check the program that has its synchronisation inserted",

@@ -59,10 +59,10 @@
       if (!wanted) return;
       for (const svg of all(section, "svg.map")) {
         const seen = new Set();
-        for (const r of all(svg, ".many[data-tile]")) {
-          const tile = r.dataset.tile, spans = core.tiles[tile].spans;
-          if (seen.has(tile)) continue;
-          seen.add(tile);
+        for (const r of all(svg, ".many")) {
+          const tile = r.dataset.tile, spans = core.fine[r.dataset.fine];
+          if (seen.has(spans)) continue;
+          seen.add(spans);
           const box = [r.getAttribute("y"), r.getAttribute("height")], kind = r.getAttribute("class").replace(" many", "");
           for (let n = 0; n < spans.length; n += 2) mark(r, spans[n], spans[n + 1], box, kind, tile);
         }
@@ -70,8 +70,8 @@
       for (const svg of all(section, "svg.foot")) {
         const [top, high] = svg.dataset.ruler.split(" "), last = svg.querySelector(".cell.many"), next = last && last.nextSibling;
         for (let n = from; last && n < to; n++) mark(next, n, n + 1, [top, high], "cell " + core.kinds[core.steps[n]]);
-        for (const p of all(svg, "[data-usage]")) {
-          const curve = core.usage[p.dataset.usage], d = [p.getAttribute("d").split("H")[0]];
+        for (const p of all(svg, "path[data-fine]")) {
+          const curve = core.fine[p.dataset.fine], d = [p.getAttribute("d").split("H")[0]];
           for (let n = 0; n < curve.length; n += 2) d.push(`H${curve[n]}V${curve[n + 1]}`);
           p.setAttribute("d", d.join("") + `H${total}V${d[0].split(" ")[1]}Z`);
         }
@@ -80,7 +80,7 @@
 
     // Labels go where there is room, the first come first.
     function labels(svg) {
-      const taken = [];
+      const taken = Array.from(all(svg, ".limit"), t => +t.getAttribute("y")).map(y => [left, y - 9, left + 150, y + 3]);
       for (const t of all(svg, "text[data-a]")) {
         const a = Math.max(left, x(+t.dataset.a)), b = Math.min(left + width, x(+t.dataset.b));
         const y = +t.getAttribute("y"), pad = t.classList.contains("op") ? 2 : 5;

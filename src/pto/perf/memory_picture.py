@@ -36,10 +36,10 @@ _CORES = {"AIC": "cube core", "AIV0": "vector core", "AIV1": "vector core"}
 def html(memory_map: MemoryMap, kernel_name: str) -> str:
     """A page on the memory of the first block of a launch of `@kernel_name`."""
     cores = [_Core(memory_map, n, core) for n, core in enumerate(memory_map.lives)]
+    body = "".join(c.section() for c in cores) or "<p>No tile was touched.</p>"
     data = {"left": LEFT, "width": WIDTH, "glyph": GLYPH, "most": MOST_MARKS, "cores": [c.data() for c in cores]}
     profile = memory_map.profile
     what = f"{profile.title} ({profile.name})"
-    body = "".join(c.section() for c in cores) or "<p>No tile was touched.</p>"
     return f"""\
 <!DOCTYPE html>
 <html lang="en">
@@ -97,7 +97,8 @@ class _Core:
         self.numbers = {life: n for n, life in enumerate(self.lives)}
         self.length = max([1, len(self.steps), *[v.last + 1 for v in self.lives]])
         self.overlaps = {loc: map.overlaps(name, loc) for loc in map.buffers(name)}
-        self.levels: list[list[float]] = []  # curves that are drawn coarsely
+        #: What is drawn coarsely because there is much of it: spans of marks, levels of curves.
+        self.fine: list[list[float]] = []
 
     def x(self, time: float) -> float:
         return LEFT + time / self.length * WIDTH
@@ -145,7 +146,7 @@ class _Core:
         steps = [known.setdefault((s.name, s.line, s.pipe), len(known)) for s in self.steps]
         return {
             "ops": list(known), "steps": steps, "kinds": [_KINDS.get(pipe, "other") for _, _, pipe in known],
-            "tiles": [self.details(life) for life in self.lives], "usage": self.levels,
+            "tiles": [self.details(life) for life in self.lives], "fine": self.fine,
         }  # fmt: skip
 
     def details(self, life: Life) -> dict[str, Any]:
@@ -167,10 +168,7 @@ class _Core:
         for o in self.overlaps[life.loc]:
             if life in (o.a, o.b):
                 lines.append(f"overlaps %{(o.b if o.a is life else o.a).name} in bytes {o.low}..{o.high}")
-        found: dict[str, Any] = {"title": f"%{life.name} {life.shape}", "lines": lines}
-        if len(life.values) > MOST_MARKS:
-            found["spans"] = [t for span in _spans(life.values) for t in span]
-        return found
+        return {"title": f"%{life.name} {life.shape}", "lines": lines}
 
     # -- a buffer --------------------------------------------------------------------------------------
 
@@ -228,12 +226,14 @@ class _Core:
         for part in (self.stay, self.values):
             out += [part(life, scale(life.end), scale(life.address), hues[life]) for life in order]
         for o in clashes:
-            for a, b in _joined(o.spans, self.length):
-                out.append(self.problem(a, max(b, a + 0.25), scale(o.high), scale(o.low), "clash", labels))
+            top, bottom = scale(o.high), scale(o.low)
+            labels.taken += [(self.x(a), top, self.x(b), bottom) for a, b in _joined(o.spans, self.length)]
+            out.append(self.marks(o.spans, top, bottom - top, "clash"))
         for life in [v for v in order if v.end > capacity]:
             a, b = self.extent(life)
-            low = scale(max(life.address, capacity))
-            out.append(self.problem(a, b, scale(life.end), low, "outside", labels))
+            top, bottom = scale(life.end), scale(max(life.address, capacity))
+            labels.taken.append((self.x(a), top, self.x(b), bottom))
+            out.append(self.rect(a, b, top, bottom - top, "outside"))
         if capacity <= scale.limit:
             y = max(0.7, scale(capacity))
             out.append(f'<line class="capacity" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -251,7 +251,7 @@ class _Core:
         """A tile between its first and last use."""
         if life.is_view:
             return ""
-        return self.rect(*self.extent(life), top, max(1.5, bottom - top), f"stay hue{hue}", self.numbers[life])
+        return self.marks([self.extent(life)], top, max(1.5, bottom - top), f"stay hue{hue}", self.numbers[life])
 
     def values(self, life: Life, top: float, bottom: float, hue: int) -> str:
         """The values of a tile; those of a view are outlines."""
@@ -259,14 +259,7 @@ class _Core:
         kind, inset = f"value hue{hue}", 0.0
         if life.is_view:
             kind, inset = "view", 2.0 if height > 10 else 0.5
-        if len(life.values) > MOST_MARKS:
-            kind += " many"
-        blocks = _joined(_spans(life.values), self.length)
-        return "".join(self.rect(a, b, top + inset, height - 2 * inset, kind, number) for a, b in blocks)
-
-    def problem(self, a: float, b: float, top: float, bottom: float, kind: str, labels: _Labels) -> str:
-        labels.taken.append((self.x(a), top, self.x(b), bottom))
-        return self.rect(a, b, top, bottom - top, kind)
+        return self.marks(_spans(life.values), top + inset, height - 2 * inset, kind, number)
 
     def label(self, life: Life, top: float, bottom: float, labels: _Labels) -> str:
         """The name of a tile where there is room for it."""
@@ -322,10 +315,7 @@ class _Core:
         for n, level in _levels(y, max(1, len(y) // MOST_MARKS)):
             path.append(f"H{n}V{level}")
         path.append(f"H{len(y)}V{band + 4:.1f}Z")
-        curve = ""
-        if many:
-            curve = f' data-usage="{len(self.levels)}"'
-            self.levels.append([v for pair in _levels(y, 1) for v in pair])
+        curve = f' data-fine="{self.keep(_levels(y, 1))}"' if many else ""
         out = [
             f'<rect class="plot" x="{LEFT}" y="4" width="{WIDTH}" height="{band:.0f}"/>',
             _text(LEFT - 8, 12, f"peak {_size(peak)}", "peaktext", "end"),
@@ -350,9 +340,21 @@ class _Core:
 
     # -- marks -----------------------------------------------------------------------------------------
 
-    def rect(self, a: float, b: float, y: float, height: float, kind: str, tile: int | None = None) -> str:
-        """A mark from one time to another."""
+    def keep(self, pairs: Iterable[tuple[float, float]]) -> int:
+        """A number for what is drawn in detail when a part of the time is looked at."""
+        self.fine.append([v for pair in pairs for v in pair])
+        return len(self.fine) - 1
+
+    def marks(self, spans: list[tuple[float, float]], y: float, height: float, kind: str, tile: int | None = None) -> str:
+        """A mark for every span; where there are too many, neighbours are one until someone looks closer."""
         of = "" if tile is None else f' data-tile="{tile}"'
+        if len(spans) > MOST_MARKS:
+            kind += " many"
+            of += f' data-fine="{self.keep(spans)}"'
+        return "".join(self.rect(a, b, y, height, kind, of) for a, b in _joined(spans, self.length))
+
+    def rect(self, a: float, b: float, y: float, height: float, kind: str, of: str = "") -> str:
+        """A mark from one time to another."""
         return (
             f'<rect class="{kind}" x="{self.x(a):.2f}" y="{y:.2f}" width="{self.x(b) - self.x(a):.2f}" '
             f'height="{max(0.5, height):.2f}" data-a="{a:g}" data-b="{b:g}"{of}/>'

@@ -87,12 +87,10 @@ def _merge_lists(i: Instr) -> None:
     order = np.argsort(np.concatenate(ranks), kind="stable")
     owner = np.repeat(np.arange(len(names)), sizes)[order]
     count = min(len(order), i.valid("dst")[1] // each if i.valid("dst")[0] else 0)
-    if i.attr(
-        "exhausted"
-    ):  # stop behind the last record of the list that ends first; empty lists take no part
-        count = min(
-            [count, *(int(np.flatnonzero(owner == k)[-1]) + 1 for k, size in enumerate(sizes) if size)]
-        )
+    if i.attr("exhausted"):
+        # Stop behind the last record of the list that ends first; lists empty from the start take no part.
+        ends = [int(np.flatnonzero(owner == k)[-1]) + 1 for k, size in enumerate(sizes) if size]
+        count = min([count, *ends])
     records = np.concatenate(lists)[order[:count]]
     if count:
         i.store_raw("dst", records.reshape(1, -1))

@@ -28,7 +28,12 @@ def parse_names(text: str | Sequence[str]) -> frozenset[str]:
 
 
 def observe(
-    profile: Profile, names: frozenset[str], shadow: str | None, memory_map: bool, result: Any
+    profile: Profile,
+    names: frozenset[str],
+    shadow: str | None,
+    memory_map: bool,
+    result: Any,
+    automatic: bool = False,
 ) -> Observer | None:
     """What watches a launch; None where nothing does."""
     if not names and shadow is None and not memory_map:
@@ -47,4 +52,4 @@ def observe(
         from .memory_map import MemoryMap
 
         picture = MemoryMap(profile)
-    return Observer(profile, names, beside, picture, result)
+    return Observer(profile, names, beside, picture, result, automatic)

@@ -27,11 +27,20 @@ if TYPE_CHECKING:
 class Observer(Watch):
     """Everything that watches a launch."""
 
-    def __init__(self, profile: Profile, names: frozenset[str], shadow: Any, memory_map: Any, result: Any) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        names: frozenset[str],
+        shadow: Any,
+        memory_map: Any,
+        result: Any,
+        automatic: bool = False,
+    ) -> None:
         self.profile = profile
         self.names = names
         self.result = result
         self.reports = Reports()
+        self.automatic = automatic  # its pipes are not synchronised yet
         self.sync = "sync" in names
         self.tracks = "undef" in names
         self.bounds = "oob" in names
@@ -49,7 +58,8 @@ class Observer(Watch):
         if "race" in self.names:
             if self.race is None:
                 self.race = RaceChecker(self.profile.isa, self.reports, core.grid.blocks)
-            core.clock = self.clocks.setdefault(core.block, Clock(self.profile.isa))
+            if not self.automatic:
+                core.clock = self.clocks.setdefault(core.block, Clock(self.profile.isa))
 
     def core_ended(self, core: Core) -> None:
         self.clocks.pop(core.block, None) if not any(

@@ -140,7 +140,7 @@ class Access:
     def __init__(
         self, i: Instr, place: Place, low: int, high: int, write: bool, region: Region | None, at: Array | None
     ) -> None:
-        self.agent, self.sequence, _ = i.event
+        self.agent, self.sequence, _ = i.event or (0, 0, None)
         self.low, self.high = low, high
         self.write = write
         self.region = region
@@ -188,6 +188,8 @@ class RaceChecker:
         buffer = place.buffer
         if buffer.space == "gm" and self.blocks > 1:
             self._across_blocks(i, new, buffer)
+        if i.event is None:
+            return  # a program for automatic synchronisation: only its blocks can race
         know: list[int] = i.event[2]
         pages = range(low // PAGE, (high - 1) // PAGE + 1) if buffer.space == "gm" else (0,)
         seen: dict[int, list[Access]] = buffer.shadows.setdefault(("race", i.core.block), {})
