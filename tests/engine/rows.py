@@ -170,8 +170,6 @@ def every_plan(name: str, layouts: bool = True) -> Iterator[Plan]:
                 yield from layout_variants(plan)
 
 
-_CONFIGS = {parts: (512 if parts[1] != "none_box" else 512) for parts in tiles.LAYOUTS}
-
 
 def layout_variants(plan: Plan) -> Iterator[Plan]:
     """The plan with its tiles in other layouts: one tile changed, or all of them alike."""

@@ -205,6 +205,8 @@ def test_nearest_even_matches_the_peers(values: list[float]) -> None:
         for value, code in zip(values, expected, strict=True):
             if name == "f4e2m1" and math.isnan(value):
                 continue  # no NaN in the type: the peer picks a zero
+            if name == "f8e8m0" and 0 < abs(value) < 2.0**-126:
+                continue  # the peer does not round subnormal values to the nearest
             got = encode(name, value, "RINT")
             assert got == code or (math.isnan(decode(name, got)) and math.isnan(decode(name, code)))
 

@@ -139,6 +139,14 @@ class Region:
         at = self.rows.offsets[:, None] + self.cols.offsets[None, :]
         store_at(data, self.base, at, self.bits, values, self.nibble)
 
+    def fill(self, data: Array, value: Array) -> None:
+        """Write one element everywhere."""
+        found = self.view(data, value.dtype)
+        if found is not None:
+            found[...] = value
+        else:
+            self.store(data, np.full(self.shape, value))
+
 
 def load_at(data: Array, base: int, at: Array, bits: int, dtype: Any, nibble: int = 0) -> Array:
     """Elements at any element offsets from byte `base`."""

@@ -81,6 +81,10 @@
     // Labels go where there is room, the first come first.
     function labels(svg) {
       const taken = Array.from(all(svg, ".limit"), t => +t.getAttribute("y")).map(y => [left, y - 9, left + 150, y + 3]);
+      for (const r of all(svg, ".outside")) {
+        const [x0, y, w, h] = ["x", "y", "width", "height"].map(n => +r.getAttribute(n));
+        taken.push([x0, y, x0 + w, y + h]);
+      }
       for (const t of all(svg, "text[data-a]")) {
         const a = Math.max(left, x(+t.dataset.a)), b = Math.min(left + width, x(+t.dataset.b));
         const y = +t.getAttribute("y"), pad = t.classList.contains("op") ? 2 : 5;

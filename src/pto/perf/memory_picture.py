@@ -9,6 +9,7 @@ gives every tile the height of a label and squeezes what is free, *used* and *fu
 
 from __future__ import annotations
 
+import itertools
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -37,7 +38,13 @@ def html(memory_map: MemoryMap, kernel_name: str) -> str:
     """A page on the memory of the first block of a launch of `@kernel_name`."""
     cores = [_Core(memory_map, n, core) for n, core in enumerate(memory_map.lives)]
     body = "".join(c.section() for c in cores) or "<p>No tile was touched.</p>"
-    data = {"left": LEFT, "width": WIDTH, "glyph": GLYPH, "most": MOST_MARKS, "cores": [c.data() for c in cores]}
+    data = {
+        "left": LEFT,
+        "width": WIDTH,
+        "glyph": GLYPH,
+        "most": MOST_MARKS,
+        "cores": [c.data() for c in cores],
+    }
     profile = memory_map.profile
     what = f"{profile.title} ({profile.name})"
     return f"""\
@@ -98,7 +105,7 @@ class _Core:
         self.length = max([1, len(self.steps), *[v.last + 1 for v in self.lives]])
         self.overlaps = {loc: map.overlaps(name, loc) for loc in map.buffers(name)}
         #: What is drawn coarsely because there is much of it: spans of marks, levels of curves.
-        self.fine: list[list[float]] = []
+        self.fine: dict[tuple[float, ...], int] = {}
 
     def x(self, time: float) -> float:
         return LEFT + time / self.length * WIDTH
@@ -136,7 +143,9 @@ class _Core:
 
     def section(self) -> str:
         kind = _CORES.get(self.name, "")
-        heading = f"{escape(self.name)} <span class='soft'>{kind}, {_count(len(self.steps), 'instruction')}</span>"
+        heading = (
+            f"{escape(self.name)} <span class='soft'>{kind}, {_count(len(self.steps), 'instruction')}</span>"
+        )
         figures = "".join(self.figure(loc) for loc in self.map.buffers(self.name))
         heading = f"<h2>{heading}</h2>" if self.title else ""
         return f'<section data-core="{self.number}">{heading}\n{figures}</section>\n'
@@ -146,7 +155,7 @@ class _Core:
         steps = [known.setdefault((s.name, s.line, s.pipe), len(known)) for s in self.steps]
         return {
             "ops": list(known), "steps": steps, "kinds": [_KINDS.get(pipe, "other") for _, _, pipe in known],
-            "tiles": [self.details(life) for life in self.lives], "fine": self.fine,
+            "tiles": [self.details(life) for life in self.lives], "fine": list(self.fine),
         }  # fmt: skip
 
     def details(self, life: Life) -> dict[str, Any]:
@@ -156,7 +165,10 @@ class _Core:
             if life.placed
             else f"{_size(life.size)}, not placed by the program"
         )
-        lines = [f"{LOCATIONS[life.loc]} {where}", f"steps {life.first}..{life.last}, {_count(len(life.values), 'value')}"]
+        lines = [
+            f"{LOCATIONS[life.loc]} {where}",
+            f"steps {life.first}..{life.last}, {_count(len(life.values), 'value')}",
+        ]
         lines.append(f"{_count(life.writes, 'write')}, {_count(life.reads, 'read')}:")
         for (name, line, write), times in list(life.uses.items())[:12]:
             often = f" × {times}" if times > 1 else ""
@@ -206,7 +218,13 @@ class _Core:
         return f'<figure id="{self.id(loc)}">{"".join(parts)}</figure>\n'
 
     def drawing(
-        self, mode: str, scale: _Scale, lives: list[Life], clashes: list[Overlap], hues: dict[Life, int], capacity: int
+        self,
+        mode: str,
+        scale: _Scale,
+        lives: list[Life],
+        clashes: list[Overlap],
+        hues: dict[Life, int],
+        capacity: int,
     ) -> str:
         """The map of a buffer in one scale."""
         height = scale.height
@@ -214,7 +232,9 @@ class _Core:
         labels = _Labels()
         for low, high in scale.gaps:
             top, bottom = scale(high), scale(low)
-            out.append(f'<rect class="gap" x="{LEFT}" y="{top:.1f}" width="{WIDTH}" height="{bottom - top:.1f}"/>')
+            out.append(
+                f'<rect class="gap" x="{LEFT}" y="{top:.1f}" width="{WIDTH}" height="{bottom - top:.1f}"/>'
+            )
             if bottom - top >= 12 and mode == "fit":
                 note = f"{_size(high - low)} free"
                 out.append(_text(LEFT + WIDTH - 8, (top + bottom) / 2 + 3.7, note, "note", "end"))
@@ -251,7 +271,9 @@ class _Core:
         """A tile between its first and last use."""
         if life.is_view:
             return ""
-        return self.marks([self.extent(life)], top, max(1.5, bottom - top), f"stay hue{hue}", self.numbers[life])
+        return self.marks(
+            [self.extent(life)], top, max(1.5, bottom - top), f"stay hue{hue}", self.numbers[life]
+        )
 
     def values(self, life: Life, top: float, bottom: float, hue: int) -> str:
         """The values of a tile; those of a view are outlines."""
@@ -267,7 +289,8 @@ class _Core:
         whole = self.extent(life)
         alone = not life.peers
         widest = max(blocks, key=lambda b: b[1] - b[0])
-        spots = [whole, widest] if alone else [widest, *blocks[:8], whole]
+        beside = (whole[1], float(self.length))
+        spots = [whole, widest, beside] if alone else [widest, *blocks[:8], whole]
         words = [f"%{life.name} {life.shape}", f"%{life.name}"]
         if bottom - top < 10:
             return ""
@@ -342,10 +365,12 @@ class _Core:
 
     def keep(self, pairs: Iterable[tuple[float, float]]) -> int:
         """A number for what is drawn in detail when a part of the time is looked at."""
-        self.fine.append([v for pair in pairs for v in pair])
-        return len(self.fine) - 1
+        kept = tuple(v for pair in pairs for v in pair)
+        return self.fine.setdefault(kept, len(self.fine))
 
-    def marks(self, spans: list[tuple[float, float]], y: float, height: float, kind: str, tile: int | None = None) -> str:
+    def marks(
+        self, spans: list[tuple[float, float]], y: float, height: float, kind: str, tile: int | None = None
+    ) -> str:
         """A mark for every span; where there are too many, neighbours are one until someone looks closer."""
         of = "" if tile is None else f' data-tile="{tile}"'
         if len(spans) > MOST_MARKS:
@@ -370,7 +395,12 @@ class _Core:
         )
 
     def svg(
-        self, kind: str, height: float, parts: Iterable[str], title: str, ruler: tuple[float, float, float] | None = None
+        self,
+        kind: str,
+        height: float,
+        parts: Iterable[str],
+        title: str,
+        ruler: tuple[float, float, float] | None = None,
     ) -> str:
         marks = f' data-ruler="{" ".join(map(str, ruler))}"' if ruler is not None else ""
         return (
@@ -387,7 +417,9 @@ class _Core:
 class _Scale:
     """From addresses to heights, by straight pieces between (address, y) points that go up."""
 
-    def __init__(self, points: list[tuple[int, float]], ticks: list[int], gaps: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, points: list[tuple[int, float]], ticks: list[int], gaps: list[tuple[int, int]]
+    ) -> None:
         self.points = points
         self.height = points[0][1]
         self.limit = points[-1][0]
@@ -411,13 +443,14 @@ def _scales(lives: list[Life], capacity: int) -> Iterator[tuple[str, _Scale]]:
 def _fitted(lives: list[Life], end: int) -> _Scale:
     """Every piece between two borders of tiles gets room for a label; free ones get a strip."""
     edges = sorted({0, end, *[v.address for v in lives], *[v.end for v in lives]})
-    used = sum(b - a for a, b in zip(edges, edges[1:], strict=False) if _covered(lives, a, b)) or 1
+    used = sum(b - a for a, b in itertools.pairwise(edges) if _covered(lives, a, b)) or 1
+    room = min(240.0, 3 * TILE * len(lives))
     heights: list[float] = []
     gaps: list[tuple[int, int]] = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in itertools.pairwise(edges):
         if _covered(lives, low, high):
             several = sum(v.address <= low and high <= v.end for v in lives) > 1
-            heights.append(max(TILE + LINE if several else TILE, 240 * (high - low) / used))
+            heights.append(max(TILE + LINE if several else TILE, room * (high - low) / used))
         else:
             heights.append(2 * GAP if high == end else GAP)
             gaps.append((low, high))

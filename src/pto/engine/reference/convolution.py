@@ -109,20 +109,29 @@ def timg2col(i: Instr) -> None:
     out_h = (h_ + top + bottom - f.dilation[0] * (f.filter[0] - 1) - 1) // f.stride[0] + 1
     out_w = (w_ + left + right - f.dilation[1] * (f.filter[1] - 1) - 1) // f.stride[1] + 1
     i.require(out_h > 0 and out_w > 0, "expects a filter that fits into the padded feature map")
+    if not rows or not cols:
+        return
     m = (i.arg("posM") or 0) + np.arange(rows)[:, None]
     k = (i.arg("posK") or 0) + np.arange(cols)[None, :]
     image, m = np.divmod(m, d_ * out_h * out_w)
     depth, m = np.divmod(m, out_h * out_w)
     taps = f.filter[0] * f.filter[1]
     c1, kk, c0 = k // (c0_ * taps), k // c0_ % taps, k % c0_
-    ih = m // out_w * f.stride[0] - top + kk // f.filter[1] * f.dilation[0]
-    iw = m % out_w * f.stride[1] - left + kk % f.filter[1] * f.dilation[1]
-    inside = (image < n_) & (c1 < c1_) & (ih >= 0) & (ih < h_) & (iw >= 0) & (iw < w_)
-    at = ((image * d_ + depth) * c1_ + c1) * (h_ * w_ * c0_) + c0 + (ih * w_ + iw) * c0_
-    if inside.all():
+    # Where an output starts (a column), and how far a tap is from there (a row).
+    h, dh = m // out_w * f.stride[0] - top, kk // f.filter[1] * f.dilation[0]
+    w, dw = m % out_w * f.stride[1] - left, kk % f.filter[1] * f.dilation[1]
+    at = (((image * d_ + depth) * c1_ * h_ + h) * w_ + w) * c0_ + (((c1 * h_ + dh) * w_ + dw) * c0_ + c0)
+    if _within(h, dh, h_) and _within(w, dw, w_) and int(image.max()) < n_ and int(c1.max()) < c1_:
         i.store_raw("dst", i.raw_at("src", at))
         return
+    ih, iw = h + dh, w + dw
+    inside = (image < n_) & (c1 < c1_) & (ih >= 0) & (ih < h_) & (iw >= 0) & (iw < w_)
     found = i.raw_at("src", at[inside])
     out = np.full((rows, cols), i.encoded(np.array([f.pad_value]), src.dtype)[0])
     out[inside] = found
     i.store_raw("dst", out)
+
+
+def _within(start: Array, step: Array, size: int) -> bool:
+    """Whether all sums of the two are indices below `size`; steps are not negative."""
+    return int(start.min()) >= 0 and int(start.max()) + int(step.max()) < size

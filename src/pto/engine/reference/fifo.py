@@ -272,14 +272,17 @@ class Push(Item):
             at = (self.lane * rows, 0) if down else (0, self.lane * cols)
             slot.matrix[at[0] : at[0] + rows, at[1] : at[1] + cols] = matrix
         else:
+            at = (0, 0)
             slot.matrix = np.array(matrix)
         if slot.matrix.nbytes > f.size > 0 and DTYPES[slot.dtype].bits >= 8:
             raise IllegalInstruction(f"a tile of {slot.matrix.nbytes} bytes does not fit a slot of {f.size}")
         if f.memory is not None and DTYPES[slot.dtype].bits >= 8 and i.exact:
-            place = Pointer(
-                f.memory.buffer, f.memory.offset + self.index % f.count * f.size, slot.dtype, f.memory.name
+            pitch, item = slot.matrix.shape[1], slot.matrix.itemsize
+            start = f.memory.offset + self.index % f.count * f.size + (at[0] * pitch + at[1]) * item
+            i.store_raw(
+                View(f.memory.buffer, start, matrix.shape, (pitch, 1), slot.dtype, "ND", f.memory.name),
+                matrix,
             )
-            i.store_raw(place, slot.matrix)
 
 
 @fifo("tpush", "tpush_to_aiv", "tpush_to_aic")

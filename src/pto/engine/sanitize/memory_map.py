@@ -8,6 +8,7 @@ later. A tile that reads what another one wrote (a reshape, a subview) is a view
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -145,9 +146,7 @@ class Overlap:
     def text(self) -> str:
         when = _steps(int(self.spans[0][0]), int(np.ceil(self.spans[-1][1])))
         often = f", {len(self.spans)} times" if len(self.spans) > 1 else ""
-        return (
-            f"%{self.a.name} and %{self.b.name} share bytes {self.low}..{self.high} while both are in use ({when}{often})"
-        )
+        return f"%{self.a.name} and %{self.b.name} share bytes {self.low}..{self.high} while both are in use ({when}{often})"
 
 
 class MemoryMap:
@@ -212,7 +211,9 @@ class MemoryMap:
             if isinstance(place, Tile) and place.pitch != place.shape:  # a window of a larger tile
                 low, high = place.region(*place.shape).bounds
                 size = high - low
-            found = self._found[key] = Life(loc, place.name, low, size, self._step(i).line, _shape(place, size))
+            found = self._found[key] = Life(
+                loc, place.name, low, size, self._step(i).line, _shape(place, size)
+            )
             found.placed = low < place.buffer.limit
             self._introduce(i.core.grid.program.module, core, found)
         return found
@@ -252,7 +253,7 @@ class MemoryMap:
         lives = self.tiles(core, loc, placed)
         total = np.zeros(max([len(self.steps.get(core, ())), *[v.last + 1 for v in lives]]), np.int64)
         edges = sorted({e for v in lives for e in (v.address, v.end)})
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in itertools.pairwise(edges):
             change = np.zeros(len(total) + 1, np.int64)
             for life in lives:
                 if life.address <= low and high <= life.end:

@@ -114,7 +114,7 @@ class Undefined:
             return
         kind = _unsigned(region.bits)
         if taint is None:
-            region.store(shadow[0], np.zeros((1, 1), kind) if region.view(shadow[0], kind) is not None else np.zeros(region.shape, kind))
+            region.fill(shadow[0], np.zeros((), kind))
             return
         full = np.array(-1, np.int64).astype(kind)
         region.store(shadow[0], np.where(taint, full, np.zeros_like(full)))

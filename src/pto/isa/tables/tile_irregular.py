@@ -590,11 +590,12 @@ _QUANT = (
         domain="64-element column groups",
         doc="Quantise a tile to HiFloat4: 4-bit codes in groups of 64 with three levels of scale.",
         meaning=(
-            "Groups of 64 bf16 values per row; Ma, Mb, Mc = max|x| per 64, 8, 4. Ea = e6m2 code (6 exponent, "
-            "2 mantissa bits) nearest to the group scale of Ma, exponent field clamp(floor(log2 Ma) + 38, 0, "
-            "63); RA = 1/Ea as bf16. Eb = 1 if Mb*RA >= 4, RB = 0.5 if Eb else 1. Ec = 1 if Mc*RA*RB >= 2, "
-            "RC = 0.5 if Ec else 1. code = nearest e1m2 of x*RA*RB*RC (0, .25, .. 1.75 with sign). 32 bits "
-            "of exp per group: Ea, 8 Eb, 16 Ec."
+            "Groups of 64 bf16 values per row; Ma, Mb, Mc = max|x| per 64, 8, 4. Ea = e6m2 code nearest to "
+            "Ma * bf16(1/7), at most 0xFE; e6m2 is (1 + m/4) * 2**(e - 48) with 6 exponent bits, 0xFF NaN. RA "
+            "= 1/Ea. Eb = 1 if Mb*RA >= 4, RB = 0.5 if Eb else 1. Ec = 1 if Mc*RA*RB >= 2, RC = 0.5 if Ec "
+            "else 1. code = nearest e1m2 of x*RA*RB*RC (0, .25, .. 1.75 with sign); RA and every product are "
+            "rounded to bf16. 32 bits of exp per group: Ea, 8 Eb, 16 Ec. max = Mc and scaling = RA*RB*RC, per "
+            "4 elements in flat order."
         ),
         cpp="TQUANT<1, MxQuantAlg::Hif4>($dst, $src, &$exp, &$max, &$scaling)",
         combos=(Combos.of("dst src", cpu="f4e1m2,bf16"),),
@@ -603,16 +604,16 @@ _QUANT = (
                "exp": "!pto.tile_buf<vec, 16x32xui8>", "max": "!pto.tile_buf<vec, 16x16xbf16>",
                "scaling": "!pto.tile_buf<vec, 16x16xbf16>"},
         notes=(
-            "Hardware later than A5 only; A2/A3 and A5 programs are rejected. The exact e6m2 rounding is "
-            "defined by that hardware and uncertain here.",
+            "Hardware later than A5 only; A2/A3 and A5 programs are rejected. e6m2 as in the public test data: "
+            "ties to even, no zero.",
         ),
     ),
     irregular(
         "tdequant", opcode=0x11C3, operands="src scale offset dst:out",
         doc="Turn quantised integers back into floating point with per-row scale and offset.",
         meaning=(
-            "p = min(c, max(1, scale.v_col) - 1); dst[r,c] = (src[r,c] - offset[r,p]) * scale[r,p], "
-            "evaluated in f32 and rounded once to the dst type."
+            "p = min(c, max(1, scale.v_col) - 1); dst[r,c] = (src[r,c] - offset[r,p]) * scale[r,p], with src "
+            "in the dst type, evaluated in f32 and rounded once to the dst type."
         ),
         cpp="TDEQUANT<Dst, Src, Scale>($dst, $src, $scale, $offset)",
         combos=(
