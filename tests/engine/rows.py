@@ -1,10 +1,10 @@
 """Run one instruction on given data, outside any program: the bench of the executor tests.
 
-    case = Case(plan)                          # a legal instance of a row, see pto.witness
-    case.tile("src0").v_row = 3                # change descriptors before the run
-    case.set("src0", codes)                    # codes of the whole physical tile
-    case.run()
-    case.get("dst")                            # codes of the whole physical tile afterwards
+case = Case(plan)                          # a legal instance of a row, see pto.witness
+case.tile("src0").v_row = 3                # change descriptors before the run
+case.set("src0", codes)                    # codes of the whole physical tile
+case.run()
+case.get("dst")                            # codes of the whole physical tile afterwards
 """
 
 from __future__ import annotations
@@ -67,7 +67,14 @@ class Case:
             layout = type.layout
             if type.loc == "left":
                 layout = left_layout(type, self.core.profile, "layout") or layout
-            made = Tile(type, self.core.buffers[type.loc], 0, (type.v_row or type.rows, type.v_col or type.cols), name, layout)
+            made = Tile(
+                type,
+                self.core.buffers[type.loc],
+                0,
+                (type.v_row or type.rows, type.v_col or type.cols),
+                name,
+                layout,
+            )
             made.address = self._place(type.loc, made.size)
             return made
         if isinstance(type, ConvTileType):
@@ -79,7 +86,9 @@ class Case:
             strides = [1]
             for d in reversed(dims[1:]):
                 strides.insert(0, strides[0] * d)
-            return self.view(name, dims, tuple(strides[: len(dims)]), str(type.dtype), self.plan.layouts.get(name))
+            return self.view(
+                name, dims, tuple(strides[: len(dims)]), str(type.dtype), self.plan.layouts.get(name)
+            )
         if isinstance(type, PtrType):
             return Pointer(self.core.gm.add(name, np.full(1 << 16, FILL, np.uint8)), 0, str(type.dtype), name)
         if isinstance(type, ScalarType):
@@ -100,12 +109,25 @@ class Case:
         return at
 
     def view(
-        self, name: str, dims: tuple[int, ...], strides: tuple[int, ...], dtype: str, layout: str | None = None
+        self,
+        name: str,
+        dims: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: str,
+        layout: str | None = None,
     ) -> View:
         """A view over a fresh array that holds it exactly."""
         extent = 1 + sum((d - 1) * s for d, s in zip(dims, strides, strict=True))
         size = max(0, -(-extent * DTYPES[dtype].bits // 8))
-        return View(self.core.gm.add(name, np.full(size, FILL, np.uint8)), 0, dims, strides, dtype, layout and layout.upper(), name)
+        return View(
+            self.core.gm.add(name, np.full(size, FILL, np.uint8)),
+            0,
+            dims,
+            strides,
+            dtype,
+            layout and layout.upper(),
+            name,
+        )
 
     # -- data -------------------------------------------------------------------------------------------
 
@@ -141,13 +163,21 @@ class Case:
             execute(Instr(self.op, self.args, self.core, "V"))
 
 
-def random_codes(rng: np.random.Generator, dtype: str, shape: tuple[int, int], any_bits: bool = False) -> Array:
+def random_codes(
+    rng: np.random.Generator, dtype: str, shape: tuple[int, int], any_bits: bool = False
+) -> Array:
     """Random codes of a type: every bit pattern, or values of modest size."""
     d = DTYPES[dtype]
     if any_bits or d.bits <= 8:
-        return rng.integers(0, 1 << d.bits, shape, np.uint64, endpoint=False).astype(elements.code_dtype(dtype)) if d.bits < 64 else rng.integers(0, 2**64 - 1, shape, np.uint64)
+        return (
+            rng.integers(0, 1 << d.bits, shape, np.uint64, endpoint=False).astype(elements.code_dtype(dtype))
+            if d.bits < 64
+            else rng.integers(0, 2**64 - 1, shape, np.uint64)
+        )
     if d.is_float:
-        return elements.encode(dtype, (rng.standard_normal(shape) * 4).astype(np.float32 if d.bits < 64 else np.float64))
+        return elements.encode(
+            dtype, (rng.standard_normal(shape) * 4).astype(np.float32 if d.bits < 64 else np.float64)
+        )
     low = -100 if d.kind == "i" else 0
     return rng.integers(low, 100, shape).astype(np.int64).astype(elements.code_dtype(dtype))
 
@@ -168,7 +198,6 @@ def every_plan(name: str, layouts: bool = True) -> Iterator[Plan]:
             yield plan
             if layouts:
                 yield from layout_variants(plan)
-
 
 
 def layout_variants(plan: Plan) -> Iterator[Plan]:
@@ -228,7 +257,9 @@ def element_type(plan: Plan, name: str) -> str:
     return str(found.dtype)
 
 
-def sprinkled_codes(rng: np.random.Generator, dtype: str, shape: tuple[int, int], share: float = 0.1) -> Array:
+def sprinkled_codes(
+    rng: np.random.Generator, dtype: str, shape: tuple[int, int], share: float = 0.1
+) -> Array:
     """Numbers of modest size with few special ones among them; every third row has none."""
     codes = random_codes(rng, dtype, shape)
     special = np.array(special_codes(dtype), np.uint64).astype(codes.dtype)
@@ -335,7 +366,9 @@ def numbers(dtype: str, codes: Array) -> list[Any]:
     if dtype in elements.ARRAY_DTYPES:
         kind = np.int64 if DTYPES[dtype].kind == "i" else np.uint64 if DTYPES[dtype].is_int else np.float64
         with np.errstate(invalid="ignore"):
-            return np.ascontiguousarray(codes).view(elements.ARRAY_DTYPES[dtype]).astype(kind).ravel().tolist()
+            return (
+                np.ascontiguousarray(codes).view(elements.ARRAY_DTYPES[dtype]).astype(kind).ravel().tolist()
+            )
     return [encoding.decode(dtype, int(c)) for c in codes.ravel()]
 
 
@@ -348,4 +381,6 @@ def assert_codes(dtype: str, got: Array, want: Array, what: object = "") -> None
     if differ.any():
         r, c = (int(k) for k in np.argwhere(differ)[0])
         pair = [encoding.decode(dtype, int(codes[r, c])) for codes in (got, want)]
-        raise AssertionError(f"{what}: {dtype} [{r}, {c}] is {pair[0]!r}, expected {pair[1]!r}; {differ.sum()} differ")
+        raise AssertionError(
+            f"{what}: {dtype} [{r}, {c}] is {pair[0]!r}, expected {pair[1]!r}; {differ.sum()} differ"
+        )

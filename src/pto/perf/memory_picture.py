@@ -9,12 +9,12 @@ gives every tile the height of a label and squeezes what is free, *used* and *fu
 
 from __future__ import annotations
 
-import itertools
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from html import escape
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 from ..engine.sanitize.memory_map import Life, MemoryMap, Overlap, Step, Value
@@ -81,8 +81,9 @@ def html(memory_map: MemoryMap, kernel_name: str) -> str:
 {_key() if cores else ""}
 {body}
 </main>
-<footer>Time is counted in instructions of the core, in program order. A value lives from the instruction that
-writes it to the last one that reads it. Drag across a map to zoom in time, double-click to see all again.</footer>
+<footer>Time is counted in instructions of the core, in program order. A value lives from the instruction
+that writes it to the last one that reads it. Drag across a map to zoom in time, double-click to see all
+again.</footer>
 <div id="tip" role="status"></div>
 <script type="application/json" id="data">{_json(data)}</script>
 <script>
@@ -192,9 +193,10 @@ class _Core:
         if placed:
             peak, top = map.peak(core, loc), map.top(core, loc)
             parts.append(
-                f"<figcaption><h3>{LOCATIONS[loc]}</h3> <span>peak {peak} of {capacity} bytes alive at a time "
-                f"(<b>{_share(peak, capacity)}</b>)</span> <span class='soft'>{_count(len(placed), 'tile')}, addresses up "
-                f"to {top} ({_share(top, capacity)})</span></figcaption>"
+                f"<figcaption><h3>{LOCATIONS[loc]}</h3> "
+                f"<span>peak {peak} of {capacity} bytes alive at a time (<b>{_share(peak, capacity)}</b>)</span> "
+                f"<span class='soft'>{_count(len(placed), 'tile')}, addresses up to {top} "
+                f"({_share(top, capacity)})</span></figcaption>"
             )
             hues = _hues(placed)
             for mode, scale in _scales(placed, capacity):
@@ -207,9 +209,10 @@ class _Core:
         if loose:
             need = map.peak(core, loc, False)
             parts.append(
-                f"<figcaption><h3>{LOCATIONS[loc]}, not placed by the program</h3> <span>at most {need} bytes alive at a "
-                f"time (<b>{_share(need, capacity)}</b> of {capacity})</span> <span class='soft'>"
-                f"{_count(len(loose), 'tile')} without an address; the engine keeps them apart</span></figcaption>"
+                f"<figcaption><h3>{LOCATIONS[loc]}, not placed by the program</h3> "
+                f"<span>at most {need} of {capacity} bytes alive at a time (<b>{_share(need, capacity)}</b>)</span> "
+                f"<span class='soft'>{_count(len(loose), 'tile')} without an address; the engine keeps them apart"
+                "</span></figcaption>"
             )
             parts.append(self.loose(loose))
             if not placed:
@@ -228,19 +231,17 @@ class _Core:
     ) -> str:
         """The map of a buffer in one scale."""
         height = scale.height
-        out = [f'<rect class="plot" x="{LEFT}" y="0" width="{WIDTH}" height="{height:.1f}"/>']
+        out = [_box("plot", 0, height)]
         labels = _Labels()
         for low, high in scale.gaps:
             top, bottom = scale(high), scale(low)
-            out.append(
-                f'<rect class="gap" x="{LEFT}" y="{top:.1f}" width="{WIDTH}" height="{bottom - top:.1f}"/>'
-            )
+            out.append(_box("gap", top, bottom - top))
             if bottom - top >= 12 and mode == "fit":
                 note = f"{_size(high - low)} free"
                 out.append(_text(LEFT + WIDTH - 8, (top + bottom) / 2 + 3.7, note, "note", "end"))
         for tick in scale.ticks:
             y = scale(tick)
-            out.append(f'<line class="grid" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            out.append(_line("grid", y))
             out.append(_text(LEFT - 8, min(max(y + 3.7, 8.5), height - 0.5), str(tick), "tick", "end"))
         order = sorted(lives, key=lambda v: (v.is_view, -v.size))  # small ones on top
         for part in (self.stay, self.values):
@@ -256,7 +257,7 @@ class _Core:
             out.append(self.rect(a, b, top, bottom - top, "outside"))
         if capacity <= scale.limit:
             y = max(0.7, scale(capacity))
-            out.append(f'<line class="capacity" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            out.append(_line("capacity", y))
             out.append(_text(LEFT + 8, y + 16, f"capacity {capacity}", "limit"))
             labels.taken.append((LEFT, y, LEFT + 150, y + 19))
         for life in sorted(lives, key=lambda v: (v.is_view, v.first)):
@@ -312,7 +313,7 @@ class _Core:
         out: list[str] = []
         hues = _hues(lives)
         row = 20.0
-        out.append(f'<rect class="plot" x="{LEFT}" y="0" width="{WIDTH}" height="{row * len(lives):.0f}"/>')
+        out.append(_box("plot", 0, row * len(lives)))
         for n, life in enumerate(sorted(lives, key=lambda v: (v.first, v.last))):
             top = n * row + 1.5
             out.append(_text(LEFT - 8, top + 12.2, _size(life.size), "tick", "end"))
@@ -340,12 +341,12 @@ class _Core:
         path.append(f"H{len(y)}V{band + 4:.1f}Z")
         curve = f' data-fine="{self.keep(_levels(y, 1))}"' if many else ""
         out = [
-            f'<rect class="plot" x="{LEFT}" y="4" width="{WIDTH}" height="{band:.0f}"/>',
+            _box("plot", 4, band),
             _text(LEFT - 8, 12, f"peak {_size(peak)}", "peaktext", "end"),
             _text(LEFT - 8, band + 2, "alive", "tick", "end"),
             f'<g clip-path="url(#plot)"><path class="area"{curve} d="{"".join(path)}" '
             f'transform="translate({LEFT} 0) scale({WIDTH / self.length:.6f} 1)"/></g>',
-            f'<line class="peak" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="8" y2="8"/>',
+            _line("peak", 8),
         ]  # fmt: skip
         top = band + 10
         out.append(_text(LEFT - 8, top + 12, "instruction", "tick", "end"))
@@ -404,7 +405,8 @@ class _Core:
     ) -> str:
         marks = f' data-ruler="{" ".join(map(str, ruler))}"' if ruler is not None else ""
         return (
-            f'<svg class="{kind}" viewBox="0 0 {TOTAL:.0f} {height:.0f}" role="img" aria-label="{escape(title)}"{marks}>'
+            f'<svg class="{kind}" viewBox="0 0 {TOTAL:.0f} {height:.0f}" role="img" '
+            f'aria-label="{escape(title)}"{marks}>'
             + "".join(parts)
             + f'<rect class="chosen" y="0" width="0" x="0" height="{height:.0f}"/>'
             + f'<line class="cursor" x1="0" x2="0" y1="0" y2="{height:.0f}"/></svg>\n'
@@ -443,11 +445,11 @@ def _scales(lives: list[Life], capacity: int) -> Iterator[tuple[str, _Scale]]:
 def _fitted(lives: list[Life], end: int) -> _Scale:
     """Every piece between two borders of tiles gets room for a label; free ones get a strip."""
     edges = sorted({0, end, *[v.address for v in lives], *[v.end for v in lives]})
-    used = sum(b - a for a, b in itertools.pairwise(edges) if _covered(lives, a, b)) or 1
+    used = sum(b - a for a, b in pairwise(edges) if _covered(lives, a, b)) or 1
     room = min(240.0, 3 * TILE * len(lives))
     heights: list[float] = []
     gaps: list[tuple[int, int]] = []
-    for low, high in itertools.pairwise(edges):
+    for low, high in pairwise(edges):
         if _covered(lives, low, high):
             several = sum(v.address <= low and high <= v.end for v in lives) > 1
             heights.append(max(TILE + LINE if several else TILE, room * (high - low) / used))
@@ -492,7 +494,7 @@ def _round_steps(count: int) -> range:
 
 
 def _spans(values: list[Value]) -> list[tuple[float, float]]:
-    """When a tile holds a value: from the middle of the step that writes to the middle of the last that reads."""
+    """When a tile holds its values: from the middle of a step that writes to that of the last that reads."""
     return [(v.start, v.last + 0.5 if v.last + 0.5 > v.start else v.last + 1.0) for v in values]
 
 
@@ -564,6 +566,14 @@ def _hues(lives: list[Life]) -> dict[Life, int]:
 # -- words -------------------------------------------------------------------------------------------------
 
 
+def _box(kind: str, y: float, height: float) -> str:
+    return f'<rect class="{kind}" x="{LEFT}" y="{y:.1f}" width="{WIDTH}" height="{height:.1f}"/>'
+
+
+def _line(kind: str, y: float) -> str:
+    return f'<line class="{kind}" x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
+
+
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "") -> str:
     at = f' text-anchor="{anchor}"' if anchor else ""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{at}>{escape(text)}</text>'
@@ -579,7 +589,8 @@ def _table(lives: list[Life]) -> str:
         cells = [f"<code>{escape(f'%{v.name}')}</code>", f"<code>{escape(v.shape)}</code>", *where, v.size,
                  f"{v.first}..{v.last}", v.line, v.writes, v.reads, len(v.values)]  # fmt: skip
         rows.append("<tr>" + "".join(f"<td{_left(n)}>{c}</td>" for n, c in enumerate(cells)) + "</tr>")
-    return f"<details><summary>table of the tiles</summary><table><tr>{head}</tr>{''.join(rows)}</table></details>"
+    table = f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+    return f"<details><summary>table of the tiles</summary>{table}</details>"
 
 
 def _left(column: int) -> str:
@@ -590,16 +601,21 @@ def _key() -> str:
     def sample(inside: str) -> str:
         return f'<svg width="34" height="16" viewBox="0 0 34 16" aria-hidden="true">{inside}</svg>'
 
-    box = 'x="1" y="1" height="14"'
+    def box(kind: str, x: float = 1, width: float = 32, y: float = 1, height: float = 14) -> str:
+        return f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}"/>'
+
     items = (
-        (f'<rect class="stay hue0" {box} width="32"/><rect class="value hue0" {box} width="18"/>',
-         "a tile between its first and last use; solid while it holds a value"),
-        (f'<rect class="value hue0" {box} width="32"/><rect class="view" x="3" y="3" height="10" width="28"/>',
-         "a view of another tile"),
-        (f'<rect class="clash" {box} width="32"/>', "overlap: two values on the same bytes"),
-        (f'<rect class="load" {box} width="10"/><rect class="work" x="12" y="1" height="14" width="10"/>'
-         '<rect class="save" x="23" y="1" height="14" width="10"/>', "instructions that load, compute, store"),
-    )  # fmt: skip
+        (
+            box("stay hue0") + box("value hue0", width=18),
+            "a tile between its first and last use; solid while it holds a value",
+        ),
+        (box("value hue0") + box("view", 3, 28, 3, 10), "a view of another tile"),
+        (box("clash"), "overlap: two values on the same bytes"),
+        (
+            box("load", 1, 10) + box("work", 12, 10) + box("save", 23, 10),
+            "instructions that load, compute, store",
+        ),
+    )
     return '<div class="key">' + "".join(f"<span>{sample(s)}{words}</span>" for s, words in items) + "</div>"
 
 
@@ -640,4 +656,4 @@ def _json(data: Any) -> str:
 
 
 def _file(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
+    return files("pto.perf").joinpath(name).read_text("utf-8")

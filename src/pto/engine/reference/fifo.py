@@ -311,6 +311,9 @@ def talloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     if index - pipe.freed >= pipe.count:
         core.waiting = f"a free slot of {pipe.name}"
         return BLOCKED
+    if core.clock is not None and index >= pipe.count:
+        for clock in pipe.entry(index - pipe.count).frees:
+            core.clock.acquire(core, "S", clock)
     pipe.heads[lane] = index + 1
     _point(args["entry"], pipe, index, split if pipe.direction == V2C else 0, lane)
     return None

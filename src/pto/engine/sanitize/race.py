@@ -6,8 +6,8 @@ semaphores and FIFOs, and the earlier instructions of its own pipe where the pip
 `ordered`). An access that meets an earlier one on the same bytes, one of them a write, without knowing it, is
 a race. This does not depend on the order in which the engine happens to run things.
 
-Blocks share global memory only, and nothing but a grid barrier orders them: `BlockMap` remembers which block
-touched which byte.
+Blocks share global memory only, and only grid barriers and signals order them: what a core learns there of
+other blocks is kept by `Clock.learn`, and `BlockMap` remembers which access touched which byte last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ..elements import Array
 from ..memory import Buffer
 from ..reference.instr import Instr, Place, start_of
 from ..region import Region
-from .reports import Reports
+from .advice import Side, how_to_order
+from .reports import Reports, bytes_of
 
 if TYPE_CHECKING:
     from ..reference.core import Core
@@ -40,6 +41,11 @@ CHAINED = 16 * 256
 
 PAGE = 1 << 16
 
+#: The agent of a core that counts what the core learned of other blocks.
+GRID = "GRID"
+
+Token = list[int]
+
 
 def ordered(isa: str, pipe: str) -> bool:
     return pipe not in UNORDERED[isa]
@@ -48,14 +54,17 @@ def ordered(isa: str, pipe: str) -> bool:
 class Clock:
     """The clocks of the agents of one block."""
 
-    def __init__(self, isa: str) -> None:
+    def __init__(self, isa: str, block: int = 0) -> None:
         self.isa = isa
+        self.block = block
         self.agents: dict[tuple[Core, str], int] = {}
         self.names: list[str] = []  # core of each agent
-        self.know: list[list[int]] = []
+        self.know: list[Token] = []
         self.count: list[int] = []
         #: What the scalar unit of a core waited for, which every pipe of it knows, also one idle so far.
-        self.stalls: dict[Core, list[int]] = {}
+        self.stalls: dict[Core, Token] = {}
+        #: Tokens of other blocks, by core and then by how often the core learned something.
+        self.learned: dict[Core, list[dict[int, Token]]] = {}
 
     def agent(self, core: Core, pipe: str) -> int:
         found = self.agents.get((core, pipe))
@@ -67,22 +76,29 @@ class Clock:
         return found
 
     def instruction(self, core: Core, i: Instr) -> None:
-        pipe = i.pipe if i.pipe and i.pipe != "ALL" else "S"
-        agent = self.agent(core, pipe)
+        agent = self.agent(core, agent_pipe(i))
         know = self.know[agent]
-        if ordered(self.isa, pipe):
+        if ordered(self.isa, agent_pipe(i)):
             _raise(know, agent, self.count[agent])
         self.count[agent] += 1
         i.event = (agent, self.count[agent], list(know))
 
-    def release(self, core: Core, pipe: str) -> list[int]:
+    def release(self, core: Core, pipe: str) -> Token:
         """What is known to have happened once the pipe gets here."""
         agent = self.agent(core, pipe)
         token = list(self.know[agent])
         _raise(token, agent, self.count[agent])
         return token
 
-    def acquire(self, core: Core, pipe: str, token: list[int] | None) -> None:
+    def release_all(self, core: Core) -> Token:
+        """What is known to have happened once every pipe of the core gets here."""
+        token: Token = []
+        for (owner, pipe), _ in list(self.agents.items()):
+            if owner is core:
+                _join(token, self.release(core, pipe))
+        return token
+
+    def acquire(self, core: Core, pipe: str, token: Token | None) -> None:
         """What the pipe does from here on comes after `token`; a stalled scalar unit stalls all issue."""
         if token is None:
             return
@@ -91,7 +107,7 @@ class Clock:
         else:
             _join(self.know[self.agent(core, pipe)], token)
 
-    def acquire_all(self, core: Core, token: list[int] | None) -> None:
+    def acquire_all(self, core: Core, token: Token | None) -> None:
         if token is None:
             return
         _join(self.stalls.setdefault(core, []), token)
@@ -104,27 +120,57 @@ class Clock:
         _raise(self.know[agent], agent, self.count[agent])
 
     def barrier_all(self, core: Core) -> None:
-        token: list[int] = []
-        for (owner, pipe), _ in list(self.agents.items()):
-            if owner is core:
-                _join(token, self.release(core, pipe))
-        self.acquire_all(core, token)
+        self.acquire_all(core, self.release_all(core))
 
-    def merged(self, tokens: list[list[int] | None]) -> list[int]:
-        out: list[int] = []
+    def merged(self, tokens: list[Token | None]) -> Token:
+        out: Token = []
         for token in tokens:
             _join(out, token or [])
         return out
 
+    # -- other blocks ----------------------------------------------------------------------------------
 
-def _raise(know: list[int], agent: int, count: int) -> None:
+    def learn(self, core: Core, tokens: dict[int, Token]) -> None:
+        """The core waited for what `tokens` say of each block; flags pass that on like all other knowledge."""
+        known = self.learned.setdefault(core, [])
+        now = {block: list(token) for block, token in known[-1].items()} if known else {}
+        for block, token in tokens.items():
+            if block == self.block:
+                self.acquire_all(core, token)
+            else:
+                _join(now.setdefault(block, []), token)
+        known.append(now)
+        agent = self.agent(core, GRID)
+        self.count[agent] += 1
+        self.acquire_all(core, [0] * agent + [self.count[agent]])
+
+    def others(self, know: Token) -> dict[int, Token]:
+        """What is known of other blocks by whoever knows `know`."""
+        out: dict[int, Token] = {}
+        for core, known in self.learned.items():
+            agent = self.agents[core, GRID]
+            times = know[agent] if agent < len(know) else 0
+            for block, token in known[times - 1].items() if times else ():
+                _join(out.setdefault(block, []), token)
+        return out
+
+
+def agent_pipe(i: Instr) -> str:
+    return i.pipe if i.pipe and i.pipe != "ALL" else "S"
+
+
+def knows(know: Token, agent: int, sequence: int) -> bool:
+    return agent < len(know) and know[agent] >= sequence
+
+
+def _raise(know: Token, agent: int, count: int) -> None:
     if len(know) <= agent:
         know.extend([0] * (agent + 1 - len(know)))
     if know[agent] < count:
         know[agent] = count
 
 
-def _join(know: list[int], token: list[int]) -> None:
+def _join(know: Token, token: Token) -> None:
     if len(know) < len(token):
         know.extend([0] * (len(token) - len(know)))
     for n, t in enumerate(token):
@@ -132,23 +178,59 @@ def _join(know: list[int], token: list[int]) -> None:
             know[n] = t
 
 
+def meet(cores: list[Core]) -> None:
+    """Cores that met at a grid barrier know all that each of them did and knew."""
+    tokens: dict[int, Token] = {}
+    for core in cores:
+        own = core.clock.release_all(core)
+        _join(tokens.setdefault(core.block, []), own)
+        for block, token in core.clock.others(own).items():
+            _join(tokens.setdefault(block, []), token)
+    for core in cores:
+        core.clock.learn(core, tokens)
+
+
+class Signals:
+    """What whoever wrote a signal in global memory had done before, by word."""
+
+    def __init__(self) -> None:
+        self.words: dict[tuple[Buffer, int], dict[int, Token]] = {}
+
+    def notify(self, core: Core, buffer: Buffer, offset: int) -> None:
+        token = core.clock.release(core, "S")
+        tokens = self.words.setdefault((buffer, offset), {})
+        _join(tokens.setdefault(core.block, []), token)
+        for block, other in core.clock.others(token).items():
+            _join(tokens.setdefault(block, []), other)
+
+    def awaited(self, core: Core, buffer: Buffer, offsets: list[int]) -> None:
+        for offset in offsets:
+            tokens = self.words.get((buffer, offset))
+            if tokens:
+                core.clock.learn(core, tokens)
+
+
 class Access:
     """One access: bytes `low` to `high` of a buffer by an event; `region` or `at` give them exactly."""
 
-    __slots__ = ("agent", "at", "dense", "high", "low", "name", "op", "pipe", "region", "sequence", "write")
+    __slots__ = (
+        "agent", "at", "atomic", "dense", "high", "know", "low", "op", "pipe", "place", "region", "sequence",
+        "write",
+    )  # fmt: skip
 
     def __init__(
         self, i: Instr, place: Place, low: int, high: int, write: bool, region: Region | None, at: Array | None
     ) -> None:
-        self.agent, self.sequence, _ = i.event or (0, 0, None)
+        self.agent, self.sequence, self.know = i.event
         self.low, self.high = low, high
         self.write = write
         self.region = region
         self.at = at
         self.dense = region is not None and region.dense
         self.op = i.op
-        self.pipe = i.pipe or "S"
-        self.name = place.name
+        self.pipe = agent_pipe(i)
+        self.place = place
+        self.atomic = is_atomic(i.op)
 
     def bytes(self) -> Array:
         if self.region is not None:
@@ -157,13 +239,23 @@ class Access:
         return self.at
 
 
+def is_atomic(op: Operation) -> bool:
+    """Whether an instruction may meet others like it on the same bytes: atomic stores, signals."""
+    if op.row is None:
+        return False
+    if op.row.family == "signal":
+        return True
+    kinds = (str(op.attr(n) or "none") for n in ("atomicType", "scatterAtomicOp") if n in op.row.attr_index)
+    return any(not k.endswith("none") for k in kinds)
+
+
 class RaceChecker:
     def __init__(self, isa: str, reports: Reports, blocks: int) -> None:
         self.isa = isa
         self.reports = reports
         self.blocks = blocks
-        self.sites: list[tuple[int, Operation, bool, str]] = [(-1, None, False, "")]  # type: ignore[list-item]
-        self.site_index: dict[tuple[int, Operation, bool], int] = {}
+        self.signals = Signals()
+        self.across = BlockMap(self) if blocks > 1 else None
 
     def access(self, i: Instr, place: Place, write: bool, region: Region | None, at: Array | None) -> None:
         """Record an access and report what it races with."""
@@ -174,49 +266,45 @@ class RaceChecker:
             if not at.size:
                 return
             base, bits, nibble = start_of(place)
-            first, last = int(at.min()) + nibble, int(at.max()) + nibble
-            low, high = base + first * bits // 8, base + ((last + 1) * bits + 7) // 8
-        if low == high:
-            return
-        if region is None:
-            assert at is not None
-            base, bits, nibble = start_of(place)
             item = max(8, bits) // 8
             flat = base + (at.ravel() + nibble) * bits // 8
             at = (flat[:, None] + np.arange(item)).ravel() if item > 1 else flat
+            low, high = int(at.min()), int(at.max()) + 1
+        if low == high:
+            return
         new = Access(i, place, low, high, write, region, at)
         buffer = place.buffer
-        if buffer.space == "gm" and self.blocks > 1:
-            self._across_blocks(i, new, buffer)
-        if i.event is None:
-            return  # a program for automatic synchronisation: only its blocks can race
-        know: list[int] = i.event[2]
+        if self.across is not None and buffer.space == "gm":
+            self.across.access(i, new, buffer)
         pages = range(low // PAGE, (high - 1) // PAGE + 1) if buffer.space == "gm" else (0,)
         seen: dict[int, list[Access]] = buffer.shadows.setdefault(("race", i.core.block), {})
         for page in pages:
             entries = seen.setdefault(page, [])
-            self._compare(i, place, new, entries, know)
+            self._compare(i, new, entries)
             entries.append(new)
 
-    def _compare(self, i: Instr, place: Place, new: Access, entries: list[Access], know: list[int]) -> None:
+    def _compare(self, i: Instr, new: Access, entries: list[Access]) -> None:
         covered = False
+        know = new.know
         for n, old in enumerate(entries):
             if old.high <= new.low or old.low >= new.high:
                 continue
-            agent = old.agent
-            known = agent < len(know) and know[agent] >= old.sequence
+            known = knows(know, old.agent, old.sequence)
             if (new.write or old.write) and not known:
                 if old.agent == new.agent and old.sequence == new.sequence:
                     continue
-                if self._chained(new, old) or not _overlap(new, old):
+                if (old.atomic and new.atomic) or self._chained(new, old):
                     continue
-                self._report(i, place, new, old)
+                shared = _overlap(new, old)
+                if shared is None:
+                    continue
+                self._report(i, new, old, *shared)
                 known = True
             # what the new access covers and follows needs no memory of its own: whoever knows the new one
             # knows it too
             if (
                 known and new.dense and new.low <= old.low and old.high <= new.high
-                and (new.write or (not old.write and agent == new.agent))
+                and (new.write or (not old.write and old.agent == new.agent))
             ):  # fmt: skip
                 entries[n] = None  # type: ignore[call-overload]
                 covered = True
@@ -231,104 +319,170 @@ class RaceChecker:
             and new.high - new.low >= CHAINED
         )  # fmt: skip
 
-    def _report(self, i: Instr, place: Place, new: Access, old: Access) -> None:
-        kind = "RAW" if old.write and not new.write else "WAR" if new.write and not old.write else "WAW"
-        doing = "writes" if new.write else "reads"
-        was = "write" if old.write else "read"
-        low, high = max(new.low, old.low), min(new.high, old.high)
-        same = old.agent == new.agent
-        other = i.core.clock.names[old.agent]
-        mine = f"PIPE_{new.pipe}"
-        theirs = f"PIPE_{old.pipe}"
-        if same:
-            help = f"the pipe may overlap them: put pto.barrier #pto.pipe<{mine}> between the two"
-        elif other != i.core.name:
-            help = "the two run on different cores: order them with a cross-core flag or a FIFO"
-        else:
-            help = (
-                f"pto.set_flag[#pto.pipe<{theirs}>, #pto.pipe<{mine}>, ..] after the first, "
-                f"pto.wait_flag with the same before the second"
-            )
-        name = f"%{place.name} " if place.name else ""
+    def _report(self, i: Instr, new: Access, old: Access, low: int, high: int) -> None:
+        clock: Clock = i.core.clock
+        other = clock.names[old.agent]
+        # One missing flag is one report: from here on both pipes are taken as ordered.
+        for know in (new.know, clock.know[new.agent]):
+            _join(know, old.know)
+            _raise(know, old.agent, old.sequence)
+        kind = _kind(new.write, old.write)
+        key = ("race", i.op, other.rstrip("01"), old.pipe)
+        note = (_other_side(new, old), i.core.grid.span(old.op))
+        if self.reports.again(key, note):
+            return
+        apart = other != i.core.name
+        mine = f"PIPE_{new.pipe}" + (f" of {i.core.name}" if apart else "")
+        theirs = f"PIPE_{old.pipe}" + (f" of {other}" if apart else "")
+        if old.agent == new.agent:
+            theirs = f"an earlier instruction of {theirs}"
+        what = bytes_of(new.place, low, high)
         d = i.core.diagnostic(
             i.op, "PTO-E2201",
-            f"{kind} race: {doing} bytes {low}..{high} of {place.buffer.name} ({name.strip() or 'memory'}) on {mine}, "
-            f"not ordered after the {was} on {theirs}{f' of {other}' if other and other != i.core.name else ''}",
-            help=help,
+            {
+                "RAW": f"RAW race: {mine} reads {what}, which {theirs} may not have written yet",
+                "WAR": f"WAR race: {mine} overwrites {what}, which {theirs} may still have to read",
+                "WAW": f"WAW race: {mine} and {theirs} write {what} in either order",
+            }[kind],
+            help=how_to_order(
+                i.core.grid.program.module, i.core.profile.isa, Side(old.op, old.pipe, other),
+                Side(new.op, new.pipe, i.core.name),
+            ),
         )  # fmt: skip
-        first = old.op.row.name if old.op.row else old.op.name
-        d.notes.append((f"{first} {was}s them{' (in an earlier iteration)' if old.op is i.op else ''}", i.core.grid.span(old.op)))
-        self.reports.add((kind, i.op, old.op), d)
+        d.notes.append(note)
+        self.reports.add(key, d)
 
-    # -- blocks ----------------------------------------------------------------------------------------
 
-    def _across_blocks(self, i: Instr, new: Access, buffer: Buffer) -> None:
-        me = i.core.block
-        atomic = "atomic" in str(i.op.attr("atomicType") or "") and str(i.op.attr("atomicType")) != "atomic_none"
-        maps = buffer.shadows.get("blocks")
-        if maps is None:
-            maps = buffer.shadows["blocks"] = (np.zeros(buffer.data.size, np.int32), np.zeros(buffer.data.size, np.int32))
-        writes, reads = maps
-        site = self._site(me, i.op, atomic)
+def _kind(new_writes: bool, old_writes: bool) -> str:
+    return "RAW" if not new_writes else "WAW" if old_writes else "WAR"
+
+
+def _other_side(new: Access, old: Access) -> str:
+    """What the access that came first did."""
+    first = old.op.row.name if old.op.row else old.op.name
+    name = old.place.name
+    what = "them" if name == new.place.name or not name else f"them as %{name}"
+    when = " in an earlier iteration" if old.op is new.op or old.op.start > new.op.start else ""
+    return f"{first} {'writes' if old.write else 'reads'} {what}{when}"
+
+
+# -- blocks ------------------------------------------------------------------------------------------------
+
+
+class BlockMap:
+    """Which accesses touched the bytes of global memory last: two writers and two readers of different blocks
+    per byte, so that whoever comes next meets at least one that is not of its own block."""
+
+    def __init__(self, checker: RaceChecker) -> None:
+        self.checker = checker
+        self.places: list[tuple[Operation, bool]] = [(None, False)]  # type: ignore[list-item]
+        #: Block, agent, sequence and atomicity of every access, by number; 0 stands for none.
+        self.facts = np.zeros((1024, 4), np.int64)
+        self.used = 1
+        self._limits: dict[Any, Array] = {}
+
+    def access(self, i: Instr, new: Access, buffer: Buffer) -> None:
+        tables = buffer.shadows.get("blocks")
+        if tables is None:
+            tables = buffer.shadows["blocks"] = np.zeros((4, buffer.data.size), np.int32)
+        number = self._number(i, new)
         where: Any = slice(new.low, new.high) if new.dense else new.bytes()
-        owner = np.array([s[0] for s in self.sites], np.int32)
-        atomics = np.array([s[2] for s in self.sites], bool)
-        for kind, table in (("write", writes), ("read", reads)):
-            if kind == "read" and not new.write:
-                continue
-            found = table[where]
-            if not found.any():
-                continue
-            sites = np.abs(found)
-            bad = (found != 0) & ((owner[sites] != me) | (found < 0))
-            if atomic:
-                bad &= ~atomics[sites]
-            if bad.any():
-                n = int(np.argmax(bad))
-                other_block, op, _, _ = self.sites[int(sites[n])]
-                self._report_blocks(i, new, buffer, other_block, op, kind)
-        if new.write:
-            writes[where] = site
-        else:
-            found = reads[where]
-            mine = (found == 0) | (owner[np.abs(found)] == me)
-            reads[where] = np.where(mine & (found >= 0), site, -np.abs(found))
+        for row in range(4):
+            if row >= 2 and not new.write:
+                break
+            old = self._unordered(i, new, tables[row, where])
+            if old:
+                self._report(i, new, buffer, old, "write" if row < 2 else "read")
+                break
+        first, second = (0, 1) if new.write else (2, 3)
+        free = self._replaceable(i, new, tables[first, where])
+        if free is True:
+            tables[first, where] = number
+            return
+        tables[first, where] = np.where(free, number, tables[first, where])
+        there = tables[second, where]
+        also = self._replaceable(i, new, there)
+        tables[second, where] = np.where(~free & (True if also is True else also), number, there)
 
-    def _site(self, block: int, op: Operation, atomic: bool) -> int:
-        key = (block, op, atomic)
-        found = self.site_index.get(key)
-        if found is None:
-            found = self.site_index[key] = len(self.sites)
-            self.sites.append((block, op, atomic, ""))
-        return found
+    def _number(self, i: Instr, new: Access) -> int:
+        number = self.used
+        if number == len(self.facts):
+            self.facts = np.concatenate([self.facts, np.zeros_like(self.facts)])
+        self.facts[number] = i.core.block, new.agent, new.sequence, new.atomic
+        self.places.append((new.op, new.write))
+        self.used += 1
+        return number
 
-    def _report_blocks(self, i: Instr, new: Access, buffer: Buffer, block: int, op: Operation, was: str) -> None:
-        kind = "RAW" if not new.write else "WAW" if was == "write" else "WAR"
-        doing = "writes" if new.write else "reads"
+    def _unordered(self, i: Instr, new: Access, found: Array) -> int:
+        """An access of another block among `found` that the new one does not follow; 0 where there is none."""
+        if not found.any():
+            return 0
+        numbers = found[:1] if (found == found[0]).all() else found
+        facts = self.facts[numbers]
+        bad = (numbers != 0) & (facts[:, 0] != i.core.block)
+        if new.atomic:
+            bad &= facts[:, 3] == 0
+        if bad.any():
+            bad &= ~self._known(i, new, facts)
+        return int(numbers[np.argmax(bad)]) if bad.any() else 0
+
+    def _replaceable(self, i: Instr, new: Access, found: Array) -> Any:
+        """Which remembered accesses the new one stands for: none, its own block's, those it follows."""
+        if not found.any():
+            return True
+        facts = self.facts[found]
+        mine = (found == 0) | (facts[:, 0] == i.core.block)
+        return True if mine.all() else mine | self._known(i, new, facts)
+
+    def _known(self, i: Instr, new: Access, facts: Array) -> Array:
+        clock: Clock = i.core.clock
+        times = tuple(new.know[a] if a < len(new.know) else 0 for (_, p), a in clock.agents.items() if p == GRID)
+        if not any(times):
+            return np.zeros(len(facts), bool)
+        key = (i.core.block, times)
+        limits = self._limits.get(key)
+        if limits is None:
+            tokens = clock.others(new.know)
+            limits = np.zeros((self.checker.blocks, 1 + max((len(t) for t in tokens.values()), default=0)), np.int64)
+            for block, token in tokens.items():
+                limits[block, : len(token)] = token
+            self._limits[key] = limits
+        agents = np.minimum(facts[:, 1], limits.shape[1] - 1)
+        return facts[:, 2] <= limits[facts[:, 0], agents]
+
+    def _report(self, i: Instr, new: Access, buffer: Buffer, number: int, was: str) -> None:
+        op, _ = self.places[number]
+        block = int(self.facts[number, 0])
+        kind = _kind(new.write, was == "write")
+        said = {"RAW": "reads", "WAR": "overwrites", "WAW": "writes"}[kind]
+        done = {"RAW": "writes", "WAR": "reads", "WAW": "writes too"}[kind]
         d = i.core.diagnostic(
             i.op, "PTO-E2202",
-            f"{kind} race between blocks: {doing} bytes {new.low}..{new.high} of {buffer.name}, parts of which block "
-            f"{block} {was}s",
-            help="blocks run in any order: give each its own part, use an atomic store, or meet in pto.syncall",
+            f"{kind} race between blocks: {said} {bytes_of(new.place, new.low, new.high)}, parts of which block "
+            f"{block} {done}, in either order",
+            help="blocks run in any order: give each its own part, use an atomic store, or let all blocks meet "
+            "in 'pto.syncall' between the two",
         )  # fmt: skip
-        d.notes.append((f"block {block} {was}s here", i.core.grid.span(op)))
-        self.reports.add((kind, i.op, op, "blocks"), d)
+        d.notes.append((f"block {block} {was}s them here", i.core.grid.span(op)))
+        self.checker.reports.add(("blocks", kind, i.op, op), d)
 
 
-def _overlap(a: Access, b: Access) -> bool:
-    """Whether two accesses whose ranges meet share a byte."""
-    if a.dense and b.dense:
-        return True
+def _overlap(a: Access, b: Access) -> tuple[int, int] | None:
+    """The first byte that two accesses share and the one behind the last; None where they share none."""
     low, high = max(a.low, b.low), min(a.high, b.high)
+    if a.dense and b.dense:
+        return low, high
     marks = np.zeros(high - low, bool)
     first = a.bytes()
     marks[first[(first >= low) & (first < high)] - low] = True
     second = b.bytes()
-    return bool(marks[second[(second >= low) & (second < high)] - low].any())
+    second = second[(second >= low) & (second < high)]
+    shared = second[marks[second - low]]
+    return (int(shared.min()), int(shared.max()) + 1) if shared.size else None
 
 
 def forget_blocks(buffers: list[Buffer]) -> None:
-    """All blocks have met: what came before is ordered."""
+    """All cores of all blocks have met: nothing before matters any more."""
     for buffer in buffers:
         buffer.shadows.pop("blocks", None)
         for key in [k for k in buffer.shadows if isinstance(k, tuple) and k[0] == "race"]:
