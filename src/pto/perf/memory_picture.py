@@ -192,12 +192,8 @@ class _Core:
         parts: list[str] = []
         if placed:
             peak, top = map.peak(core, loc), map.top(core, loc)
-            parts.append(
-                f"<figcaption><h3>{LOCATIONS[loc]}</h3> "
-                f"<span>peak {peak} of {capacity} bytes alive at a time (<b>{_share(peak, capacity)}</b>)</span> "
-                f"<span class='soft'>{_count(len(placed), 'tile')}, addresses up to {top} "
-                f"({_share(top, capacity)})</span></figcaption>"
-            )
+            more = f"{_count(len(placed), 'tile')}, addresses up to {top} ({_share(top, capacity)})"
+            parts.append(_caption(LOCATIONS[loc], peak, capacity, more))
             hues = _hues(placed)
             for mode, scale in _scales(placed, capacity):
                 parts.append(self.drawing(mode, scale, placed, clashes, hues, capacity))
@@ -208,12 +204,8 @@ class _Core:
             parts.append(f'<ul class="clashes">{items}</ul>')
         if loose:
             need = map.peak(core, loc, False)
-            parts.append(
-                f"<figcaption><h3>{LOCATIONS[loc]}, not placed by the program</h3> "
-                f"<span>at most {need} of {capacity} bytes alive at a time (<b>{_share(need, capacity)}</b>)</span> "
-                f"<span class='soft'>{_count(len(loose), 'tile')} without an address; the engine keeps them apart"
-                "</span></figcaption>"
-            )
+            more = f"{_count(len(loose), 'tile')} without an address; the engine keeps them apart"
+            parts.append(_caption(f"{LOCATIONS[loc]}, not placed by the program", need, capacity, more))
             parts.append(self.loose(loose))
             if not placed:
                 parts.append(self.foot(map.usage(core, loc, False).tolist(), capacity))
@@ -577,6 +569,11 @@ def _line(kind: str, y: float) -> str:
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "") -> str:
     at = f' text-anchor="{anchor}"' if anchor else ""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{at}>{escape(text)}</text>'
+
+
+def _caption(title: str, peak: int, capacity: int, more: str) -> str:
+    alive = f"peak {peak} of {capacity} bytes alive at a time (<b>{_share(peak, capacity)}</b>)"
+    return f"<figcaption><h3>{title}</h3> <span>{alive}</span> <span class='soft'>{more}</span></figcaption>"
 
 
 def _table(lives: list[Life]) -> str:

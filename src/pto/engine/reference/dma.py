@@ -1,142 +1,197 @@
 """DMA copies between global memory, UB and L1: bursts of bytes with strides, loops and padding.
 
-The older `copy_*` forms take their loops from registers, the grouped `mte_*` forms carry them.
+The older `copy_*` forms take their loops from registers, the grouped `mte_*` forms carry them. Values that only
+a run knows obey the rules that the verifier checks on constants: they fit their fields, rows do not overlap.
 """
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 
+from ...isa import encoding
 from ...isa.dtypes import DTYPES
+from .. import elements
 from ..elements import Array
-from ..memory import Pointer
+from ..memory import MemoryFault, Pointer
 from .instr import Instr
 from .registry import executor
 
 #: (count, source stride, destination stride), in bytes.
 Loop = tuple[int, int, int]
 
+#: Widths of the fields in bits: a length or count of bursts, the count of a loop, a stride in UB, one in GM.
+_BURST, _COUNT, _UB, _GM = 16, 21, 21, 40
 
-def _bytes(pointer: Pointer) -> Pointer:
-    return Pointer(pointer.buffer, pointer.offset, "u8", pointer.name)
+
+def _field(i: Instr, name: str, bits: int, value: Any = None) -> int:
+    """An operand that has to fit an unsigned field."""
+    found = int(i.arg(name) if value is None else value)
+    i.require(0 <= found < 1 << bits, f"expects {name} to fit {bits} bits without a sign, got {found}")
+    return found
 
 
-def _starts(loops: list[Loop]) -> tuple[Array, Array]:
-    """Offsets of every burst in source and destination, in the order they are copied."""
-    source, target = [0], [0]
-    for count, s, t in loops:  # outermost first
-        source = [a + n * s for a, n in product(source, range(max(0, count)))]
-        target = [a + n * t for a, n in product(target, range(max(0, count)))]
-    return np.array(source, np.intp), np.array(target, np.intp)
+def _aligned(i: Instr, *pointers: Pointer) -> None:
+    """On hardware a copy starts at a 32-byte block of an on-chip buffer."""
+    for p in pointers:
+        i.require(
+            i.isa == "cpu" or p.buffer.space == "gm" or p.offset % 32 == 0,
+            f"expects an on-chip address that is a multiple of 32 bytes, got {p.offset}",
+        )
+
+
+# --- the copy ---------------------------------------------------------------------------------------------
+
+
+def _starts(loops: list[Loop], side: int) -> Array:
+    """Offsets of every burst on one side (1: source, 2: destination), in the order they are copied."""
+    at = np.zeros(1, np.intp)
+    for loop in loops:  # outermost first
+        at = (at[:, None] + np.arange(loop[0], dtype=np.intp) * loop[side]).ravel()
+    return at
+
+
+def _inside(pointer: Pointer, loops: list[Loop], side: int, length: int) -> None:
+    """Fault before there are arrays of offsets: wrong counts may be large."""
+    end = pointer.offset + sum((loop[0] - 1) * loop[side] for loop in loops) + length
+    if length and (pointer.offset < 0 or end > pointer.buffer.data.size):
+        raise MemoryFault(pointer.buffer, pointer.offset, end)
 
 
 def _copy(
-    i: Instr, source: Pointer, target: Pointer, length: int, loops: list[Loop], pad: Array | None = None
-) -> None:
-    """Copy bursts; with `pad`, bytes of the destination row behind the burst get the repeated pattern."""
-    at, to = _starts(loops)
-    if not at.size or length < 0:
-        return
-    inside = np.arange(length, dtype=np.intp)
-    data = i.raw_at(_bytes(source), (at[:, None] + inside)) if length else np.empty((at.size, 0), np.uint8)
-    place = _bytes(target)
-    if pad is not None:
-        row = loops[-1][2]
-        if row > length:
-            fill = np.resize(pad, row)[length:]
-            behind = np.arange(length, row, dtype=np.intp)
-            i.store_raw_at(place, to[:, None] + behind, np.broadcast_to(fill, (to.size, row - length)).copy())
-    if length:
-        i.store_raw_at(place, to[:, None] + inside, data)
-
-
-def _clauses(i: Instr) -> list[Loop]:
-    """Loop clauses of a grouped form, outermost first."""
-    flat = [int(v) for v in i.arg("loop") or []]
-    loops = [(flat[n], flat[n + 1], flat[n + 2]) for n in range(0, len(flat), 3)]
-    return loops[::-1]
-
-
-def _pattern(value: Any, dtype: str) -> Array:
-    from ...isa import encoding
-
-    d = DTYPES[dtype]
-    code = encoding.encode(d, value) if d.is_float else int(value) & ((1 << d.bits) - 1)
-    return np.frombuffer(int(code).to_bytes(max(1, d.bits // 8), "little"), np.uint8)
-
-
-@executor("mte_gm_ub")
-def mte_gm_ub(i: Instr) -> None:
-    source, target = i.arg("gm_src"), i.arg("ub_dst")
-    length = int(i.arg("len_burst"))
-    loops = [*_clauses(i), (int(i.arg("n_burst")), int(i.arg("src_stride")), int(i.arg("dst_stride")))]
-    pad = _pattern(i.arg("pad_value"), target.dtype) if i.has("pad_value") else None
-    left, right = int(i.arg("left_padding") or 0), int(i.arg("right_padding") or 0)
-    if pad is not None and (left or right):
-        _copy_padded(i, source, target, length, loops, pad, left, right)
-    else:
-        _copy(i, source, target, length, loops, pad)
-
-
-def _copy_padded(
     i: Instr,
     source: Pointer,
     target: Pointer,
     length: int,
     loops: list[Loop],
-    pad: Array,
-    left: int,
-    right: int,
+    pad: bytes = b"",
+    left: int = 0,
+    behind: int = 0,
 ) -> None:
-    """Pad elements before and after each burst, which moves right by the left ones."""
-    at, to = _starts(loops)
-    size = len(pad)
-    data = i.raw_at(_bytes(source), at[:, None] + np.arange(length, dtype=np.intp))
-    before = np.broadcast_to(np.resize(pad, left * size), (at.size, left * size))
-    row = max(loops[-1][2] - left * size - length, right * size)
-    after = np.broadcast_to(np.resize(pad, row), (at.size, row))
-    whole = np.concatenate([before, data, after], axis=1)
-    i.store_raw_at(_bytes(target), to[:, None] + np.arange(whole.shape[1], dtype=np.intp), whole)
+    """Copy bursts of `length` bytes. With `pad`, the bytes of an element, `left` bytes of it come before each
+    burst and `behind` bytes after it. A row is written as a whole: where rows overlap, the later one stays."""
+    if not all(loop[0] for loop in loops):
+        return
+    row = left + length + behind
+    _inside(source, loops, 1, length)
+    _inside(target, loops, 2, row)
+    unit = _unit(source, target, length, loops)
+    dtype = target.dtype if unit > 1 else "u8"
+    at, to = (_starts(loops, side) // unit for side in (1, 2))
+    data = i.raw_at(_as(source, dtype), at[:, None] + np.arange(length // unit, dtype=np.intp))
+    if pad:
+        fill = _fill(i, pad, row, dtype)
+        before, after = fill[: left // unit], fill[(left + length) // unit :]
+        data = np.hstack([np.tile(before, (at.size, 1)), data, np.tile(after, (at.size, 1))])
+    if data.size:
+        i.store_raw_at(_as(target, dtype), to[:, None] + np.arange(row // unit, dtype=np.intp), data)
+
+
+def _unit(source: Pointer, target: Pointer, length: int, loops: list[Loop]) -> int:
+    """Bytes that move together: whole elements where nothing cuts one in two, so that their shadows move
+    along; else single bytes."""
+    size = DTYPES[target.dtype].bits // 8
+    steps = [length, *(n for loop in loops for n in loop[1:])]
+    whole = size > 1 and source.dtype == target.dtype and not any(n % size for n in steps)
+    return size if whole else 1
+
+
+def _as(pointer: Pointer, dtype: str) -> Pointer:
+    return Pointer(pointer.buffer, pointer.offset, dtype, pointer.name)
+
+
+def _fill(i: Instr, pad: bytes, row: int, dtype: str) -> Array:
+    """A row of nothing but pad elements."""
+    size = max(8, DTYPES[dtype].bits) // 8
+    codes = np.frombuffer((pad * (row // len(pad) + 1))[: row // size * size], elements.code_dtype(dtype))
+    if not i.exact and DTYPES[dtype].is_float:
+        return elements.decode(dtype, codes, np.float64)
+    return codes.view(elements.ARRAY_DTYPES.get(dtype, codes.dtype))
+
+
+def _pattern(value: Any, type: Any) -> bytes:
+    """The bytes of a scalar of a type; a 4-bit one fills a byte."""
+    d = DTYPES[str(type)]
+    code = encoding.encode(d, value) if d.is_float else int(value) & ((1 << d.bits) - 1)
+    return (code | code << 4 if d.bits == 4 else code).to_bytes(max(8, d.bits) // 8, "little")
+
+
+# --- grouped forms ----------------------------------------------------------------------------------------
+
+
+def _nest(i: Instr, source_bits: int, target_bits: int, outer: list[Loop]) -> tuple[int, list[Loop]]:
+    """Length of a burst, and the loops, outermost first."""
+    length, count = _field(i, "len_burst", _BURST), _field(i, "n_burst", _BURST)
+    strides = _field(i, "src_stride", source_bits), _field(i, "dst_stride", target_bits)
+    return length, [*outer, (count, *strides)]
+
+
+def _clauses(i: Instr, source_bits: int, target_bits: int) -> list[Loop]:
+    """Loop clauses of a grouped form, outermost first."""
+    widths = (_COUNT, source_bits, target_bits)
+    flat = [_field(i, "loop", widths[n % 3], v) for n, v in enumerate(i.arg("loop") or [])]
+    return [(flat[n], flat[n + 1], flat[n + 2]) for n in range(0, len(flat), 3)][::-1]
+
+
+def _rows_apart(i: Instr, length: int, loops: list[Loop]) -> None:
+    count, _, stride = loops[-1]
+    i.require(
+        count <= 1 or stride >= length, f"expects dst_stride to be at least len_burst, got {stride} < {length}"
+    )
+
+
+@executor("mte_gm_ub")
+def mte_gm_ub(i: Instr) -> None:
+    source, target = i.arg("gm_src"), i.arg("ub_dst")
+    length, loops = _nest(i, _GM, _UB, _clauses(i, _GM, _UB))
+    _rows_apart(i, length, loops)
+    _aligned(i, target)
+    if not i.has("pad_value"):
+        _copy(i, source, target, length, loops)
+        return
+    stride = loops[-1][2]
+    i.require(
+        i.isa == "cpu" or stride % 32 == 0, f"expects dst_stride to be a multiple of 32 bytes, got {stride}"
+    )
+    pad = _pattern(i.arg("pad_value"), i.op.get("pad_value").type)  # type: ignore[union-attr]
+    # Counts of elements; 4-bit ones come in pairs.
+    left, right = (_field(i, n, 8) * len(pad) if i.has(n) else 0 for n in ("left_padding", "right_padding"))
+    _copy(i, source, target, length, loops, pad, left, max(stride - left - length, right))
 
 
 @executor("mte_ub_gm")
 def mte_ub_gm(i: Instr) -> None:
-    loops = [*_clauses(i), (int(i.arg("n_burst")), int(i.arg("src_stride")), int(i.arg("dst_stride")))]
-    _copy(i, i.arg("ub_src"), i.arg("gm_dst"), int(i.arg("len_burst")), loops)
-
-
-def _registers(i: Instr, way: str) -> list[Loop]:
-    """Loop 2 (outer) and loop 1 of the registers, (1, 0, 0) where never set."""
-    r = i.core.registers
-    inner, outer = r.get(f"loop size {way}", (1, 1))
-    return [(outer, *r.get(f"loop2 stride {way}", (0, 0))), (inner, *r.get(f"loop1 stride {way}", (0, 0)))]
-
-
-@executor("copy_gm_to_ubuf")
-def copy_gm_to_ubuf(i: Instr) -> None:
-    target = i.arg("ub_dst")
-    loops = [*i.arg("registers"), (int(i.arg("n_burst")), int(i.arg("src_stride")), int(i.arg("dst_stride")))]
-    pad = _pattern(i.core.registers.get("pad value", 0), target.dtype) if i.arg("data_select_bit") else None
-    _copy(i, i.arg("gm_src"), target, int(i.arg("len_burst")), loops, pad)
-
-
-@executor("copy_ubuf_to_gm")
-def copy_ubuf_to_gm(i: Instr) -> None:
-    loops = [*i.arg("registers"), (int(i.arg("n_burst")), int(i.arg("src_stride")), int(i.arg("dst_stride")))]
-    _copy(i, i.arg("ub_src"), i.arg("gm_dst"), int(i.arg("len_burst")), loops)
+    length, loops = _nest(i, _UB, _GM, _clauses(i, _UB, _GM))
+    _aligned(i, i.arg("ub_src"))
+    _copy(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)
 
 
 @executor("mte_ub_ub", "mte_ub_l1", "copy_ubuf_to_ubuf")
 def between_buffers(i: Instr) -> None:
     """Lengths and gaps in blocks of 32 bytes; a gap is what lies between two bursts."""
+    assert i.op.row is not None
     old = i.name == "copy_ubuf_to_ubuf"
-    source, target = i.arg("source" if old else "ub_src"), i.arg("dest" if old else i.op.row.operands[1].name)  # type: ignore[union-attr]
-    length = int(i.arg("len_burst"))
-    s, t = int(i.arg("src_stride" if old else "src_gap")), int(i.arg("dst_stride" if old else "dst_gap"))
-    _copy(i, source, target, length * 32, [(int(i.arg("n_burst")), (length + s) * 32, (length + t) * 32)])
+    source, target = (i.arg(operand.name) for operand in i.op.row.operands[:2])
+    length, count = _field(i, "len_burst", _BURST), _field(i, "n_burst", _BURST)
+    s = _field(i, "src_stride" if old else "src_gap", 16)
+    t = _field(i, "dst_stride" if old else "dst_gap", 16)
+    _aligned(i, source, target)
+    if i.name == "mte_ub_l1":
+        target = _shared(i, target)
+    _copy(i, source, target, length * 32, [(count, (length + s) * 32, (length + t) * 32)])
+
+
+def _shared(i: Instr, target: Pointer) -> Pointer:
+    """The vector cores of a cluster write the L1 of its cube core."""
+    cores = i.core.cluster.cores if i.core.cluster is not None else []
+    cubes = [c for c in cores if c.kind == "cube"] if i.core.kind == "vector" else []
+    if not cubes or target.buffer is not i.core.buffers["mat"]:
+        return target
+    return Pointer(cubes[0].buffers["mat"], target.offset, target.dtype, target.name)
+
+
+# --- forms under registers --------------------------------------------------------------------------------
 
 
 @executor(
@@ -144,13 +199,40 @@ def between_buffers(i: Instr) -> None:
     "set_loop_size_ubtoout", "set_loop1_stride_ubtoout", "set_loop2_stride_ubtoout",
 )  # fmt: skip
 def set_loop(i: Instr) -> None:
-    """Copies already issued are not affected: they took the registers with them (see `Core.issue`)."""
-    _, what, *_, way = i.name.split("_")
-    kind = "loop size" if "size" in i.name else f"{what} stride"
-    first, second = (int(v) for v in i.args.values())
-    i.core.registers[f"{kind} {way}"] = (first, second)
+    """Copies already issued are not affected: they took the registers with them (see `with_registers`)."""
+    what, _, way = i.name.removeprefix("set_").rpartition("_")
+    strides = (_GM, _UB) if way == "outtoub" else (_UB, _GM)
+    widths = (_COUNT, _COUNT) if what == "loop_size" else strides
+    first, second = (_field(i, n, w, v) for (n, v), w in zip(i.args.items(), widths, strict=True))
+    i.core.registers[f"{what}_{way}"] = first, second
 
 
 def with_registers(i: Instr) -> None:
-    """Give a copy the loop registers as they are when it is issued."""
-    i.args["registers"] = _registers(i, "outtoub" if i.name == "copy_gm_to_ubuf" else "ubtoout")
+    """Give a copy the loops of the registers as they are when it is issued: loop 2 (outer) and loop 1, one
+    iteration each where never set."""
+    r, way = i.core.registers, "outtoub" if i.name == "copy_gm_to_ubuf" else "ubtoout"
+    inner, outer = r.get(f"loop_size_{way}", (1, 1))
+    i.args["registers"] = [
+        (outer, *r.get(f"loop2_stride_{way}", (0, 0))),
+        (inner, *r.get(f"loop1_stride_{way}", (0, 0))),
+    ]
+
+
+@executor("copy_gm_to_ubuf")
+def copy_gm_to_ubuf(i: Instr) -> None:
+    target = i.arg("ub_dst")
+    length, loops = _nest(i, _GM, _UB, i.arg("registers"))
+    _rows_apart(i, length, loops)
+    _aligned(i, target)
+    # No instruction of the table sets the pad value register: it holds 0. The left and right counts of this
+    # form have no defined effect.
+    pad = b"\0" if i.arg("data_select_bit") else b""
+    behind = max(loops[-1][2] - length, 0) if pad else 0
+    _copy(i, i.arg("gm_src"), target, length, loops, pad, 0, behind)
+
+
+@executor("copy_ubuf_to_gm")
+def copy_ubuf_to_gm(i: Instr) -> None:
+    length, loops = _nest(i, _UB, _GM, i.arg("registers"))
+    _aligned(i, i.arg("ub_src"))
+    _copy(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)

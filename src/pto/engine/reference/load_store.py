@@ -32,7 +32,7 @@ def tload(i: Instr) -> None:
         i.store_raw(place, copied(i, global_side(i, "src", shape, place.layout), dst.dtype, shape))
         return
     shape = dst.valid
-    found = copied(i, global_side(i, "src", shape), dst.dtype, shape)
+    found = copied(i, global_side(i, "src", shape, inferred_layout(i.arg("src"), dst)), dst.dtype, shape)
     # Custom pads are for tfillpad. Without a pad the rest is zeroed here, and anything on hardware.
     pad = dst.pad if dst.pad < tiles.CUSTOM_PAD else 0
     fill_around(i, "dst", shape, tiles.pad_bits(pad, dst.dtype))
@@ -77,6 +77,20 @@ def global_side(i: Instr, name: str, shape: Shape, layout: str | None = None) ->
     return view
 
 
+def inferred_layout(view: View, tile: Tile) -> str | None:
+    """The layout of a view that nothing gives one, where the tile says more than its strides do: the one in
+    which the view has exactly the valid region."""
+    scales = view.dtype == "f8e8m0" and tile.loc == "mat"
+    wanted = {"DN": "DN", "NZ": "NZ", **({"ZZ": "MX_A_ZZ", "NN": "MX_B_NN"} if scales else {})}.get(
+        tile.layout
+    )
+    if wanted is None or len(view.dims) < 3:
+        return None
+    shape, c0 = view.dims5[0], 256 // view.bits
+    plain = views.matrix_shape("ND", shape, c0) == tile.valid
+    return wanted if not plain and views.matrix_shape(wanted, shape, c0) == tile.valid else None
+
+
 def copied(i: Instr, src: str | Place, dtype: str, shape: Shape, at: Shape = (0, 0)) -> Array:
     """Elements to be stored in a place of type `dtype`, which has their size."""
     place = i.arg(src) if isinstance(src, str) else src
@@ -111,7 +125,7 @@ def tstore(i: Instr) -> None:
         place: Place = convolution.as_view(src)
         shape, layout = convolution.matrix_shape(place), place.layout
     else:
-        place, shape, layout = src, src.valid, None
+        place, shape, layout = src, src.valid, inferred_layout(i.arg("dst"), src)
     dst = global_side(i, "dst", shape, layout)
     atomic = str(i.attr("atomicType") or "none").removeprefix("atomic_")
     if atomic != "none":

@@ -75,10 +75,7 @@ def find(row: Row) -> Execute | None:
     global _loaded
     if not _loaded:
         for module in MODULES:
-            try:
-                import_module(f"{__package__}.{module}")
-            except ModuleNotFoundError:
-                pass
+            import_module(f"{__package__}.{module}")
         _loaded = True
     found = _EXECUTORS.get(row.name)
     if found is None and row.name in _BUILDERS:

@@ -16,9 +16,10 @@ from functools import cache
 from typing import Any
 
 from ...ir.core import Operation
-from ...ir.types import ScalarType, Type
+from ...ir.types import ScalarType, ShapedType, Type
 from ...isa import encoding
 from ...isa.dtypes import DTYPES
+from ..memory import array_of
 from .instr import IllegalInstruction
 
 Number = int | float
@@ -256,10 +257,22 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def _constant(op: Operation) -> Evaluate:
     value = op.attrs["value"].value
+    if isinstance(op.result.type, ShapedType):
+        return lambda: _dense(value, op.result.type)  # a new one every time: instructions write into it
     if not isinstance(value, bool | int | float):
         return lambda: value
     number = fit(str(op.result.type))(value)
     return lambda: number
+
+
+def _dense(text: Any, type: ShapedType) -> Any:
+    """A vector constant, `dense<0>` or `dense<[1, 2]>`."""
+    import numpy as np
+
+    inside = str(text).partition("<")[2].partition(">")[0].strip("[] ")
+    numbers = [float(w) if type.elem.is_float else int(w, 0) for w in inside.split(",") if w.strip()]
+    shape = [d or 1 for d in type.dims]
+    return np.array(np.broadcast_to(np.array(numbers), shape), array_of(str(type.dtype)))
 
 
 def _cmpi(op: Operation) -> Evaluate:

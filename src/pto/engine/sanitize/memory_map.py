@@ -1,15 +1,15 @@
 """Who lives where in the on-chip buffers over the time of a run; drawn by `pto.perf.memory_picture`.
 
 Time is counted in instructions of the core. A tile holds one value after another: a value is born when an
-instruction writes the valid region of the tile, and lives until the last instruction that reads it. Tiles that
-share bytes may take turns; they *overlap* where one is written while the other still holds a value that is read
-later. A tile that reads what another one wrote (a reshape, a subview) is a view of it, and no overlap.
+instruction writes the valid region of the tile, and lives until the last instruction that reads it. Tiles
+that share bytes may take turns; they *overlap* where one is written while the other still holds a value that
+is read later. A tile that reads what another one wrote (a reshape, a subview) is a view of it, no overlap.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -65,8 +65,8 @@ class Life:
     """A tile at an address: all the values it holds there and the instructions that touch it."""
 
     __slots__ = (
-        "_of", "address", "line", "loc", "name", "peers", "placed", "reads", "shape", "size", "uses", "values",
-        "views", "writes", "written",
+        "_of", "address", "line", "loc", "name", "peers", "placed", "reads", "shape", "size", "uses",
+        "values", "views", "writes", "written",
     )  # fmt: skip
 
     def __init__(self, loc: str, name: str, address: int, size: int, line: int, shape: str) -> None:
@@ -146,7 +146,8 @@ class Overlap:
     def text(self) -> str:
         when = _steps(int(self.spans[0][0]), int(np.ceil(self.spans[-1][1])))
         often = f", {len(self.spans)} times" if len(self.spans) > 1 else ""
-        return f"%{self.a.name} and %{self.b.name} share bytes {self.low}..{self.high} while both are in use ({when}{often})"
+        names = f"%{self.a.name} and %{self.b.name}"
+        return f"{names} share bytes {self.low}..{self.high} while both are in use ({when}{often})"
 
 
 class MemoryMap:
@@ -253,7 +254,7 @@ class MemoryMap:
         lives = self.tiles(core, loc, placed)
         total = np.zeros(max([len(self.steps.get(core, ())), *[v.last + 1 for v in lives]]), np.int64)
         edges = sorted({e for v in lives for e in (v.address, v.end)})
-        for low, high in itertools.pairwise(edges):
+        for low, high in pairwise(edges):
             change = np.zeros(len(total) + 1, np.int64)
             for life in lives:
                 if life.address <= low and high <= life.end:
@@ -309,8 +310,8 @@ class MemoryMap:
         if homeless:
             need = self.peak(core, loc, False)
             out.append(
-                f"{title}, not placed by the program: {len(homeless)} tile{'s'[: len(homeless) > 1]}, at most {need} of "
-                f"{capacity} bytes alive at a time ({_percent(need, capacity)})"
+                f"{title}, not placed by the program: {len(homeless)} "
+                f"{'tiles' if len(homeless) > 1 else 'tile'}, at most {need} of {capacity} bytes alive at a time ({_percent(need, capacity)})"
             )
             out += _table(homeless, addresses=False)
         return "\n".join(out)
@@ -398,14 +399,14 @@ def _table(lives: Iterable[Life], addresses: bool = True) -> list[str]:
     head = ["bytes", "tile", "shape", "steps", "line", "writes", "reads", "values"]
     rows = [
         [
-            f"{v.address}..{v.end}" if addresses else str(v.size), f"%{v.name}", v.shape, f"{v.first}..{v.last}",
-            str(v.line), str(v.writes), str(v.reads), str(len(v.values)),
+            f"{v.address}..{v.end}" if addresses else str(v.size), f"%{v.name}", v.shape,
+            f"{v.first}..{v.last}", str(v.line), str(v.writes), str(v.reads), str(len(v.values)),
         ]
         for v in lives
     ]  # fmt: skip
     widths = [max(len(r[n]) for r in [head, *rows]) for n in range(len(head))]
-    left = (1, 2)
-    return [
-        "  " + "  ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(r, widths, strict=True)))
-        for r in [head, *rows]
-    ]  # fmt: skip
+
+    def cell(n: int, word: str) -> str:
+        return word.ljust(widths[n]) if n in (1, 2) else word.rjust(widths[n])
+
+    return ["  " + "  ".join(cell(n, w) for n, w in enumerate(r)) for r in [head, *rows]]

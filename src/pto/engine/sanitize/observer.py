@@ -14,7 +14,7 @@ from ..memory import ConvTile, Tile, View
 from ..reference.grid import Watch
 from ..reference.instr import Instr, Place, Port, start_of
 from ..region import Region
-from .race import Clock, RaceChecker, forget_blocks
+from .race import Clock, RaceChecker, forget_blocks, meet
 from .reports import Reports
 from .undef import Load, Origin, Undefined, replay_taints
 
@@ -59,7 +59,7 @@ class Observer(Watch):
             if self.race is None:
                 self.race = RaceChecker(self.profile.isa, self.reports, core.grid.blocks)
             if not self.automatic:
-                core.clock = self.clocks.setdefault(core.block, Clock(self.profile.isa))
+                core.clock = self.clocks.setdefault(core.block, Clock(self.profile.isa, core.block))
 
     def core_ended(self, core: Core) -> None:
         self.clocks.pop(core.block, None) if not any(
@@ -213,6 +213,7 @@ class Observer(Watch):
     def met(self, cores: list[Core]) -> None:
         if self.race is None or not cores:
             return
+        meet(cores)
         grid = cores[0].grid
         if len(cores) == grid.blocks * len(grid.roles):
             forget_blocks(grid.gm.buffers)

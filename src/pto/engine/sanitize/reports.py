@@ -1,13 +1,18 @@
-"""What sanitizers found, each problem once."""
+"""What sanitizers found, each problem once, and how places in memory are named in messages."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ...diag import Diagnostic
+from ...diag import Diagnostic, Span
+from ..memory import Tile
+from ..reference.instr import Place
 
 #: Problems shown of one run; the rest is counted.
 MOST = 50
+
+#: Notes of one problem about further places of the same kind.
+MOST_NOTES = 4
 
 
 class Reports:
@@ -21,6 +26,18 @@ class Reports:
         if key not in self.found and len(self.found) < MOST:
             self.found[key] = diagnostic
 
+    def again(self, key: Hashable, note: tuple[str, Span | None]) -> bool:
+        """Whether a problem is known; then it is counted, and a note that says something new is kept."""
+        if key not in self.times:
+            return False
+        self.times[key] += 1
+        known = self.found.get(key)
+        if known is not None:
+            spans = [span.start for _, span in known.notes if span is not None]
+            if note[1] is not None and note[1].start not in spans and len(known.notes) < MOST_NOTES:
+                known.notes.append(note)
+        return True
+
     def all(self) -> list[Diagnostic]:
         for key, d in self.found.items():
             times = self.times[key]
@@ -31,3 +48,17 @@ class Reports:
         if left:
             out[-1].notes.append((f"{left} further problems are not shown", None))
         return out
+
+
+def bytes_of(place: Place, low: int, high: int) -> str:
+    """Bytes in words: by address, or from the start of the tile where nobody placed it."""
+    buffer = place.buffer
+    name = f"%{place.name}" if place.name else ""
+    if buffer.space == "gm":
+        return f"bytes {low}..{high} of {buffer.name}"
+    if low < buffer.limit or not isinstance(place, Tile) or place.address is None:
+        return f"bytes {low}..{high} of {buffer.name}" + (f" ({name})" if name else "")
+    start = place.address
+    if (low, high) == (start, start + place.size):
+        return f"{name} ({buffer.name})"
+    return f"bytes {low - start}..{high - start} of {name} ({buffer.name})"

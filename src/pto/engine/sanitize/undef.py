@@ -9,12 +9,14 @@ store to global memory, a branch, an address.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ir.core import Operation
+from ...ir.types import ScalarType
 from ...isa.dtypes import DTYPES
 from ..elements import Array, code_dtype
 from ..memory import Buffer, MemoryFault, Tile
@@ -25,38 +27,71 @@ from .reports import Reports
 if TYPE_CHECKING:
     from ..reference.core import Core
 
-NEVER = 1  # origin number of bytes nobody wrote
+#: Origin number of bytes nobody wrote.
+NEVER = 1
+#: The last origin number; it stands for all that find no room.
+LAST = 254
+
+#: Why an element is undefined, and what to do about it.
+UNWRITTEN = "which nobody wrote"
+OUTSIDE = "outside its valid region"
+SCRATCH = "which is scratch of this instruction"
+PADDING = "which this instruction leaves unspecified"
+FREED = "which is given back to the producer here"
+_HELP = {
+    UNWRITTEN: "write %{name} before it is read, for example by pto.tload or pto.texpands",
+    OUTSIDE: "read only what is valid: narrow the valid region of the destination, or widen that of %{name} "
+    "where it is written",
+    SCRATCH: "the contents of a scratch operand are lost: give the instruction another tile, or write "
+    "%{name} again",
+    PADDING: "give the tile a pad value (pad = zero, min or max), or read only its valid region",
+    FREED: "read the tile before pto.tfree gives its slot back",
+}
 
 
 class Origin:
     """Where undefined elements come from: an operand read by an instruction, and the origin before that."""
 
-    __slots__ = ("core", "element", "name", "op", "parent", "why")
+    __slots__ = ("core", "element", "kind", "name", "op", "parent", "why")
 
     def __init__(
-        self, core: Core | None, op: Operation | None, name: str, element: tuple[int, int] | None, why: str,
-        parent: Origin | None,
-    ) -> None:  # fmt: skip
+        self,
+        core: Core | None,
+        op: Operation | None,
+        name: str,
+        element: tuple[int, int] | None,
+        kind: str,
+        why: str = "",
+        parent: Origin | None = None,
+    ) -> None:
         self.core = core
         self.op = op
         self.name = name
         self.element = element
-        self.why = why
+        self.kind = kind
+        self.why = why or kind
         self.parent = parent
 
     def text(self) -> str:
-        at = f" element ({self.element[0]}, {self.element[1]}) of" if self.element is not None else ""
-        name = f"%{self.name}" if self.name else "an operand"
-        return f"reads{at} {name}, {self.why}"
+        at = f"element ({self.element[0]}, {self.element[1]}) of " if self.element is not None else ""
+        return f"{at}{f'%{self.name}' if self.name else 'an operand'}, {self.why}"
+
+    @property
+    def first(self) -> Origin:
+        found = self
+        while found.parent is not None:
+            found = found.parent
+        return found
 
 
 class Load:
-    """A load with undefined elements in it."""
+    """A load: its data, and which of its elements are undefined (None where none is)."""
 
-    __slots__ = ("data", "mask", "place")
+    __slots__ = ("data", "mask", "place", "where")
 
-    def __init__(self, place: Place, data: Array, mask: Array | None) -> None:
+    def __init__(self, place: Place, where: Any, data: Array, mask: Array | None) -> None:
         self.place = place
+        self.where = where  # a region, or element offsets
         self.data = data
         self.mask = mask
 
@@ -65,6 +100,7 @@ class Undefined:
     def __init__(self, reports: Reports) -> None:
         self.reports = reports
         self.origins: list[Origin | None] = [None, None]
+        self._numbers: dict[Any, int] = {}
 
     # -- shadows ---------------------------------------------------------------------------------------
 
@@ -107,80 +143,104 @@ class Undefined:
         marks = load_at(shadow[0], base, at, bits, _unsigned(bits), nibble)
         return marks != 0 if marks.any() else None
 
-    def define(self, place: Place, region: Region, taint: Array | None = None, origin: int = NEVER) -> None:
-        """Mark what was written: defined, but for the elements of `taint`."""
+    def define(self, place: Place, where: Any, taint: Array | None = None, origin: int = NEVER) -> None:
+        """Mark what was written, a region or element offsets: defined, but for the elements of `taint`."""
         shadow = self.shadow(place.buffer)
         if shadow is None:
             return
-        kind = _unsigned(region.bits)
-        if taint is None:
-            region.fill(shadow[0], np.zeros((), kind))
-            return
-        full = np.array(-1, np.int64).astype(kind)
-        region.store(shadow[0], np.where(taint, full, np.zeros_like(full)))
-        numbers = np.frombuffer(bytes([origin]) * (max(8, region.bits) // 8), kind)[0]
-        region.store(shadow[1], np.where(taint, numbers, np.zeros_like(numbers)))
-
-    def define_at(self, place: Place, at: Array, taint: Array | None = None, origin: int = NEVER) -> None:
-        shadow = self.shadow(place.buffer)
-        if shadow is None:
-            return
-        base, bits, nibble = start_of(place)
+        bits = where.bits if isinstance(where, Region) else start_of(place)[1]
         kind = _unsigned(bits)
-        marks = np.zeros(at.shape, kind) if taint is None else np.where(taint, np.array(-1, np.int64).astype(kind), 0).astype(kind)
-        store_at(shadow[0], base, at, bits, marks, nibble)
+        if taint is None:
+            cells = where.view(shadow[0], kind) if isinstance(where, Region) else None
+            if cells is not None:
+                cells[...] = 0
+            else:
+                _put(shadow[0], place, where, np.zeros(_shape(where), kind))
+            return
+        ones = np.array(-1, np.int64).astype(kind)
+        _put(shadow[0], place, where, np.where(taint, ones, np.zeros_like(ones)))
+        if bits < 8:
+            shadow[1][_first_bytes(place, where)[taint]] = origin
+        else:
+            numbers = np.frombuffer(bytes([origin]) * (bits // 8), kind)[0]
+            _put(shadow[1], place, where, np.where(taint, numbers, np.zeros_like(numbers)))
 
     # -- origins ---------------------------------------------------------------------------------------
 
-    def origin(self, i: Instr, load: Load, region: Region | None) -> Origin:
+    def origin(self, i: Instr, load: Load) -> Origin:
         """Where the first undefined element of a load comes from."""
         mask, place = load.mask, load.place
         assert mask is not None
         first = np.unravel_index(int(np.argmax(mask)), mask.shape)
         element: tuple[int, int] | None = None
-        parent: Origin | None = None
-        why = "which nobody wrote"
-        if region is not None and mask.ndim == 2:
-            r, c = int(first[0]) + region.first[0], int(first[1]) + region.first[1]
+        if isinstance(load.where, Region) and mask.ndim == 2:
+            r, c = int(first[0]) + load.where.first[0], int(first[1]) + load.where.first[1]
             element = (r, c)
             if isinstance(place, Tile) and (r >= place.v_row or c >= place.v_col):
-                why = f"outside its valid region of {place.v_row} x {place.v_col}"
-            else:
-                shadow = self.shadow(place.buffer)
-                if shadow is not None:
-                    at = int(region.rows.offsets[first[0]] + region.cols.offsets[first[1]]) * region.bits // 8 + region.base
-                    number = int(shadow[1][at])
-                    parent = self.origins[number] if number < len(self.origins) else None
-                    if parent is not None:
-                        why = "which is undefined"
-        return Origin(i.core, i.op, place.name, element, why, parent)
+                why = f"{OUTSIDE} of {place.v_row} x {place.v_col}"
+                return Origin(i.core, i.op, place.name, element, OUTSIDE, why)
+        shadow = self.shadow(place.buffer)
+        assert shadow is not None
+        parent = self.origins[int(shadow[1][_first_bytes(place, load.where)[first]])]
+        if parent is None:
+            return Origin(i.core, i.op, place.name, element, UNWRITTEN)
+        return Origin(i.core, i.op, place.name, element, parent.kind, "which is undefined", parent)
 
     def number(self, origin: Origin) -> int:
-        """A number for the origin shadow; the last one stands for all that find no room."""
-        if len(self.origins) < 255:
-            self.origins.append(origin)
-        return len(self.origins) - 1
+        """A number for the origin shadow; origins that say the same share one."""
+        key = (origin.op, origin.name, origin.kind, origin.parent)
+        found = self._numbers.get(key)
+        if found is None:
+            if len(self.origins) <= LAST:
+                self.origins.append(origin)
+            found = self._numbers[key] = len(self.origins) - 1
+        return found
 
     def report(self, core: Core, op: Operation, origin: Origin, what: str) -> None:
+        first = origin.first
         d = core.diagnostic(
-            op, "PTO-E2203", what,
-            help="write the tile first, widen the valid region of what writes it, or narrow that of what reads it",
-        )  # fmt: skip
+            op,
+            "PTO-E2203",
+            what,
+            help=_HELP[first.kind].replace("%{name}", f"%{first.name}" if first.name else "the tile"),
+        )
         at: Origin | None = origin
         depth = 0
-        while at is not None and depth < 6:
+        while at is not None and depth < 8:
             if at.op is not None:
                 name = at.op.row.name if at.op.row else at.op.name
-                d.notes.append((f"{name} {at.text()}", core.grid.span(at.op)))
+                reads = "" if at.kind in (SCRATCH, PADDING, FREED) and at.parent is None else "reads "
+                d.notes.append((f"{name} {reads}{at.text()}" if reads else f"{name}: {at.text()}", core.grid.span(at.op)))
             at, depth = at.parent, depth + 1
-        first = origin
-        while first.parent is not None:
-            first = first.parent
         self.reports.add(("undef", op, first.op, first.name), d)
 
 
 def _unsigned(bits: int) -> np.dtype[Any]:
     return np.dtype(f"u{max(8, bits) // 8}")
+
+
+def _shape(where: Any) -> tuple[int, ...]:
+    return where.shape
+
+
+def _put(data: Array, place: Place, where: Any, values: Array) -> None:
+    if isinstance(where, Region):
+        where.store(data, values)
+    else:
+        base, bits, nibble = start_of(place)
+        store_at(data, base, where, bits, values, nibble)
+
+
+def _first_bytes(place: Place, where: Any) -> Array:
+    """The first byte of every element."""
+    if isinstance(where, Region):
+        at = where.rows.offsets[:, None] + where.cols.offsets[None, :]
+        return where.base + (at + where.nibble) * where.bits // 8
+    base, bits, nibble = start_of(place)
+    return base + (where + nibble) * bits // 8
+
+
+# -- running an instruction again --------------------------------------------------------------------------
 
 
 #: Values put in place of undefined elements, as codes: for floats a NaN and two large numbers of either sign.
@@ -193,6 +253,22 @@ def patterns(dtype: str) -> tuple[int, int, int]:
     return ones >> 1, large, large | 1 << (d.bits - 1)
 
 
+def scalars(type: Any, value: Any) -> tuple[Any, Any, Any]:
+    """Values put in place of an undefined scalar. Those that may be sizes or offsets stay small."""
+    if not isinstance(type, ScalarType) or type.is_float:
+        large = 3e4 if str(type) == "f16" else 1e30
+        return math.nan, large, -large
+    bits = type.bits or 64
+    if bits >= 64:
+        return value + 1, value + 17, 0 if value else 5
+    half = 1 << (bits - 1)
+    return tuple((v + half) % (2 * half) - half for v in (value + 1, 0x5A5A5A5A, 0xA5A5A5A5))  # type: ignore[return-value]
+
+
+class Moved(Exception):
+    """An instruction that runs again touches other memory than before."""
+
+
 class Replay(Port):
     """Gives recorded loads again with other values for undefined elements, and keeps what is stored."""
 
@@ -201,8 +277,10 @@ class Replay(Port):
         self.which = which
         self.stores: list[tuple[Place, Any, Array]] = []
 
-    def _next(self, dtype: Any) -> Array:
-        load = next(self.loads)
+    def _next(self, where: Any) -> Array:
+        load = next(self.loads, None)
+        if load is None or not same_place(load.where, where):
+            raise Moved
         data = np.array(load.data)
         if load.mask is not None:
             codes = data.view(code_dtype(load.place.dtype)) if data.dtype.kind != "u" else data
@@ -210,10 +288,10 @@ class Replay(Port):
         return data
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
-        return self._next(dtype)
+        return self._next(region)
 
     def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
-        return self._next(dtype)
+        return self._next(at)
 
     def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
         self.stores.append((place, region, np.array(codes)))
@@ -222,37 +300,75 @@ class Replay(Port):
         self.stores.append((place, at, np.array(codes)))
 
 
-def replay_taints(
-    i: Instr, execute: Callable[[Instr], Any], loads: list[Load], stores: list[tuple[Place, Any, Array]]
-) -> tuple[list[Array], bool]:
-    """For every store, which of its elements depend on undefined ones; and whether an address does."""
-    taints = [np.zeros(np.shape(codes), bool) for _, _, codes in stores]
-    port = i.port
-    address = False
+def same_place(a: Any, b: Any) -> bool:
+    if isinstance(a, Region) and isinstance(b, Region):
+        return (
+            (a.base, a.nibble, a.shape) == (b.base, b.nibble, b.shape)
+            and np.array_equal(a.rows.offsets, b.rows.offsets)
+            and np.array_equal(a.cols.offsets, b.cols.offsets)
+        )
+    return type(a) is type(b) and np.array_equal(a, b)
+
+
+class Dependence:
+    """What of an instruction depends on undefined data: elements per store, its result, its addresses."""
+
+    def __init__(self, stores: list[tuple[Place, Any, Array]]) -> None:
+        self.taints = [np.zeros(np.shape(codes), bool) for _, _, codes in stores]
+        self.address = False
+        self.result = False
+
+
+def dependence(
+    i: Instr,
+    execute: Callable[[Instr], Any],
+    loads: list[Load],
+    stores: list[tuple[Place, Any, Array]],
+    result: Any,
+) -> Dependence:
+    """Run the instruction again with other values for what is undefined, and see what changes."""
+    found = Dependence(stores)
+    port, args = i.port, i.args
     for which in range(3):
         again = Replay(loads, which)
-        i.port = again
+        i.port, i.args = again, _other_scalars(i, args, which)
         try:
-            execute(i)
-        except (IllegalInstruction, MemoryFault, IndexError, StopIteration, ValueError):
-            address = True
+            other = execute(i)
+        except (IllegalInstruction, MemoryFault, Moved, IndexError, ValueError, OverflowError, MemoryError):
+            found.address = True
             continue
         finally:
-            i.port = port
+            i.port, i.args = port, args
+        found.result |= not _same(result, other)
         if len(again.stores) != len(stores):
-            address = True
+            found.address = True
             continue
         for n, ((_, where, codes), (_, where2, codes2)) in enumerate(zip(stores, again.stores, strict=True)):
-            if isinstance(where, np.ndarray) and not np.array_equal(where, where2):
-                address = True
+            if not same_place(where, where2):
+                found.address = True
             elif codes.shape == codes2.shape:
-                taints[n] |= _bits(codes) != _bits(codes2)
+                found.taints[n] |= _bits(codes) != _bits(codes2)
             else:
-                taints[n][...] = True
-    if address:
-        for taint in taints:
-            taint[...] = True
-    return taints, address
+                found.taints[n][...] = True
+    return found
+
+
+def _other_scalars(i: Instr, args: dict[str, Any], which: int) -> dict[str, Any]:
+    if not i.poison:
+        return args
+    changed = dict(args)
+    for (name, n), _ in i.poison.items():
+        if n is None:
+            value = i.op.get(name)
+            changed[name] = scalars(value.type if value is not None else None, args[name])[which]
+        else:
+            changed[name] = list(changed[name])
+            changed[name][n] = scalars(i.op.group(name)[n].type, args[name][n])[which]
+    return changed
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
 def _bits(codes: Array) -> Array:

@@ -1,0 +1,156 @@
+"""How to order two accesses, as lines of a program that can be inserted as they stand.
+
+    put 'pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' after line 9 and
+    'pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' before line 10
+
+Both lines are put into the innermost block that holds both accesses, so that every path has as many sets as
+waits. An access that meets one of an earlier iteration needs a flag in the other direction, which is set once
+before the loop and waited for once after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...ir.core import Block, Module, Operation
+
+_LOOPS = ("scf.for", "scf.while")
+#: Semaphores free for programs; the others serve grid barriers.
+_SEMAPHORES = range(11)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two accesses: the instruction, its pipe without PIPE_, and the core it ran on ("" for the only one)."""
+
+    op: Operation
+    pipe: str
+    core: str
+
+    @property
+    def is_cube(self) -> bool:
+        return self.core == "AIC"
+
+
+def how_to_order(module: Module, isa: str, old: Side, new: Side) -> str:
+    """Help for two accesses of which `new` has to come after `old`."""
+    if old.core != new.core:
+        return _between_cores(module, isa, old, new)
+    place = _meeting(old.op, new.op)
+    if old.pipe == new.pipe:
+        if place is None:
+            return f"let 'pto.barrier <PIPE_{new.pipe}>' stand between the two"
+        return f"put 'pto.barrier <PIPE_{new.pipe}>' before line {_first(module, new.op)}"
+    number = _free_event(module, old.pipe, new.pipe)
+    if place is None or number is None:
+        return f"put 'pto.barrier <PIPE_ALL>' before line {_first(module, new.op)}"
+    flag = f"[<PIPE_{old.pipe}>, <PIPE_{new.pipe}>, <EVENT_ID{number}>]"
+    raised, waited = f"'pto.set_flag{flag}'", f"'pto.wait_flag{flag}'"
+    first, second, loop = place
+    after, before = _last(module, first), _first(module, second)
+    if loop is None:
+        return f"put {raised} after line {after} and {waited} before line {before}"
+    return (
+        f"put {waited} before line {before} and {raised} after line {after}; so that the first wait passes, "
+        f"{raised} before line {_first(module, loop)}; so that nothing is left set, {waited} after line "
+        f"{_last(module, loop)}"
+    )
+
+
+def _between_cores(module: Module, isa: str, old: Side, new: Side) -> str:
+    if old.is_cube == new.is_cube:
+        return "no flag orders the two vector cores: give each its own part, by pto.get_subblock_idx"
+    number = _free_semaphore(module)
+    waits = [number]
+    if isa == "a5":
+        narrow = old.pipe not in ("FIX", "MTE3")
+        raised = [f"pto.{'set_intra_block' if narrow else 'sync.set'} <PIPE_{old.pipe}>, {number}"]
+        if old.is_cube and old.pipe != "FIX":
+            raised.append(raised[0].replace(f", {number}", f", {number + 16}"))
+        elif not old.is_cube:
+            waits.append(number + 16)  # where the signal of the second vector core arrives
+        word = "sync.wait" if new.pipe in ("FIX", "MTE1", "MTE2", "MTE3", "V") else "wait_intra_core"
+    else:
+        raised = [f"pto.sync.set <PIPE_{old.pipe}>, {number}"]
+        word = "sync.wait"
+    waited = [f"pto.{word} <PIPE_{new.pipe}>, {n}" for n in waits]
+    return (
+        f"put {_quoted(raised)} after line {_last(module, old.op)} and {_quoted(waited)} before line "
+        f"{_first(module, new.op)}"
+    )
+
+
+def _quoted(lines: list[str]) -> str:
+    return " and ".join(f"'{line}'" for line in lines)
+
+
+# -- places ------------------------------------------------------------------------------------------------
+
+
+def _blocks(op: Operation) -> list[tuple[Block, Operation]]:
+    """The blocks an operation stands in, innermost first, each with the operation of it that leads here."""
+    out: list[tuple[Block, Operation]] = []
+    at: Operation | None = op
+    while at is not None and at.parent is not None and at.name != "func.func":
+        out.append((at.parent, at))
+        region = at.parent.parent
+        at = region.parent if region is not None else None
+    return out
+
+
+def _meeting(old: Operation, new: Operation) -> tuple[Operation, Operation, Operation | None] | None:
+    """The operations of the innermost common block that hold the two, and the loop around them where the old
+    one is of an earlier iteration; None where they stand in different functions."""
+    before = {id(block): op for block, op in _blocks(old)}
+    chain = _blocks(new)
+    for n, (block, second) in enumerate(chain):
+        first = before.get(id(block))
+        if first is None:
+            continue
+        if first is not second and block.ops.index(first) < block.ops.index(second):
+            return first, second, None
+        loop = next((op for _, op in chain[n + 1 :] if op.name in _LOOPS), None)
+        return (first, second, loop) if loop is not None else None
+    return None
+
+
+def _first(module: Module, op: Operation) -> int:
+    return module.source.place(op.start)[0]
+
+
+def _last(module: Module, op: Operation) -> int:
+    return module.source.place(max(op.start, op.end - 1))[0]
+
+
+# -- numbers -----------------------------------------------------------------------------------------------
+
+
+def _free_event(module: Module, source: str, target: str) -> int | None:
+    """An event id that no instruction uses between two pipes; ids known at run time only may be low ones."""
+    used: set[int] = set()
+    dynamic = False
+    for op in module.walk():
+        if op.row is None or op.row.name not in ("set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn"):
+            continue
+        if (str(op.attr("src_pipe")), str(op.attr("dst_pipe"))) != (f"PIPE_{source}", f"PIPE_{target}"):
+            continue
+        if op.row.name.endswith("_dyn"):
+            dynamic = True
+        else:
+            used.add(int(str(op.attr("event_id")).removeprefix("EVENT_ID")))
+    ids = range(7, -1, -1) if dynamic else range(8)
+    return next((n for n in ids if n not in used), None)
+
+
+def _free_semaphore(module: Module) -> int:
+    used: set[int] = set()
+    for op in module.walk():
+        if op.row is not None and op.row.name in ("sync.set", "sync.wait", "set_intra_block", "wait_intra_core"):
+            given = op.attr("event_id")
+            if given is not None:
+                used.add(int(given) % 16)
+        elif op.row is not None and op.row.name in ("set_cross_core", "wait_flag_dev"):
+            source = op.get("event_id")
+            if source is not None and source.op is not None and source.op.name == "arith.constant":
+                used.add(int(source.op.attr("value")))
+    return next((n for n in _SEMAPHORES if n not in used), 0)
