@@ -30,7 +30,7 @@ module attributes {pto.target_arch = "a3"} {
     %at2k = arith.constant 2048 : i64
     %at4k = arith.constant 4096 : i64
     %at8k = arith.constant 8192 : i64
-    %end = arith.constant 194560 : i64
+    %end = arith.constant 192512 : i64
     %v = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : !view
     %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c64] : !view -> !window
 """
@@ -74,7 +74,9 @@ def pairs(found: list[Overlap]) -> list[set[str]]:
 
 
 def test_a_value_lives_from_its_write_to_its_last_read() -> None:
-    map = run(tile("a", "at0") + tile("b", "at4k") + load("a") + add("a", "b") + load("a") + store("b") + store("a"))
+    map = run(
+        tile("a", "at0") + tile("b", "at4k") + load("a") + add("a", "b") + load("a") + store("b") + store("a")
+    )
     found = lives(map)
     assert spans(found["a"]) == [(0, 1), (2, 4)]
     assert spans(found["b"]) == [(1, 3)]
@@ -113,7 +115,15 @@ def test_a_partial_write_starts_no_new_value() -> None:
 
 
 def test_peak_counts_bytes_alive_at_once() -> None:
-    map = run(tile("a", "at0") + tile("b", "at4k") + tile("c", "at8k") + load("a") + add("a", "b") + add("b", "c") + store("c"))
+    map = run(
+        tile("a", "at0")
+        + tile("b", "at4k")
+        + tile("c", "at8k")
+        + load("a")
+        + add("a", "b")
+        + add("b", "c")
+        + store("c")
+    )
     assert map.usage("core", "vec").tolist() == [4096, 8192, 8192, 4096]
     assert map.peak("core", "vec") == 8192
     assert map.top("core", "vec") == 12288
@@ -216,21 +226,31 @@ def test_cores_have_their_own_time_and_only_the_first_block_is_drawn() -> None:
 def test_text() -> None:
     map = run(tile("a", "at0") + tile("long_name", "at2k") + tile("far", "end") + load("a") + add("a", "long_name")
               + store("a") + add("long_name", "far") + store("far"))  # fmt: skip
-    assert map.text() == """\
-UB: peak 6144 of 196608 bytes alive at a time (3%), addresses up to 198656 (101%), 5 steps
-  0 [!!..............................................................] 196608
+    assert (
+        map.text()
+        == f"""\
+UB: peak 8192 of 196608 bytes alive at a time (4%), addresses up to 196608 (100%), 5 steps
+  0 [!!{"." * 60}##] 196608
            bytes  tile        shape      steps  line  writes  reads  values
-         0..4096  %a          16x64xf32   0..2    22       1      2       1
-      2048..6144  %long_name  16x64xf32   1..3    23       1      1       1
-  194560..198656  %far        16x64xf32   3..4    25       1      1       1
-  beyond the capacity: %far ends at 198656
-  overlap: %a and %long_name share bytes 2048..4096 while both are in use (steps 1..2)""".replace(
-        "[!!..............................................................]", f"[#!{'.' * 61}#]"
+         0..4096  %a          16x64xf32   0..2    25       1      2       1
+      2048..6144  %long_name  16x64xf32   1..3    26       1      1       1
+  192512..196608  %far        16x64xf32   3..4    28       1      1       1
+  overlap: %a and %long_name share bytes 2048..4096 while both are in use (steps 1..2)"""
     )
 
 
+def test_text_of_a_tile_beyond_the_capacity() -> None:
+    map = run(tile("a", "at0") + load("a") + store("a"))
+    map.profile = map.profile.override({"vec": 2048})
+    assert map.text().split("\n")[-1] == "  beyond the capacity: %a ends at 4096"
+
+
 def test_columns_of_the_text_are_aligned() -> None:
-    map = run("".join(tile(n, at) + load(n) + store(n) for n, at in (("a", "at0"), ("bcdefgh", "at4k"), ("x", "at8k"))))
+    map = run(
+        "".join(
+            tile(n, at) + load(n) + store(n) for n, at in (("a", "at0"), ("bcdefgh", "at4k"), ("c", "at8k"))
+        )
+    )
     rows = map.text().split("\n")[2:]
     assert len({len(r) for r in rows}) == 1
     assert len({r.index("16x64") for r in rows[1:]}) == 1

@@ -53,10 +53,10 @@ class Kernel:
     def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
         self.module = module
         self.profile = module_profile(module, target)
-        if check:
-            problems = verify(module, self.profile)
-            if has_errors(problems):
-                raise DiagnosticError([p for p in problems if p.severity == "error"])
+        self.checked = check
+        problems = verify(module, self.profile, structure_only=not check)
+        if has_errors(problems):
+            raise DiagnosticError([p for p in problems if p.severity == "error"])
         self.name, self.functions = _entry(module, entry)
         self.roles = _roles(module, self.functions)
         self.automatic = _automatic(module)
@@ -152,6 +152,10 @@ class Kernel:
             grid.run()
         except RunError as e:
             result.diagnostics.append(e.diagnostic)
+        except Exception as e:
+            if self.checked:
+                raise  # a bug of ours
+            result.diagnostics.append(grid.unexpected(e))
         finally:
             binding.write_back()
         if watch is not None:
@@ -163,7 +167,7 @@ def kernel(
     module: Module, entry: str | None = None, engine: str = "reference", target: str | Profile | None = None,
     check: bool = True,
 ) -> Kernel:  # fmt: skip
-    """A kernel of a module; `entry` may be left out where there is only one. `check=False` skips `verify`."""
+    """A kernel of a module; `entry` may be left out where there is only one. `check=False` leaves out legality."""
     if engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
     return Kernel(module, entry, target, check)

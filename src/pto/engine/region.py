@@ -152,6 +152,7 @@ def load_at(data: Array, base: int, at: Array, bits: int, dtype: Any, nibble: in
     """Elements at any element offsets from byte `base`."""
     if bits == 4:
         place = at + nibble
+        _check_nibbles(base, place)
         return (data[base + (place >> 1)] >> ((place & 1) << 2).astype(np.uint8) & 0xF).astype(dtype)
     return _typed(data, base, at, bits, dtype)[at]
 
@@ -160,6 +161,7 @@ def store_at(data: Array, base: int, at: Array, bits: int, values: Array, nibble
     """Write elements at any element offsets; where offsets repeat, the last value stays."""
     if bits == 4:
         place = (at + nibble).ravel()
+        _check_nibbles(base, place)
         flat = values.ravel().astype(np.uint8) & 0xF
         for half in (0, 1):  # the two nibbles of a byte are written one after the other
             mine = (place & 1) == half
@@ -169,9 +171,17 @@ def store_at(data: Array, base: int, at: Array, bits: int, values: Array, nibble
     _typed(data, base, at, bits, values.dtype)[at] = values
 
 
+def _check_nibbles(base: int, place: Array) -> None:
+    """Bytes before the memory would be taken from its end."""
+    if place.size and base + (int(place.min()) >> 1) < 0:
+        raise IndexError(f"a nibble before byte 0, from byte {base}")
+
+
 def _typed(data: Array, base: int, at: Array, bits: int, dtype: Any) -> Array:
     """The memory from `base` on as elements; offsets may not be negative."""
     item = bits // 8
-    if at.size and (int(at.min()) < 0 or base + (int(at.max()) + 1) * item > data.size):
+    if not at.size:
+        return np.empty(0, dtype)
+    if base < 0 or int(at.min()) < 0 or base + (int(at.max()) + 1) * item > data.size:
         raise IndexError(f"element {int(at.max())} from byte {base} of a memory of {data.size}")
     return np.ndarray(((data.size - base) // item,), dtype, data, base)

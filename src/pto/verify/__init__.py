@@ -36,12 +36,16 @@ def verify(
     level: str | None = None,
     insert_sync: bool = False,
     flags: str = "warning",
+    structure_only: bool = False,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, or "off"."""
+    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, or "off";
+    `structure_only` leaves out legality: what the instructions and the target demand."""
     context = Context(module, module_profile(module, target), level, insert_sync)
     context.target_given = target is not None
     _target_attribute(context)
     check_structure(context)
+    if structure_only:
+        return context.diagnostics
     sound = not has_errors(context.diagnostics)
     checker = RowChecker(context)
     for op in module.walk():

@@ -12,62 +12,92 @@ import numpy as np
 from ..elements import Array
 from ..memory import View
 from ..region import Region, blocked, scattered
+from .handles import Group
 from .instr import IllegalInstruction, Instr
 from .registry import executor
 
+#: Extents of a tensor in five dimensions, outermost first.
+Extents = tuple[int, ...]
 
-class _Whole:
-    """Every element of a view in index order, as the matrix that `Instr` reads and writes."""
 
-    def __init__(self, view: View, first_row: int = 0, rows: int | None = None) -> None:
+class _Box:
+    """The elements of a view from row `first` of dimension 3 on, in index order, as the matrix that `Instr`
+    reads and writes: a row per index of the first four dimensions."""
+
+    def __init__(self, view: View, extents: Extents, first: int = 0) -> None:
         self.view = view
+        self.extents = extents
+        self.first = first
         self.buffer, self.dtype, self.name = view.buffer, view.dtype, view.name
-        self.first_row = first_row  # rows of dimension 3 taken
-        self.rows = rows
 
     @property
     def shape(self) -> tuple[int, int]:
-        (d0, d1, d2, d3, d4), _ = self.view.dims5
-        return d0 * d1 * d2 * (d3 if self.rows is None else self.rows), d4
+        d0, d1, d2, d3, d4 = self.extents
+        return d0 * d1 * d2 * d3, d4
 
-    def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Any:
-        (d0, d1, d2, d3, d4), (s0, s1, s2, s3, s4) = self.view.dims5
-        taken = d3 if self.rows is None else self.rows
+    def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Region:
+        strides = self.view.dims5[1]
         at = np.zeros(1, np.intp)
-        for count, step, first in ((d0, s0, 0), (d1, s1, 0), (d2, s2, 0), (taken, s3, self.first_row)):
-            at = (at[:, None] + (np.arange(count, dtype=np.intp) + first) * step).ravel()
-        return Region(self.view.offset, scattered(at), blocked(0, d4, 1, s4, 0), self.view.bits)
+        for count, step in zip(self.extents[:4], strides[:4], strict=True):
+            at = (at[:, None] + np.arange(count, dtype=np.intp) * step).ravel()
+        across = blocked(0, self.extents[4], 1, strides[4], 0)
+        return Region(self.view.offset, scattered(at + self.first * strides[3]), across, self.view.bits)
 
 
-def _read(i: Instr, view: View, first_row: int = 0, rows: int | None = None) -> Array:
-    place: Any = _Whole(view, first_row, rows)
-    return i.raw(place, place.shape)
+def _extents(view: View) -> Extents:
+    if len(view.dims) > 5:
+        raise IllegalInstruction(f"expects %{view.name} to have at most 5 dimensions, got {len(view.dims)}")
+    return view.dims5[0]
 
 
-def _write(i: Instr, view: View, data: Array, first_row: int = 0, rows: int | None = None) -> None:
-    place: Any = _Whole(view, first_row, rows)
-    if place.shape != data.shape:
+def _shown(extents: Extents) -> str:
+    return "x".join(map(str, extents))
+
+
+def _holding(view: View, extents: Extents, exactly: bool = False) -> None:
+    """Every index of `extents` has to be one of the view."""
+    have = _extents(view)
+    short = any(h < wanted for h, wanted in zip(have, extents, strict=True))
+    if have != extents if exactly else short:
         raise IllegalInstruction(
-            f"%{view.name} has {place.shape} elements, {data.shape} come"
+            f"expects %{view.name} to hold {_shown(extents)} elements, but it has {_shown(have)}"
         )
-    i.store_raw(place, data)
+
+
+def _read(i: Instr, view: View, extents: Extents | None = None, first: int = 0) -> Array:
+    """A copy of elements of a view: those of the whole, or of a box in it."""
+    place: Any = _Box(view, _extents(view) if extents is None else extents, first)
+    return np.array(i.raw(place, place.shape))
+
+
+def _write(i: Instr, view: View, data: Array, extents: Extents, first: int = 0) -> None:
+    place: Any = _Box(view, extents, first)
+    if data.size:
+        i.store_raw(place, data)
+
+
+# --- from one rank to another -----------------------------------------------------------------------------
 
 
 @executor("tput", "tget")
 def copy(i: Instr) -> None:
+    """Every index of the source; tput may write a part of a larger tensor."""
     source, target = i.arg("src"), i.arg("dst")
+    extents = _extents(source)
+    _holding(target, extents, exactly=i.name == "tget")
     data = _read(i, source)
-    if not data.size:
-        return
-    if str(i.attr("atomicType") or "atomic_none") == "atomic_add":
-        old = i.decoded(target.dtype, _read(i, target))
+    if i.name == "tput" and str(i.attr("atomicType")) == "atomic_add":
+        old = i.decoded(target.dtype, _read(i, target, extents))
         data = i.encoded(old + i.decoded(source.dtype, data), target.dtype)
-    _write(i, target, data)
+    _write(i, target, data, extents)
 
 
 @executor("tput_async", "tget_async")
 def copy_async(i: Instr) -> Any:
-    copy(i)
+    source, target = i.arg("src"), i.arg("dst")
+    extents = _extents(source)
+    _holding(target, extents)
+    _write(i, target, _read(i, source), extents)
     return 0  # handle 0: nothing is pending
 
 
@@ -81,61 +111,127 @@ def wait_async_event(i: Instr) -> Any:
     return 1
 
 
-def _group(i: Instr) -> list[View]:
-    return list(i.arg("pg").tensors) if i.has("pg") else list(i.arg("group") or [])
+# --- collectives ------------------------------------------------------------------------------------------
+
+
+def _group(i: Instr) -> tuple[list[View], int]:
+    """Members and root of a group. What all members have in common, C++ takes from the first one."""
+    given: Group | None = i.arg("pg")
+    members = given.tensors if given is not None else list(i.arg("group") or [])
+    root = int(i.attr("root") or 0)
+    if given is not None:
+        i.require(
+            "root" not in i.op.attrs or root == given.root,
+            f"root is {root}, but the group was made with root {given.root}",
+        )
+        root = given.root
+    i.require(0 <= root < len(members), f"root is {root}, but the group has {len(members)} members")
+    first = _common(members[0])
+    for member in members[1:]:
+        i.require(
+            _common(member) == first,
+            "expects members of the same shape and strides, "
+            f"got {_shape_text(members[0])} and {_shape_text(member)}",
+        )
+    return members, root
+
+
+def _common(view: View) -> Any:
+    """Element type, extents, and the strides that matter."""
+    extents = _extents(view)
+    strides = tuple(s for d, s in zip(extents, view.dims5[1], strict=True) if d > 1)
+    return view.dtype, extents, strides if 0 not in extents else ()
+
+
+def _shape_text(view: View) -> str:
+    return f"{_shown(view.dims)}x{view.dtype} (strides {', '.join(map(str, view.strides))})"
+
+
+def _same_type(i: Instr, view: View, members: list[View]) -> None:
+    dtype = members[0].dtype
+    i.require(
+        view.dtype == dtype, f"expects %{view.name} to have the members' type {dtype}, got {view.dtype}"
+    )
 
 
 @executor("tbroadcast")
 def tbroadcast(i: Instr) -> None:
-    data = np.array(_read(i, i.arg("src")))
-    for member in _group(i):
-        _write(i, member, data)
+    members, _ = _group(i)
+    source = i.arg("src")
+    _same_type(i, source, members)
+    extents = _extents(source)
+    _holding(members[0], extents)
+    data = _read(i, source)
+    for member in members:
+        _write(i, member, data, extents)
 
 
 @executor("treduce")
 def treduce(i: Instr) -> None:
     """The root's tensor first, then the others by rank, each step rounded to the element type."""
-    members = _group(i)
-    root = int(i.attr("root") or 0)
-    if not 0 <= root < len(members):
-        raise IllegalInstruction(f"root {root} of a group of {len(members)}")
-    dtype = members[root].dtype
-    acc = i.decoded(dtype, np.array(_read(i, members[root])))
-    how = str(i.attr("reduceOp") or "Sum")
-    for rank, member in enumerate(members):
-        if rank == root:
-            continue
-        other = i.decoded(dtype, np.array(_read(i, member)))
+    members, root = _group(i)
+    target = i.arg("dst")
+    _same_type(i, target, members)
+    extents = _extents(members[root])
+    _holding(target, extents, exactly=True)
+    dtype = target.dtype
+    order = [members[root], *(m for rank, m in enumerate(members) if rank != root)]
+    first, *others = [_read(i, m) for m in order]
+    if not others:  # a copy
+        _write(i, target, first, extents)
+        return
+    how = str(i.attr("reduceOp"))
+    acc = i.decoded(dtype, first)
+    for other in (i.decoded(dtype, data) for data in others):
         if how == "Sum":
             acc = i.round(acc + other, dtype)
         elif how == "Max":
             acc = np.where(acc < other, other, acc)
         else:
             acc = np.where(other < acc, other, acc)
-    _write(i, i.arg("dst"), i.encoded(acc, dtype))
+    _write(i, target, i.encoded(acc, dtype), extents)
+
+
+def _stacked(i: Instr, whole: View) -> tuple[list[View], Extents]:
+    """Members whose rows lie one below the other in `whole`, and their extents."""
+    members, _ = _group(i)
+    _same_type(i, whole, members)
+    *outer, rows, cols = extents = _extents(members[0])
+    *have, height, width = _extents(whole)
+    i.require(
+        have == outer and width == cols and height >= len(members) * rows,
+        f"expects %{whole.name} to hold the rows of {len(members)} members of {_shown(extents)} elements, "
+        f"but it has {_shown(_extents(whole))}",
+    )
+    return members, extents
 
 
 @executor("comm.tgather")
 def gather(i: Instr) -> None:
-    members = _group(i)
-    height = members[0].dims5[0][3] if members else 0
-    data = [np.array(_read(i, m)) for m in members]
-    for rank, part in enumerate(data):
-        _write(i, i.arg("dst"), part, rank * height, height)
+    target = i.arg("dst")
+    members, extents = _stacked(i, target)
+    for rank, part in enumerate([_read(i, m) for m in members]):
+        _write(i, target, part, extents, rank * extents[3])
 
 
 @executor("comm.tscatter")
 def scatter(i: Instr) -> None:
-    members = _group(i)
-    height = members[0].dims5[0][3] if members else 0
-    data = [np.array(_read(i, i.arg("src"), rank * height, height)) for rank in range(len(members))]
+    source = i.arg("src")
+    members, extents = _stacked(i, source)
+    data = [_read(i, source, extents, rank * extents[3]) for rank in range(len(members))]
     for member, part in zip(members, data, strict=True):
-        _write(i, member, part)
+        _write(i, member, part, extents)
+
+
+# --- signals ----------------------------------------------------------------------------------------------
 
 
 @executor("tnotify")
 def tnotify(i: Instr) -> None:
     signal: View = i.arg("signal")
+    i.require(
+        0 not in signal.dims, f"expects signal %{signal.name} to have an element, got {_shown(signal.dims)}"
+    )
     at = np.zeros(1, np.intp)
     value = np.array([i.arg("value")], np.int64)
     if str(i.attr("notifyOp")) == "AtomicAdd":
@@ -150,9 +246,7 @@ def ttest(i: Instr) -> Any:
 
 def holds(i: Instr) -> bool:
     """Whether every element of the signal compares as asked."""
-    values = i.decoded("i32", np.array(_read(i, i.arg("signal")))).view(np.int32)
-    wanted = i.arg("cmpValue")
-    how = str(i.attr("cmp") or "eq")
+    values, wanted = _read(i, i.arg("signal")), i.arg("cmpValue")
     compared = {"eq": values == wanted, "ne": values != wanted, "gt": values > wanted, "ge": values >= wanted,
-                "lt": values < wanted, "le": values <= wanted}[how]  # fmt: skip
+                "lt": values < wanted, "le": values <= wanted}[str(i.attr("cmp"))]  # fmt: skip
     return bool(compared.all())

@@ -107,6 +107,8 @@ class Core:
         self.queues: dict[str, deque[Item]] = {p: deque() for p in PIPES}
         self.queued = 0
         self.flags: dict[tuple[str, str, int], deque[tuple[Any, Operation]]] = {}
+        #: Sets less waits of every flag in the order of issue, and the set issued last.
+        self.balance: dict[tuple[str, str, int], tuple[int, Operation | None]] = {}
         self.tokens: dict[int, Any] = {}
         self.pipes: dict[Any, Any] = {}  # FIFO handles by number and direction
         self.homes: dict[Any, int] = {}  # addresses of storage that the program did not place

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
-import numpy as np
-
 from ...isa.dtypes import DTYPES
+from ...isa.view import matrix_shape
 from ..elements import Array
-from ..memory import View
+from ..memory import Tile, View
 from .instr import IllegalInstruction, Instr
 from .registry import executor
+from .scalars import bits_of
 
 _FORMAT = re.compile(r"Width(\d+)_Precision(\d+)")
+
+#: `%%`, or a conversion of C's printf; wider fields than four digits are taken as text.
+_CONVERSION = re.compile(
+    r"%(?:%|(?P<flags>[-+ #0]*)(?P<width>\d{0,4})(?P<precision>\.\d{0,3})?"
+    r"(?P<length>hh|h|ll|[lLjzt])?(?P<kind>[diouxXeEfFgGaAcsp]))"
+)
 
 
 class Trap(IllegalInstruction):
@@ -22,49 +29,106 @@ class Trap(IllegalInstruction):
     code = "PTO-E2105"
 
 
+# --- tiles and views --------------------------------------------------------------------------------------
+
+
 @executor("tprint")
 def tprint(i: Instr) -> None:
     """A line `TPRINT RxC`, then one line per row."""
-    source = i.arg("src")
-    if isinstance(source, View):
-        dims = (1, 1, *source.dims)
-        shape = int(np.prod(dims[:-1])), dims[-1]
-        values = i.values(source, shape)
-    else:
-        shape = source.valid
-        values = i.values(source, shape)
+    source: Tile | View = i.arg("src")
+    values = i.values(source, source.valid) if isinstance(source, Tile) else _view_values(i, source)
     i.core.out.write(matrix_text(values, source.dtype, str(i.attr("print_format") or "")))
+
+
+def _view_values(i: Instr, view: View) -> Array:
+    """A view as the matrix that its layout shows; in index order where the layout shows none."""
+    if len(view.dims) > 5:
+        raise IllegalInstruction(f"expects a view of at most 5 dimensions, got {len(view.dims)}")
+    extents, c0 = view.dims5[0], 256 // view.bits
+    try:
+        shape = matrix_shape(view.effective_layout(), extents, c0)
+    except KeyError:
+        view = view.copy()
+        view.layout = "ND"
+        shape = matrix_shape("ND", extents)
+    return i.values(view, shape)
 
 
 def matrix_text(values: Array, dtype: str, print_format: str) -> str:
     m = _FORMAT.search(print_format)
     width, precision = (int(m[1]), int(m[2])) if m else (8, 4)
-    show = _float_text if DTYPES[dtype].is_float else _int_text
-    rows = [" ".join(show(v, width, precision, DTYPES[dtype].bits) for v in row) for row in values.tolist()]
+    if DTYPES[dtype].is_float:
+        form = f"{width}.{precision}f"
+    else:
+        form = "d" if DTYPES[dtype].bits == 8 else f"{width}d"
+    rows = [" ".join([format(v, form) for v in row]) for row in values.tolist()]
     return "\n".join([f"TPRINT {values.shape[0]}x{values.shape[1]}", *rows]) + "\n"
 
 
-def _float_text(value: float, width: int, precision: int, bits: int) -> str:
-    return f"{value:{width}.{precision}f}"
-
-
-def _int_text(value: int, width: int, precision: int, bits: int) -> str:
-    return str(value) if bits == 8 else f"{value:{width}d}"
+# --- scalars ----------------------------------------------------------------------------------------------
 
 
 @executor("print")
 def print_scalar(i: Instr) -> None:
-    """`format` is a printf format; what does not fit it is printed as it is."""
-    value: Any = i.arg("scalar")
-    text = str(i.attr("format") or "%f")
-    text = text.replace("\\n", "\n").replace("\\t", "\t")
-    conversion = re.search(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?([diouxXeEfFgGc])", text)
-    if conversion is None:
-        i.core.out.write(text)
-        return
-    number = int(value) if conversion[1] in "diouxXc" else float(value)
-    clean = re.sub(r"hh|h|ll|l|z", "", conversion[0])
-    i.core.out.write(text.replace(conversion[0], clean % number, 1))
+    """`format` is a printf format whose first conversion takes the scalar; further ones are text."""
+    scalar = i.op.get("scalar")
+    assert scalar is not None
+    text = str(i.attr("format") or "%f").replace("\\n", "\n").replace("\\t", "\t")
+    i.core.out.write(formatted(text, i.arg("scalar"), bits_of(scalar.type)))
+
+
+def formatted(text: str, value: Any, bits: int) -> str:
+    """A text with a value of `bits` bits in it. A conversion that does not fit the kind of the value shows
+    it in its own way: a float is never cut to an integer."""
+    taken = False
+
+    def replace(found: re.Match[str]) -> str:
+        nonlocal taken
+        if found[0] == "%%":
+            return "%"
+        if taken:
+            return found[0]
+        taken = True
+        return _converted(found, value, bits)
+
+    return _CONVERSION.sub(replace, text)
+
+
+def _converted(found: re.Match[str], value: Any, bits: int) -> str:
+    flags, width, precision = found["flags"], found["width"], found["precision"] or ""
+    kind = found["kind"]
+    if isinstance(value, float) and kind not in "eEfFgG":
+        kind, precision = "f", ""
+    elif isinstance(value, int) and kind in "aA":
+        kind, value = "f", float(value)
+    if kind in "eEfFgG":
+        if not math.isfinite(value):
+            flags = flags.replace("0", "")
+        return f"%{flags}{width}{precision}{kind}" % float(value)
+    number = int(value)
+    if kind == "c":
+        return f"%{flags.replace('0', '')}{width}s" % chr(number & 0xFF)
+    if kind in "sp":
+        return f"%{flags.replace('0', '')}{width}s" % str(number)
+    return _integer(flags, width, precision, kind, number, {"h": 16, "hh": 8}.get(found["length"]), bits)
+
+
+def _integer(
+    flags: str, width: str, precision: str, kind: str, value: int, short: int | None, bits: int
+) -> str:
+    if kind in "di":
+        if short is not None:
+            half = 1 << (short - 1)
+            value = (value + half) % (2 * half) - half
+    else:  # as C has it, a small integer becomes one of 32 bits first
+        value &= (1 << (short or max(32, bits))) - 1
+        flags = flags.replace("+", "").replace(" ", "")
+    if precision:
+        flags = flags.replace("0", "")
+    if value == 0:
+        flags = flags.replace("#", "")
+    shown = f"%{flags}{width}{precision}{kind}" % value
+    return shown.replace("0o", "0", 1) if kind == "o" else shown
 
 
 @executor("trap")

@@ -1,7 +1,8 @@
 """DMA copies between global memory, UB and L1: bursts of bytes with strides, loops and padding.
 
-The older `copy_*` forms take their loops from registers, the grouped `mte_*` forms carry them. Values that only
-a run knows obey the rules that the verifier checks on constants: they fit their fields, rows do not overlap.
+The older `copy_*` forms take their loops from registers, the grouped `mte_*` forms carry them. Values that
+only a run knows obey the rules that the verifier checks on constants: they fit their fields, rows do not
+overlap.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ...isa import encoding
 from ...isa.dtypes import DTYPES
 from .. import elements
 from ..elements import Array
-from ..memory import MemoryFault, Pointer
+from ..memory import MemoryFault, Pointer, array_of
 from .instr import Instr
 from .registry import executor
 
@@ -69,8 +70,9 @@ def _copy(
     left: int = 0,
     behind: int = 0,
 ) -> None:
-    """Copy bursts of `length` bytes. With `pad`, the bytes of an element, `left` bytes of it come before each
-    burst and `behind` bytes after it. A row is written as a whole: where rows overlap, the later one stays."""
+    """Copy bursts of `length` bytes. With `pad`, the bytes of an element, `left` bytes of it come before
+    each burst and `behind` bytes after it. A row is written as a whole: where rows overlap, the later one
+    stays."""
     if not all(loop[0] for loop in loops):
         return
     row = left + length + behind
@@ -79,7 +81,8 @@ def _copy(
     unit = _unit(source, target, length, loops)
     dtype = target.dtype if unit > 1 else "u8"
     at, to = (_starts(loops, side) // unit for side in (1, 2))
-    data = i.raw_at(_as(source, dtype), at[:, None] + np.arange(length // unit, dtype=np.intp))
+    inside = at[:, None] + np.arange(length // unit, dtype=np.intp)
+    data = i.raw_at(_as(source, dtype), inside) if length else np.empty(inside.shape, array_of(dtype))
     if pad:
         fill = _fill(i, pad, row, dtype)
         before, after = fill[: left // unit], fill[(left + length) // unit :]
@@ -107,7 +110,7 @@ def _fill(i: Instr, pad: bytes, row: int, dtype: str) -> Array:
     codes = np.frombuffer((pad * (row // len(pad) + 1))[: row // size * size], elements.code_dtype(dtype))
     if not i.exact and DTYPES[dtype].is_float:
         return elements.decode(dtype, codes, np.float64)
-    return codes.view(elements.ARRAY_DTYPES.get(dtype, codes.dtype))
+    return codes.view(array_of(dtype))
 
 
 def _pattern(value: Any, type: Any) -> bytes:
@@ -137,7 +140,8 @@ def _clauses(i: Instr, source_bits: int, target_bits: int) -> list[Loop]:
 def _rows_apart(i: Instr, length: int, loops: list[Loop]) -> None:
     count, _, stride = loops[-1]
     i.require(
-        count <= 1 or stride >= length, f"expects dst_stride to be at least len_burst, got {stride} < {length}"
+        count <= 1 or stride >= length,
+        f"expects dst_stride to be at least len_burst, got {stride} < {length}",
     )
 
 
@@ -155,9 +159,15 @@ def mte_gm_ub(i: Instr) -> None:
         i.isa == "cpu" or stride % 32 == 0, f"expects dst_stride to be a multiple of 32 bytes, got {stride}"
     )
     pad = _pattern(i.arg("pad_value"), i.op.get("pad_value").type)  # type: ignore[union-attr]
-    # Counts of elements; 4-bit ones come in pairs.
-    left, right = (_field(i, n, 8) * len(pad) if i.has(n) else 0 for n in ("left_padding", "right_padding"))
+    left, right = (_padding(i, name, target.dtype) for name in ("left_padding", "right_padding"))
     _copy(i, source, target, length, loops, pad, left, max(stride - left - length, right))
+
+
+def _padding(i: Instr, name: str, dtype: str) -> int:
+    """A count of pad elements as bytes."""
+    count = _field(i, name, 8) * DTYPES[dtype].bits if i.has(name) else 0
+    i.require(count % 8 == 0, f"expects {name} to fill whole bytes, got {i.arg(name)} elements of {dtype}")
+    return count // 8
 
 
 @executor("mte_ub_gm")

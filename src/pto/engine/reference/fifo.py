@@ -3,10 +3,12 @@
 A `Fifo` is one direction of a TPipe: a ring of slots that both sides see. A tile pushed keeps its elements as
 a matrix in its slot (FIFOs in global memory also hold it there, dense and row by row); a pop writes the lane's
 part of it into the consumer's tile, which lies in the consumer's staging buffer unless it was placed already.
+Slots are memory like any other, so that sanitizers and shadows follow what passes through them.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +17,6 @@ import numpy as np
 from ...ir.core import Operation
 from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
-from ..elements import Array
 from ..memory import SPACES, Buffer, Pointer, Tile, View, array_of
 from .core import BLOCKED, Core, Item
 from .handles import home, make_tile, result_name
@@ -38,15 +39,22 @@ def fifo(*names: str) -> Callable[[Handler], Handler]:
 class Slot:
     """One entry: its matrix, which lanes have pushed or freed it, and the clocks of these."""
 
-    __slots__ = ("dtype", "freed", "frees", "matrix", "pushed", "pushes")
+    __slots__ = ("data", "freed", "frees", "pushed", "pushes")
 
     def __init__(self) -> None:
-        self.matrix: Array | None = None
-        self.dtype = ""
+        self.data: View | None = None
         self.pushed: set[int] = set()
         self.freed: set[int] = set()
         self.pushes: list[Any] = []
         self.frees: list[Any] = []
+
+    def matrix(self, name: str, shape: tuple[int, int], dtype: str) -> View:
+        """The elements, in storage of their own."""
+        if self.data is None or self.data.dims != shape or self.data.dtype != dtype:
+            size = -(-shape[0] * shape[1] * DTYPES[dtype].bits // 8)
+            buffer = Buffer(name, "fifo", np.zeros(size, np.uint8))
+            self.data = View(buffer, 0, shape, (shape[1], 1), dtype, "ND", "slot")
+        return self.data
 
 
 class Fifo:
@@ -63,7 +71,7 @@ class Fifo:
         self.freed = 0  # entries given back, all before included
         self.heads: dict[int, int] = {}
         self.tails: dict[int, int] = {}
-        self.frees: dict[int, int] = {}
+        self.popped: dict[int, deque[tuple[int, Tile | View]]] = {}  # by lane, not freed yet
         self.memory: Pointer | None = None  # slots in global memory
 
     @property
@@ -257,32 +265,27 @@ class Push(Item):
             slot.pushes.append(core.clock.release(core, pipe))
 
     def _write(self, i: Instr) -> None:
-        f, slot = self.fifo, self.fifo.entry(self.index)
+        f = self.fifo
         tile: Tile = i.args["tile"]
-        matrix, slot.dtype = i.raw(tile), tile.dtype
+        matrix = i.raw(tile)
         if str(i.attr("reluPreMode") or "no_relu") != "no_relu":
             values = i.decoded(tile.dtype, matrix)
             matrix = i.encoded(np.where(values > 0, values, np.zeros_like(values)), tile.dtype)
+        rows, cols = matrix.shape
+        whole, at = (rows, cols), (0, 0)
         if f.direction == V2C and i.core.kind == "vector" and self.split:
-            rows, cols = matrix.shape
             down = self.split in (1, 3)
             whole = (rows * f.lanes, cols) if down else (rows, cols * f.lanes)
-            if slot.matrix is None or slot.matrix.shape != whole:
-                slot.matrix = np.zeros(whole, matrix.dtype)
             at = (self.lane * rows, 0) if down else (0, self.lane * cols)
-            slot.matrix[at[0] : at[0] + rows, at[1] : at[1] + cols] = matrix
-        else:
-            at = (0, 0)
-            slot.matrix = np.array(matrix)
-        if slot.matrix.nbytes > f.size > 0 and DTYPES[slot.dtype].bits >= 8:
-            raise IllegalInstruction(f"a tile of {slot.matrix.nbytes} bytes does not fit a slot of {f.size}")
-        if f.memory is not None and DTYPES[slot.dtype].bits >= 8 and i.exact:
-            pitch, item = slot.matrix.shape[1], slot.matrix.itemsize
-            start = f.memory.offset + self.index % f.count * f.size + (at[0] * pitch + at[1]) * item
-            i.store_raw(
-                View(f.memory.buffer, start, matrix.shape, (pitch, 1), slot.dtype, "ND", f.memory.name),
-                matrix,
-            )
+        data = f.entry(self.index).matrix(f"slot {self.index % f.count} of {f.name}", whole, tile.dtype)
+        size = data.buffer.data.size
+        if size > f.size > 0 and tile.bits >= 8:
+            raise IllegalInstruction(f"a tile of {size} bytes does not fit a slot of {f.size}")
+        i.store_raw(data, matrix, at)
+        if f.memory is not None and tile.bits >= 8:
+            start = f.memory.offset + self.index % f.count * f.size
+            place = View(f.memory.buffer, start, whole, (whole[1], 1), tile.dtype, "ND", f.memory.name)
+            i.store_raw(place, matrix, at)
 
 
 @fifo("tpush", "tpush_to_aiv", "tpush_to_aic")
@@ -296,8 +299,10 @@ def tpush(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     else:
         index = pipe.heads.get(lane, 0)
         pipe.heads[lane] = index + 1
-    loc = getattr(args["tile"], "loc", "")
-    where = "FIX" if loc in ("acc", "mat") else "MTE3"
+    if isinstance(args["tile"], View):  # what wrote the slot: the fix pipe of a cube core
+        where = "FIX" if pipe.direction == C2V else "MTE3"
+    else:
+        where = "FIX" if args["tile"].loc in ("acc", "mat") else "MTE3"
     i = Instr(op, args, core, where)
     core.enqueue(where, Push(i.frozen(), pipe, index, lane, split))
     return None
@@ -362,36 +367,45 @@ class Pop(Item):
                 core.clock.acquire(core, pipe, clock)
         if isinstance(self.instr.args["tile"], Tile):
             core.execute(self.instr, self._read)
+            if core.clock is not None and pipe == "S":  # the scalar unit stalls: all pipes find the tile there
+                core.clock.acquire_all(core, core.clock.release(core, "S"))
         if self.frees:
             clock = core.clock.release(core, pipe) if core.clock is not None else None
             self.fifo.release(self.index, self.lane, self.split, clock)
 
     def _read(self, i: Instr) -> None:
-        f, slot = self.fifo, self.fifo.entry(self.index)
+        f, data = self.fifo, self.fifo.entry(self.index).data
         tile: Tile = i.args["tile"]
-        matrix = slot.matrix
-        if matrix is None:
+        if data is None:
             raise IllegalInstruction("pops a slot that was pushed as a view")
+        (r, c), (rows, cols) = (0, 0), (data.dims[0], data.dims[1])
+        empty = False
         if f.direction == C2V and i.core.kind == "vector":
-            matrix = _window(matrix, self.split, self.lane)
-            if f.nosplit and not self.split and self.lane:
-                matrix = np.zeros_like(matrix)
-        rows, cols = min(matrix.shape[0], tile.rows), min(matrix.shape[1], tile.cols)
-        part = matrix[:rows, :cols]
-        if slot.dtype != tile.dtype:
-            part = i.encoded(i.decoded(slot.dtype, part), tile.dtype)
+            (r, c), (rows, cols) = _window(rows, cols, self.split, self.lane)
+            empty = f.nosplit and not self.split and self.lane > 0
+        rows, cols = min(rows, tile.rows), min(cols, tile.cols)
+        part = i.raw(data, (rows, cols), (r, c))
+        if empty:
+            part = np.zeros_like(part)
+        if data.dtype != tile.dtype:
+            part = i.encoded(i.decoded(data.dtype, part), tile.dtype)
         i.store_raw(tile, part)
 
 
-def _window(matrix: Array, split: int, lane: int) -> Array:
-    """The part of a slot that a vector core reads."""
+def _window(rows: int, cols: int, split: int, lane: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The part of a slot that a vector core reads: its first element, its extents."""
     if split in (1, 3):
-        half = -(-matrix.shape[0] // 2)
-        return matrix[lane * half : lane * half + half]
+        half = -(-rows // 2)
+        return (lane * half, 0), (half if lane == 0 else rows - half, cols)
     if split in (2, 4):
-        half = -(-matrix.shape[1] // 2)
-        return matrix[:, lane * half : lane * half + half]
-    return matrix
+        half = -(-cols // 2)
+        return (0, lane * half), (rows, half if lane == 0 else cols - half)
+    return (0, 0), (rows, cols)
+
+
+def _pop_frees(core: Core, pipe: Fifo) -> bool:
+    """Whether popping a tile gives its slot back, because it makes a copy."""
+    return core.profile.isa == "a2a3" or (core.profile.isa == "a5" and pipe.memory is not None)
 
 
 @fifo("tpop", "tpop_from_aic", "tpop_from_aiv")
@@ -407,10 +421,7 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         entry = make_tile(
             core, declared, None, (args.get("valid_row"), args.get("valid_col")), result_name(op)
         )
-    in_memory = pipe.memory is not None
-    frees = isinstance(entry, Tile) and (
-        core.profile.isa != "a5" if in_memory or core.profile.isa == "a2a3" else False
-    )
+    frees = isinstance(entry, Tile) and _pop_frees(core, pipe)
     i = Instr(op, {**args, "tile": entry}, core, "S" if core.profile.isa == "a5" else "MTE2")
     item = Pop(i, pipe, index, lane, split, frees)
     if i.pipe == "S" and not item.ready(core, "S") and not _idle_lane(core, pipe, split):
@@ -425,6 +436,8 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
             core.waiting = item.waits_for(core, "S")
             return BLOCKED
         _point(entry, pipe, index, split if direction == C2V else 0, lane)
+    if not _idle_lane(core, pipe, split):
+        pipe.popped.setdefault(lane, deque()).append((index, entry.copy()))
     if _idle_lane(core, pipe, split):
         if isinstance(entry, Tile):
             core.issue(i, lambda j: j.store_raw(entry, np.zeros(entry.valid, array_of(entry.dtype))))
@@ -448,16 +461,44 @@ def _stage(core: Core, op: Operation, tile: Tile, ends: Ends, direction: int, in
         tile.address = home(core, (op, index % ends.local_slots), tile.buffer, tile.size)
 
 
+class Free(Item):
+    """Gives a slot back once the pipe that reads popped tiles gets here."""
+
+    __slots__ = ("entry", "fifo", "index", "lane", "split")
+
+    def __init__(
+        self, op: Operation, fifo: Fifo, index: int, lane: int, split: int, entry: Tile | View
+    ) -> None:
+        super().__init__(op)
+        self.fifo = fifo
+        self.index = index
+        self.lane = lane
+        self.split = split
+        self.entry = entry
+
+    def perform(self, core: Core, pipe: str) -> None:
+        clock = core.clock.release(core, pipe) if core.clock is not None else None
+        self.fifo.release(self.index, self.lane, self.split, clock)
+        if isinstance(self.entry, Tile) and self.fifo.memory is None:
+            core.grid.watch.freed(core, self.op, self.entry)
+
+
 @fifo("tfree", "tfree_from_aic", "tfree_from_aiv")
 def tfree(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    pipe, _ = _incoming(core, _ends(core, op, args))
+    """Give the slot popped first back. The signal is queued on the pipe that consumes: MTE2 loads from slots in
+    global memory, V or MTE1 works on those in on-chip memory."""
+    pipe, direction = _incoming(core, _ends(core, op, args))
     split, lane = int(op.attr("split") or 0), _lane(core, args)
     if _idle_lane(core, pipe, split):
         return None
-    index = pipe.frees.get(lane, 0)
-    if index >= pipe.tails.get(lane, 0):
+    popped = pipe.popped.get(lane)
+    if not popped:
         raise IllegalInstruction(f"frees an entry of {pipe.name} that was not popped")
-    pipe.frees[lane] = index + 1
-    clock = core.clock.release(core, "S") if core.clock is not None else None
-    pipe.release(index, lane, split, clock)
+    index, entry = popped.popleft()
+    if isinstance(entry, Tile) and _pop_frees(core, pipe):
+        return None
+    on_chip = isinstance(entry, Tile) and pipe.memory is None
+    core.enqueue(
+        ("V" if direction == C2V else "MTE1") if on_chip else "MTE2", Free(op, pipe, index, lane, split, entry)
+    )
     return None

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from ...diag import Span
+from ...diag import Diagnostic, Span
 from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..memory import GlobalMemory, Tile, View
@@ -66,6 +66,10 @@ class Watch:
     def token_misuse(self, core: Core, op: Operation, what: str) -> None: ...
 
     def met(self, cores: list[Core]) -> None: ...
+
+    def awaited(self, core: Core, signal: View) -> None: ...
+
+    def freed(self, core: Core, op: Operation, tile: Tile) -> None: ...
 
 
 class Grid:
@@ -230,6 +234,16 @@ class Grid:
         if len(waits) > 12:
             d.notes.append((f"and {len(waits) - 12} more", None))
         return RunError(d)
+
+    def unexpected(self, problem: Exception) -> Diagnostic:
+        """A program that nobody checked met an instruction that cannot run as it stands."""
+        core = next((c for c in self.active if not c.done), self.active[0])
+        return core.diagnostic(
+            core.code.ops[core.pc],
+            "PTO-E2102",
+            f"cannot run here: {type(problem).__name__}: {problem}"[:200],
+            help="the program was not checked; `pto check` says what is wrong with it",
+        )
 
     # -- what cores report -----------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ class Instr:
     """An operation with the values of its operands. `args` maps operand names to values (lists where
     variadic, absent ones missing)."""
 
-    __slots__ = ("args", "core", "event", "op", "pipe", "port")
+    __slots__ = ("args", "core", "event", "op", "pipe", "poison", "port")
 
     def __init__(self, op: Operation, args: dict[str, Any], core: Core, pipe: str) -> None:
         self.op = op
@@ -118,6 +118,8 @@ class Instr:
         self.pipe = pipe
         self.port: Port = core.port
         self.event: Any = None  # (agent, number, what it knows), where races are watched
+        #: Where undefined scalar operands come from, by name and place in the list; where that is tracked.
+        self.poison: dict[tuple[str, int | None], Any] = {}
 
     # -- facts ------------------------------------------------------------------------------------------
 

@@ -6,12 +6,12 @@ the next program counter, None for the following step, or one of the answers of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Block, Module, Operation, Region, Value
-from ...ir.types import MemRefType
+from ...ir.types import MemRefType, ScalarType
 from ...isa.profiles import Profile
 from ...isa.row import DIALECTS
 from ...verify.context import pipe_of
@@ -144,6 +144,8 @@ class _Lower:
             flag = self.slot(op.operands[0])
             tests = [*[_unless_equal(flag, v) for v in values], None]
         order = op.successors if op.name != "cf.switch" else (*op.successors[1:], op.successors[0])
+        if op.name != "cf.br" and self.program.track:
+            self.emit(op, self.decision(op, self.slot(op.operands[0]), lambda core: None))
         for test, successor in zip(tests, order, strict=True):
             skip = self.emit(op, test) if test is not None else -1
             self.copy(op, successor.args, successor.block.args)
@@ -205,7 +207,7 @@ class _Lower:
 
     def op_func_return(self, op: Operation) -> None:
         slots = [self.slot(v) for v in op.operands]
-        self.emit(op, lambda core: _return(core, [core.regs[s] for s in slots]))
+        self.emit(op, lambda core: _return(core, [core.regs[s] for s in slots], slots))
 
     def op_func_call(self, op: Operation) -> None:
         name = str(op.attr("callee"))
@@ -309,6 +311,8 @@ class _Lower:
 
     def op_scf_index_switch(self, op: Operation) -> None:
         flag = self.slot(op.operands[0])
+        if self.program.track:
+            self.emit(op, self.decision(op, flag, lambda core: None))
         ends: list[int] = []
         for value, region in zip(_ints(op.attr("cases")), op.regions[1:], strict=True):
             test = self.emit(op, _end)
@@ -371,7 +375,22 @@ class _Lower:
             step: Step = many
         else:
             step = _scalar_step(evaluate, operands, results[0])
-        self.emit(op, self.tracked(step, operands, results))
+        if op.name == "arith.select" and self.program.track:
+            self.emit(op, self.selecting(step, operands, results[0]))
+        else:
+            self.emit(op, self.tracked(step, operands, results))
+
+    def selecting(self, step: Step, operands: list[int], target: int) -> Step:
+        """A select passes on what it chose; the other value does not matter."""
+        condition, then, otherwise = operands
+
+        def marking(core: Core) -> int | None:
+            mark = core.poison.get(condition) or core.poison.get(then if core.regs[condition] else otherwise)
+            step(core)
+            _mark(core, target, mark)
+            return None
+
+        return marking
 
     def arguments(self, op: Operation) -> Callable[[Core], dict[str, Any]]:
         """What makes the operand dictionary of an operation."""
@@ -445,10 +464,15 @@ class _Lower:
 
     def synced(self, op: Operation, handler: sync.Handler) -> None:
         arguments = self.arguments(op)
-        self.emit(op, lambda core: handler(core, op, arguments(core)))
+        step: Step = lambda core: handler(core, op, arguments(core))  # noqa: E731
+        for value in op.operands:
+            if isinstance(value.type, ScalarType):
+                step = self.decision(op, self.slot(value), step, "an event id")
+        self.emit(op, step)
 
     def issued(self, op: Operation, execute: registry.Execute) -> None:
         arguments = self.arguments(op)
+        poison = self.poisoning(op)
         pipe = pipe_of(op, self.program.profile)
         results = [self.slot(r) for r in op.results]
         if not results:
@@ -458,6 +482,7 @@ class _Lower:
 
             def step(core: Core) -> int | None:
                 i = Instr(op, arguments(core), core, pipe)
+                poison(core, i)
                 if snapshot is not None:
                     snapshot(i)
                 if pipe == "ALL":  # the pipes are drained before and after
@@ -476,6 +501,7 @@ class _Lower:
 
         def with_result(core: Core) -> None:
             i = Instr(op, arguments(core), core, "S")
+            poison(core, i)
             value = core.issue(i, execute)
             for slot, v in zip(results, value if len(results) > 1 else (value,), strict=True):
                 core.regs[slot] = v
@@ -501,6 +527,23 @@ class _Lower:
 
         return marking
 
+    def poisoning(self, op: Operation) -> Callable[[Core, Instr], None]:
+        """What tells an instruction which of its scalar operands are undefined."""
+        slots: list[tuple[tuple[str, int | None], int]] = []
+        counts: dict[str, int] = {}
+        for declared, value in op.named():
+            n = counts[declared.name] = counts.get(declared.name, -1) + 1
+            if isinstance(value.type, ScalarType):
+                slots.append(((declared.name, n if declared.variadic else None), self.slot(value)))
+        if not self.program.track or not slots:
+            return _nothing
+
+        def poison(core: Core, i: Instr) -> None:
+            if core.poison:
+                i.poison = {key: core.poison[slot] for key, slot in slots if slot in core.poison}
+
+        return poison
+
     def decision(self, op: Operation, slot: int, step: Step, what: str = "a branch") -> Step:
         """The step, reporting where what it decides on is undefined."""
         if not self.program.track:
@@ -512,6 +555,9 @@ class _Lower:
             return step(core)
 
         return checked
+
+
+def _nothing(core: Core, i: Instr) -> None: ...
 
 
 def _mark(core: Core, slot: int, mark: Any) -> None:
@@ -571,15 +617,15 @@ def _return_nothing(core: Core) -> int:
     return _return(core, [])
 
 
-def _return(core: Core, values: list[Any]) -> int:
+def _return(core: Core, values: list[Any], slots: Sequence[int] = ()) -> int:
     if not core.frames:
         return ENDED
     marks = core.poison
     core.code, core.pc, core.regs, (results, core.poison) = core.frames.pop()
-    for slot, value in zip(results, values, strict=False):
+    for slot, value, source in zip(results, values, slots, strict=False):
         core.regs[slot] = value
-        if marks:
-            _mark(core, slot, None)
+        if marks or core.poison:
+            _mark(core, slot, marks.get(source))
     return MOVED
 
 

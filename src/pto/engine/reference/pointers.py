@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...isa.dtypes import DTYPES
-from ..memory import View
-from .instr import Instr
+from ..memory import Pointer, View
+from .instr import IllegalInstruction, Instr
 from .registry import executor
 
 
@@ -17,14 +17,23 @@ def _number(values: Any, dtype: str) -> Any:
     return float(value) if DTYPES[dtype].is_float else int(value)
 
 
+def _element(place: Pointer | View, offset: int) -> tuple[Pointer | View, Any]:
+    """A place and the offset in it; a negative one is an element before the pointer."""
+    if offset >= 0:
+        return place, np.array([offset], np.intp)
+    pointer = place.pointer if isinstance(place, View) else place
+    return pointer.moved(offset), np.zeros(1, np.intp)
+
+
 @executor("load_scalar")
 def load_scalar(i: Instr) -> Any:
-    return _number(i.values_at("ptr", np.array([i.arg("offset")], np.intp)), i.dtype("ptr"))
+    return _number(i.values_at(*_element(i.arg("ptr"), i.arg("offset"))), i.dtype("ptr"))
 
 
 @executor("store_scalar")
 def store_scalar(i: Instr) -> None:
-    i.store_at("ptr", np.array([i.arg("offset")], np.intp), _array(i.arg("value"), i.dtype("ptr")))
+    place, at = _element(i.arg("ptr"), i.arg("offset"))
+    i.store_at(place, at, _array(i.arg("value"), place.dtype))
 
 
 def _array(value: Any, dtype: str) -> Any:
@@ -46,4 +55,10 @@ def memref_store(i: Instr) -> None:
 
 
 def _place(view: View, indices: list[int]) -> Any:
-    return np.array([sum(n * s for n, s in zip(indices or [], view.strides, strict=False))], np.intp)
+    """The offset of an element: one index per dimension, inside the sizes."""
+    if len(indices or []) != len(view.dims) or not all(
+        0 <= n < d for n, d in zip(indices, view.dims, strict=True)
+    ):
+        at, size = (", ".join(map(str, numbers)) for numbers in (indices or [], view.dims))
+        raise IllegalInstruction(f"index [{at}] is outside the sizes [{size}] of %{view.name}")
+    return np.array([sum(n * s for n, s in zip(indices, view.strides, strict=True))], np.intp)

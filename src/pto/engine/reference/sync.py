@@ -12,8 +12,9 @@ from typing import Any
 
 from ...ir.core import Operation
 from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
+from ..memory import MemoryFault
 from .core import BLOCKED, Core, Item
-from .instr import Instr
+from .instr import IllegalInstruction, Instr, Port
 
 #: handler(core, op, args) -> None or BLOCKED
 Handler = Callable[[Core, Operation, dict[str, Any]], int | None]
@@ -51,8 +52,6 @@ class SetFlag(Item):
 
     def perform(self, core: Core, pipe: str) -> None:
         waiting = core.flags.setdefault(self.key, deque())
-        if waiting and core.grid.checks_sync and core.eager:
-            core.grid.flag_overrun(core, self.op, flag_text(self.key), waiting[-1][1])
         token = core.clock.release(core, pipe) if core.clock is not None else None
         waiting.append((token, self.op))
 
@@ -78,9 +77,16 @@ class WaitFlag(Item):
 
 def _event_id(op: Operation, args: dict[str, Any]) -> int:
     if "event_id" in args:
-        return int(args["event_id"])
+        return _checked("event id", int(args["event_id"]), 7)
     text = str(op.attr("event_id"))
     return int("".join(c for c in text if c.isdigit()) or 0)
+
+
+def _checked(what: str, number: int, last: int) -> int:
+    """A number that only the run knows."""
+    if not 0 <= number <= last:
+        raise IllegalInstruction(f"{what} {number} is outside 0..{last}")
+    return number
 
 
 def _pair(op: Operation, first: str, second: str) -> tuple[str, str]:
@@ -99,6 +105,11 @@ def record_event(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 def _set(core: Core, op: Operation, key: Key) -> int | None:
     item = SetFlag(op, key)
+    if core.grid.checks_sync:
+        raised, before = core.balance.get(key, (0, None))
+        if raised > 0 and before is not None:
+            core.grid.flag_overrun(core, op, flag_text(key), before)
+        core.balance[key] = raised + 1, op
     if key[0] == "S":
         item.perform(core, "S")
         core.drain()
@@ -119,10 +130,15 @@ def wait_event(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 def _wait(core: Core, op: Operation, key: Key) -> int | None:
     item = WaitFlag(op, key)
-    if key[1] != "S":
-        core.enqueue(key[1], item)
-        return None
-    return stall(core, item)
+    if key[1] == "S" and not item.ready(core, "S"):
+        return stall(core, item)
+    if core.grid.checks_sync:
+        raised, before = core.balance.get(key, (0, None))
+        core.balance[key] = raised - 1, before
+    if key[1] == "S":
+        return stall(core, item)
+    core.enqueue(key[1], item)
+    return None
 
 
 def stall(core: Core, item: Item) -> int | None:
@@ -199,7 +215,7 @@ class Token:
     def __init__(self) -> None:
         self.base = 0  # acquisitions forgotten because they and all before them are released
         self.grants: list[Any] = []
-        self.held: dict[str, int] = {}
+        self.held: dict[str, tuple[int, Operation]] = {}  # by pipe: which acquisition, and where
 
 
 _HELD = object()
@@ -226,7 +242,7 @@ class GetBuf(Item):
             core.grid.token_misuse(
                 core, self.op, f"PIPE_{pipe} acquires buffer token {self.id}, which it holds"
             )
-        token.held[pipe] = self.ticket
+        token.held[pipe] = self.ticket, self.op
 
     def waits_for(self, core: Core, pipe: str) -> str:
         holders = ", ".join(f"PIPE_{p}" for p in core.tokens[self.id].held) or "an earlier acquirer"
@@ -242,15 +258,15 @@ class RlsBuf(Item):
 
     def perform(self, core: Core, pipe: str) -> None:
         token = core.tokens.setdefault(self.id, Token())
-        ticket = token.held.pop(pipe, None)
-        if ticket is None:
+        held = token.held.pop(pipe, None)
+        if held is None:
             if core.grid.checks_sync:
                 core.grid.token_misuse(
                     core, self.op, f"PIPE_{pipe} releases buffer token {self.id}, which it does not hold"
                 )
             return
         clock = core.clock.release(core, pipe) if core.clock is not None else None
-        token.grants[ticket - token.base] = clock
+        token.grants[held[0] - token.base] = clock
         while len(token.grants) > 64 and all(g is not _HELD for g in token.grants[:32]):
             # what is forgotten must still be ordered before the next acquirer: fold it into the 33rd
             if core.clock is not None:
@@ -264,7 +280,9 @@ class RlsBuf(Item):
 
 
 def _buffer_id(op: Operation, args: dict[str, Any]) -> int:
-    return int(args["buf_id_dyn"]) if "buf_id_dyn" in args else int(op.attr("buf_id") or 0)
+    if "buf_id_dyn" in args:
+        return _checked("buffer token", int(args["buf_id_dyn"]), 31)
+    return int(op.attr("buf_id") or 0)
 
 
 def _token_pipe(op: Operation) -> str:
@@ -320,7 +338,7 @@ class Signal(Item):
         token = core.clock.release(core, pipe) if core.clock is not None else None
         for target in self.targets:
             raised = core.cluster.semaphores.setdefault(target, deque())
-            raised.append(token)
+            raised.append((token, self.op))
             if len(raised) > 15 and core.grid.checks_sync:
                 core.grid.token_misuse(core, self.op, f"semaphore {target[1]} of {target[0]} passes 15")
 
@@ -339,7 +357,7 @@ class Await(Item):
 
     def perform(self, core: Core, pipe: str) -> None:
         for source in self.sources:
-            token = core.cluster.semaphores[source].popleft()
+            token, _ = core.cluster.semaphores[source].popleft()
             if core.clock is not None:
                 if pipe == "S":
                     core.clock.acquire_all(core, token)
@@ -383,16 +401,19 @@ def _cross_sources(core: Core, id: int) -> list[tuple[str, int]]:
 @sync("set_cross_core")
 def set_cross_core(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     pipe = op.attr("pipe")
-    return _signal(core, op, pipe_name(pipe) if pipe else "ALL", _cross_targets(core, int(args["event_id"])))
+    number = _checked("semaphore", int(args["event_id"]), 15)
+    return _signal(core, op, pipe_name(pipe) if pipe else "ALL", _cross_targets(core, number))
 
 
 @sync("wait_flag_dev")
 def wait_flag_dev(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    return stall(core, Await(op, _cross_sources(core, int(args["event_id"]))))
+    return stall(core, Await(op, _cross_sources(core, _checked("semaphore", int(args["event_id"]), 15))))
 
 
 def _id(op: Operation, args: dict[str, Any]) -> int:
-    return int(args["event_id_dyn"]) if "event_id_dyn" in args else int(op.attr("event_id") or 0)
+    if "event_id_dyn" in args:
+        return _checked("semaphore", int(args["event_id_dyn"]), 31)
+    return int(op.attr("event_id") or 0)
 
 
 def _intra_target(core: Core, id: int) -> tuple[str, int]:
@@ -447,9 +468,16 @@ def twait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     """Spin until a signal in global memory holds; whoever runs meanwhile may set it."""
     from .comm import holds
 
-    if not holds(Instr(op, args, core, "S")):
+    i = Instr(op, args, core, "S")
+    i.port = Port()  # looking at a signal is no access that could race
+    try:
+        held = holds(i)
+    except MemoryFault as fault:
+        raise core.fault(i, fault) from None
+    if not held:
         core.waiting = f"signal %{args['signal'].name} {op.attr('cmp')} {args['cmpValue']}"
         return BLOCKED
+    core.grid.watch.awaited(core, args["signal"])
     return None
 
 

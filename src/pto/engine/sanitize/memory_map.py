@@ -310,8 +310,8 @@ class MemoryMap:
         if homeless:
             need = self.peak(core, loc, False)
             out.append(
-                f"{title}, not placed by the program: {len(homeless)} "
-                f"{'tiles' if len(homeless) > 1 else 'tile'}, at most {need} of {capacity} bytes alive at a time ({_percent(need, capacity)})"
+                f"{title}, not placed by the program: {len(homeless)} {'tiles' if homeless[1:] else 'tile'}, "
+                f"at most {need} of {capacity} bytes alive at a time ({_percent(need, capacity)})"
             )
             out += _table(homeless, addresses=False)
         return "\n".join(out)

@@ -10,18 +10,17 @@ import numpy as np
 from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..elements import Array
-from ..memory import ConvTile, Tile, View
+from ..memory import Buffer, ConvTile, Tile, View
 from ..reference.grid import Watch
 from ..reference.instr import Instr, Place, Port, start_of
 from ..region import Region
 from .race import Clock, RaceChecker, forget_blocks, meet
-from .reports import Reports
-from .undef import Load, Origin, Undefined, replay_taints
+from .reports import Reports, bytes_of
+from .undef import FREED, PADDING, SCRATCH, Load, Origin, Undefined, dependence
 
 if TYPE_CHECKING:
     from ..reference.core import Core
     from ..reference.grid import Grid
-
 
 
 class Observer(Watch):
@@ -57,31 +56,47 @@ class Observer(Watch):
         core.observer = self.perform
         if "race" in self.names:
             if self.race is None:
-                self.race = RaceChecker(self.profile.isa, self.reports, core.grid.blocks)
-            if not self.automatic:
-                core.clock = self.clocks.setdefault(core.block, Clock(self.profile.isa, core.block))
+                self.race = RaceChecker(self.profile.isa, self.reports, core.grid.blocks, self.automatic)
+            core.clock = self.clocks.setdefault(core.block, Clock(self.profile.isa, core.block))
 
     def core_ended(self, core: Core) -> None:
-        self.clocks.pop(core.block, None) if not any(
-            c.block == core.block and c is not core for c in core.grid.active
-        ) else None
+        last = not any(c.block == core.block for c in core.grid.active if c is not core)
+        if last:
+            self.clocks.pop(core.block, None)
         if not self.sync:
             return
         for (src, dst, number), left in core.flags.items():
             if left:
+                op = left[0][1]
+                flag = f"[<PIPE_{src}>, <PIPE_{dst}>, <EVENT_ID{number}>]"
                 d = core.diagnostic(
-                    left[0][1], "PTO-E0805",
+                    op,
+                    "PTO-E0805",
                     f"flag PIPE_{src} -> PIPE_{dst}, id {number} is still set when the kernel ends",
-                    help="wait for it, or set it one time less: the next kernel would find it set",
-                )  # fmt: skip
-                self.reports.add(("left", left[0][1]), d)
+                    help=f"wait for it with 'pto.wait_flag{flag}' before the end, or set it one time less: the "
+                    "next kernel would find it set",
+                )
+                self.reports.add(("left", op), d)
         for number, token in core.tokens.items():
-            for pipe in token.held:
-                op = core.code.function
-                self.reports.add(("held", number, pipe), core.diagnostic(
-                    op, "PTO-E0807", f"PIPE_{pipe} still holds buffer token {number} when the kernel ends",
-                    help="release it with pto.rls_buf",
-                ))  # fmt: skip
+            for pipe, (_, op) in token.held.items():
+                d = core.diagnostic(
+                    op,
+                    "PTO-E0807",
+                    f"PIPE_{pipe} still holds buffer token {number} when the kernel ends",
+                    help=f"release it with 'pto.rls_buf[PIPE_{pipe}, {number}]' after the last use of the buffer",
+                )
+                self.reports.add(("held", op), d)
+        for (owner, number), left in core.cluster.semaphores.items() if last else ():
+            if left:
+                op = left[0][1]
+                d = core.diagnostic(
+                    op,
+                    "PTO-E0805",
+                    f"cross-core semaphore {number} ({owner}) is still raised when the kernel ends",
+                    help="let the other core wait for it, or raise it one time less: the next kernel would find "
+                    "it raised",
+                )
+                self.reports.add(("raised", op), d)
 
     def finish(self, grid: Grid) -> None:
         self.result.diagnostics.extend(self.reports.all())
@@ -95,23 +110,30 @@ class Observer(Watch):
 
     def perform(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
         """Run an instruction and all that is kept beside it."""
-        port = Watched(self)
+        row = i.op.row
+        again = row is None or row.effect != "io"  # what prints runs once
+        port = Watched(self, bool(i.poison))
         i.port = port
-        if self.shadow is not None:
+        if self.shadow is not None and again:
             self.shadow.before(i, execute)
         result = execute(i)
         if self.undef is not None:
-            self._undefined(i, execute, port)
-        for declared in i.op.row.operands if i.op.row else ():
+            if again:
+                self._undefined(self.undef, i, execute, port, result)
+            for place, region in port.unspecified:
+                self.undefine(i, place, region, PADDING)
+        for declared in row.operands if row is not None else ():
             if declared.role == "tmp":
-                self._scratch(i, port, i.args.get(declared.name))
-        if self.shadow is not None:
+                self._scratch(i, i.args.get(declared.name))
+        if self.race is not None and row is not None and row.family == "signal":
+            self._signal(i, row.name, result)
+        if self.shadow is not None and again:
             self.shadow.after(i)
         if self.map is not None:
             self.map.tick(i)
         return result
 
-    def _scratch(self, i: Instr, port: Watched, place: Any) -> None:
+    def _scratch(self, i: Instr, place: Any) -> None:
         """A scratch operand is written with nobody knows what."""
         if not isinstance(place, Tile) or place.address is None or place.buffer.space == "gm":
             return
@@ -122,78 +144,109 @@ class Observer(Watch):
             self.race.access(i, place, True, region, None)
         if self.map is not None:
             self.map.touch(i, place, True, region)
-        if self.undef is not None:
-            self.undefine(i, place, region, "scratch of this instruction")
+        self.undefine(i, place, region, SCRATCH)
 
-    def undefine(self, i: Instr, place: Place, region: Region, why: str) -> None:
+    def undefine(self, i: Instr, place: Place, region: Region, kind: str) -> None:
         if self.undef is not None and region.shape[0] and region.shape[1]:
-            number = self.undef.number(Origin(i.core, i.op, place.name, None, why, None))
+            number = self.undef.number(Origin(i.core, i.op, place.name, None, kind))
             self.undef.define(place, region, np.ones(region.shape, bool), number)
 
-    def _undefined(self, i: Instr, execute: Callable[[Instr], Any], port: Watched) -> None:
-        undef = self.undef
-        assert undef is not None
-        bad = next((n for n, load in enumerate(port.loads) if load.mask is not None), None)
+    def _undefined(
+        self, undef: Undefined, i: Instr, execute: Callable[[Instr], Any], port: Watched, result: Any
+    ) -> None:
         i.core.registers["undefined scalar"] = None
-        if bad is None:
+        load = next((n for n in port.loads if n.mask is not None), None)
+        if load is None and not i.poison:
             return
-        origin = undef.origin(i, port.loads[bad], port.regions[bad])
-        if i.op.results:
+        origin = undef.origin(i, load) if load is not None else next(iter(i.poison.values()))
+        found = dependence(i, execute, port.loads, port.stores, result)
+        if found.result or (found.address and i.op.results):
             i.core.registers["undefined scalar"] = origin
-        taints, address = replay_taints(i, execute, port.loads, port.stores)
-        if address:
+        if found.address:
             undef.report(i.core, i.op, origin, "an address depends on undefined data")
-            return
-        number = undef.number(origin) if any(t.any() for t in taints) else 0
-        for (place, where, _), taint in zip(port.stores, taints, strict=True):
-            if place.buffer.space == "gm":
-                if taint.any():
-                    r = int(np.argmax(taint))
-                    shape = " x ".join(str(n) for n in np.unravel_index(r, taint.shape))
-                    undef.report(
-                        i.core, i.op, origin,
-                        f"stores undefined data to {place.buffer.name}: {int(taint.sum())} of {taint.size} elements, "
-                        f"the first at ({shape.replace(' x ', ', ')})",
-                    )  # fmt: skip
-            elif isinstance(where, Region):
-                undef.define(place, where, taint if taint.any() else None, number)
-            else:
-                undef.define_at(place, where, taint if taint.any() else None, number)
+        number = undef.number(origin) if any(t.any() for t in found.taints) else 0
+        fifo = i.op.row is not None and i.op.row.name.startswith("tpush")  # its slot carries what is undefined
+        for (place, where, _), taint in zip(port.stores, found.taints, strict=True):
+            bad = taint.any() and not found.address
+            if place.buffer.space != "gm":
+                undef.define(place, where, taint if bad else None, number)
+            elif bad and not fifo:
+                at = ", ".join(str(n) for n in np.unravel_index(int(np.argmax(taint)), taint.shape))
+                undef.report(
+                    i.core,
+                    i.op,
+                    origin,
+                    f"stores undefined data to {place.buffer.name}: {int(taint.sum())} of {taint.size} elements"
+                    + (f", the first at ({at})" if taint.size > 1 else ""),
+                )
+
+    def _signal(self, i: Instr, name: str, result: Any) -> None:
+        """Signals in global memory order what their writer did before what their reader does after."""
+        assert self.race is not None
+        view: View = i.args["signal"]
+        if name == "tnotify":
+            self.race.signals.notify(i.core, view.buffer, view.offset)
+        elif result:
+            self.awaited(i.core, view)
 
     # -- what cores tell -------------------------------------------------------------------------------
 
     def allocated(self, core: Core, op: Operation, tile: Any) -> None:
-        if self.bounds and isinstance(tile, Tile | ConvTile) and tile.address is not None:
-            limit = tile.buffer.limit
-            if tile.address < limit and (tile.address < 0 or tile.address + tile.size > limit):
-                self.reports.add(("place", op), core.diagnostic(
-                    op, "PTO-E2205",
-                    f"%{tile.name} takes bytes {tile.address}..{tile.address + tile.size} of {tile.buffer.name}, "
-                    f"which has {limit}",
-                    expected=f"an end of at most {limit}", got=str(tile.address + tile.size),
-                    help="place it lower, or make the tile smaller",
-                ))  # fmt: skip
+        if not self.bounds or not isinstance(tile, Tile | ConvTile) or tile.address is None:
+            return
+        buffer, low, high = tile.buffer, tile.address, tile.address + tile.size
+        align = self.profile.align
+        if low < 0 or (high > buffer.limit and not _unplaced(buffer, low, high)):
+            d = core.diagnostic(
+                op,
+                "PTO-E2205",
+                f"%{tile.name} takes bytes {low}..{high} of {buffer.name}, which has {buffer.limit}",
+                expected=f"an end of at most {buffer.limit}",
+                got=str(high),
+                help="place it lower, or make the tile smaller",
+            )
+            self.reports.add(("place", op), d)
+        elif low % align:
+            d = core.diagnostic(
+                op,
+                "PTO-E2102",
+                f"%{tile.name} lies at byte {low} of {buffer.name}, which is no multiple of {align}",
+                expected=f"a multiple of {align}",
+                got=str(low),
+                help=f"move it to {low // align * align} or {-(-low // align) * align}",
+            )
+            self.reports.add(("place", op), d)
 
     def outside_tile(
         self, core: Core, op: Operation, source: Tile, at: tuple[int, int], size: tuple[int, int]
     ) -> None:
         if self.bounds:
-            self.reports.add(("subview", op), core.diagnostic(
-                op, "PTO-E2204",
+            d = core.diagnostic(
+                op,
+                "PTO-E2204",
                 f"a window of {size[0]} x {size[1]} from ({at[0]}, {at[1]}) leaves %{source.name}, "
                 f"a tile of {source.rows} x {source.cols}",
-                help="keep offset + size within the source tile",
-            ))  # fmt: skip
+                help=f"keep the offsets within 0..{source.rows - size[0]} and 0..{source.cols - size[1]}",
+            )
+            self.reports.add(("subview", op), d)
 
     def outside_view(self, core: Core, op: Operation, source: View, dim: int, offset: int, size: int) -> None:
         if self.bounds:
-            self.reports.add(("view", op), core.diagnostic(
-                op, "PTO-E2204",
+            extent = source.dims[dim]
+            left = max(0, extent - offset)
+            d = core.diagnostic(
+                op,
+                "PTO-E2204",
                 f"elements {offset}..{offset + size} of dimension {dim} leave the view %{source.name}, "
-                f"which has {source.dims[dim]}",
-                expected=f"an end of at most {source.dims[dim]}", got=str(offset + size),
-                help="shrink the last partition (a dynamic valid region handles tails)",
-            ))  # fmt: skip
+                f"which has {extent}",
+                expected=f"an end of at most {extent}",
+                got=str(offset + size),
+                help="a partition starts at 0 or later"
+                if offset < 0
+                else f"only {left} elements are left there: make the partition that small, with a dynamic valid "
+                "region of the tile",
+            )
+            self.reports.add(("view", op), d)
 
     def undefined_use(self, core: Core, op: Operation, origin: Any, what: str) -> None:
         if self.undef is not None and origin is not None:
@@ -201,14 +254,17 @@ class Observer(Watch):
 
     def flag_overrun(self, core: Core, op: Operation, what: str, first: Operation) -> None:
         d = core.diagnostic(
-            op, "PTO-E0804", f"{what} is set although it is set already",
-            help="wait for it first, or use another event id",
-        )  # fmt: skip
+            op,
+            "PTO-E0804",
+            f"{what} is set although it is set already",
+            help="wait for it between the two, or use another event id",
+        )
         d.notes.append(("set here before", core.grid.span(first)))
         self.reports.add(("overrun", op), d)
 
     def token_misuse(self, core: Core, op: Operation, what: str) -> None:
-        self.reports.add(("token", op), core.diagnostic(op, "PTO-E0806", what, help="pair every get with one release"))
+        d = core.diagnostic(op, "PTO-E0806", what, help="pair every get with one release")
+        self.reports.add(("token", op), d)
 
     def met(self, cores: list[Core]) -> None:
         if self.race is None or not cores:
@@ -218,16 +274,30 @@ class Observer(Watch):
         if len(cores) == grid.blocks * len(grid.roles):
             forget_blocks(grid.gm.buffers)
 
+    def awaited(self, core: Core, signal: View) -> None:
+        if self.race is not None:
+            at = signal.whole()
+            words = at.base + (at.rows.offsets[:, None] + at.cols.offsets[None, :]) * at.bits // 8
+            self.race.signals.awaited(core, signal.buffer, [int(n) for n in words.ravel()])
+
+    def freed(self, core: Core, op: Operation, tile: Tile) -> None:
+        """The producer may overwrite a popped tile from here on."""
+        if self.undef is not None and tile.address is not None:
+            region = tile.region(tile.rows, tile.cols)
+            number = self.undef.number(Origin(core, op, tile.name, None, FREED))
+            self.undef.define(tile, region, np.ones(region.shape, bool), number)
+
 
 class Watched(Port):
     """The way to memory of one instruction under watch: records its loads and stores."""
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, tainted: bool = False) -> None:
         self.observer = observer
         self.loads: list[Load] = []
-        self.regions: list[Region | None] = []
         self.stores: list[tuple[Place, Any, Array]] = []
-        self._tainted = False
+        #: What the instruction leaves unspecified, whatever it wrote there.
+        self.unspecified: list[tuple[Place, Region]] = []
+        self._tainted = tainted
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
         found = super().load(i, place, region, dtype)
@@ -243,27 +313,25 @@ class Watched(Port):
         self._seen(i, place, None, at, False)
         undef = self.observer.undef
         if undef is not None:
-            self._keep(place, None, found, undef.mask_at(place, at))
+            self._keep(place, at, found, undef.mask_at(place, at))
         return found
 
-    def _keep(self, place: Place, region: Region | None, found: Array, mask: Array | None) -> None:
-        self.loads.append(Load(place, found, mask))
-        self.regions.append(region)
+    def _keep(self, place: Place, where: Any, found: Array, mask: Array | None) -> None:
+        self.loads.append(Load(place, where, found, mask))
         if mask is not None:
             self._tainted = True
 
-    def _before_store(self) -> None:
+    def _before_store(self, place: Place, where: Any, codes: Array) -> None:
         """Stores may overwrite what loads gave: keep copies where they are still needed."""
-        if self._tainted and not self.stores:
-            for load in self.loads:
-                load.data = np.array(load.data)
+        if self.observer.undef is not None and self._tainted:
+            if not self.stores:
+                for load in self.loads:
+                    load.data = np.array(load.data)
+            self.stores.append((place, where, np.array(codes)))
 
     def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
         o = self.observer
-        if o.undef is not None:
-            self._before_store()
-            if self._tainted:
-                self.stores.append((place, region, np.array(codes)))
+        self._before_store(place, region, codes)
         super().store(i, place, region, codes)
         if o.bounds or o.race is not None or o.map is not None:
             self._seen(i, place, region, None, True)
@@ -272,17 +340,14 @@ class Watched(Port):
 
     def store_at(self, i: Instr, place: Place, at: Array, codes: Array) -> None:
         o = self.observer
-        if o.undef is not None:
-            self._before_store()
-            if self._tainted:
-                self.stores.append((place, at, np.array(codes)))
+        self._before_store(place, at, codes)
         super().store_at(i, place, at, codes)
         self._seen(i, place, None, at, True)
         if o.undef is not None and not self._tainted:
-            o.undef.define_at(place, at)
+            o.undef.define(place, at)
 
     def undefine(self, i: Instr, place: Place, region: Region) -> None:
-        self.observer.undefine(i, place, region, "outside the valid region that this instruction wrote")
+        self.unspecified.append((place, region))
 
     def scalar_origin(self, i: Instr) -> Any:
         """Where an undefined scalar result comes from; None where it is defined."""
@@ -293,16 +358,23 @@ class Watched(Port):
         buffer = place.buffer
         if o.bounds and buffer.space != "gm" and buffer.limit < buffer.data.size:
             low, high = region.bounds if region is not None else _range(place, at)
-            if low < buffer.limit < high:
-                o.reports.add(("chip", i.op, place.name), i.core.diagnostic(
-                    i.op, "PTO-E2205",
-                    f"{'writes' if write else 'reads'} bytes {low}..{high} of {buffer.name}, which has {buffer.limit}",
+            if low < high and high > buffer.limit and not _unplaced(buffer, low, high):
+                d = i.core.diagnostic(
+                    i.op,
+                    "PTO-E2205",
+                    f"{'writes' if write else 'reads'} {bytes_of(place, low, high)}, which has {buffer.limit}",
                     help="place the tile lower, or make it smaller",
-                ))  # fmt: skip
+                )
+                o.reports.add(("chip", i.op, place.name), d)
         if o.race is not None:
             o.race.access(i, place, write, region, at)
-        if o.map is not None and buffer.space != "gm":
+        if o.map is not None and buffer.space not in ("gm", "fifo"):
             o.map.touch(i, place, write, region, at)
+
+
+def _unplaced(buffer: Buffer, low: int, high: int) -> bool:
+    """Whether bytes lie where the engine puts what the program did not place, behind the capacity."""
+    return buffer.limit <= low and high <= buffer.unplaced
 
 
 def _range(place: Place, at: Array | None) -> tuple[int, int]:

@@ -250,10 +250,13 @@ def is_atomic(op: Operation) -> bool:
 
 
 class RaceChecker:
-    def __init__(self, isa: str, reports: Reports, blocks: int) -> None:
+    """Races of one launch; of a program whose pipes are not synchronised yet, those between blocks only."""
+
+    def __init__(self, isa: str, reports: Reports, blocks: int, automatic: bool = False) -> None:
         self.isa = isa
         self.reports = reports
         self.blocks = blocks
+        self.automatic = automatic
         self.signals = Signals()
         self.across = BlockMap(self) if blocks > 1 else None
 
@@ -276,6 +279,8 @@ class RaceChecker:
         buffer = place.buffer
         if self.across is not None and buffer.space == "gm":
             self.across.access(i, new, buffer)
+        if self.automatic:
+            return
         pages = range(low // PAGE, (high - 1) // PAGE + 1) if buffer.space == "gm" else (0,)
         seen: dict[int, list[Access]] = buffer.shadows.setdefault(("race", i.core.block), {})
         for page in pages:

@@ -1,0 +1,408 @@
+"""Speed of the reference engine: tile instructions, sanitizers, the scalar unit.
+
+    python bench/bench_reference.py                # all
+    python bench/bench_reference.py --instructions # one part: also --sanitizers, --scalar
+    python bench/bench_reference.py tadd trowsum   # some instructions only
+
+An instruction is timed in a kernel that repeats it, less the same kernel with an empty loop, on tiles of
+128x128 f32 or the legal element type and shape nearest to that. Times are those of the processor: the machine
+is shared. Nothing fails here; limits are printed beside what was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads that wait count as work
+
+import numpy as np
+
+import pto
+from pto import isa
+from pto.diag import DiagnosticError
+from pto.engine.launch import Kernel, kernel
+from pto.engine.memory import array_of
+from pto.engine.reference import registry
+from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr
+from pto.ir.builder import Builder
+from pto.ir.core import Block, Module, Region, Value
+from pto.ir.types import INDEX, ConvTileType, MemRefType, PtrType, ScalarType, TileBufType, Type, ViewType
+from pto.isa.dtypes import DTYPES
+from pto.isa.row import Row
+from pto.witness.plan import Plan, _legal_dtypes, dtype_choices, forms, plan, violated
+
+LIMIT = 200e-6  # of an instruction
+RATIO = 5.0  # of all sanitizers together
+SIDE = 128
+
+#: Instructions that write text: their time is that of the output.
+PRINTS = frozenset({"tprint"})
+
+I64 = ScalarType("i64")
+
+
+# -- instructions ------------------------------------------------------------------------------------------
+
+
+class Measured(NamedTuple):
+    name: str
+    isa: str
+    types: str
+    seconds: float
+
+
+def instructions(names: list[str]) -> None:
+    rows = [r for r in isa.rows() if r.set in ("tile", "ptoas") and registry.find(r) is not None]
+    found: list[Measured] = []
+    missing: list[str] = []
+    for row in rows:
+        if row.name in PRINTS or (names and row.name not in names):
+            continue
+        made = measure(row)
+        if isinstance(made, str):
+            missing.append(f"{row.name} ({made})")
+        else:
+            found.append(made)
+    found.sort(key=lambda m: -m.seconds)
+    slow = [m for m in found if m.seconds > LIMIT]
+    print(f"{len(found)} instructions, {len(slow)} over {LIMIT * 1e6:.0f} us")
+    print(f"{'us':>8}  {'instruction':<18} {'column':<6} operands")
+    for m in found:
+        over = f"  {m.seconds / LIMIT:.1f} x the limit" if m.seconds > LIMIT else ""
+        print(f"{m.seconds * 1e6:8.1f}  {m.name:<18} {m.isa:<6} {m.types}{over}")
+    if missing:
+        print(f"not measured: {', '.join(missing)}")
+
+
+def measure(row: Row) -> Measured | str:
+    """The time of one instruction, or why there is none."""
+    why = "no legal instance"
+    for made in candidates(row):
+        try:
+            with_it, without = (program(made, body) for body in (True, False))
+            args = arguments(with_it)
+            run(with_it, args, 1)
+        except DiagnosticError as e:
+            why = e.diagnostics[0].message
+            continue
+        seconds = per_step(lambda n: run(with_it, args, n), lambda n: run(without, args, n))
+        return Measured(row.name, made.isa, shown(made), seconds)
+    return why
+
+
+def run(k: Kernel, args: list[Any], count: int) -> None:
+    result = k.run(*args, count)
+    if not result.ok:
+        raise DiagnosticError(result.diagnostics)
+
+
+def per_step(loop: Callable[[int], None], empty: Callable[[int], None]) -> float:
+    """Seconds of one step of a loop, less those of an empty one; the best of several runs."""
+    count = 1
+    while (spent := clock(lambda: loop(count))) < 0.02 and count < 1 << 16:
+        count = max(2 * count, int(count * 0.025 / max(spent, 1e-4)))
+    full = min(clock(lambda: loop(count)) for _ in range(3))
+    rest = min(clock(lambda: empty(count)) for _ in range(3))
+    return max(0.0, full - rest) / count
+
+
+def clock(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+# -- a legal instance of a size ----------------------------------------------------------------------------
+
+
+def candidates(row: Row) -> Iterator[Plan]:
+    """Legal instances, those nearest to 128x128 f32 first."""
+    for grow in (square, doubled, longer, lambda t: t):
+        for column in [c for c in ("a2a3", "a5", "cpu") if c in row.isas]:
+            for choice in sorted(dtype_choices(row, column), key=distance):
+                for form in forms(row):
+                    made = plan(row, column, choice, form)
+                    operands = {n: tuple(map(grow, ts)) for n, ts in made.operands.items()}
+                    made = made.replace(operands=operands)
+                    if not violated(made) and _legal_dtypes(made):
+                        yield made
+                        break
+
+
+def distance(choice: dict[str, str]) -> int:
+    """How far a choice of element types is from f32."""
+    ranks = ("f32", "f16", "bf16", "i32", "i16")
+    return sum(ranks.index(d) if d in ranks else len(ranks) for d in choice.values())
+
+
+def square(type: Type) -> Type:
+    """Tiles and views of 128x128; a dimension of one stays."""
+    return resized(type, lambda rows, cols: (SIDE if rows > 1 else 1, SIDE if cols > 1 else 1))
+
+
+def doubled(type: Type) -> Type:
+    """As much larger as 128x128 is than the 16x64 of the table."""
+    return resized(type, lambda rows, cols: (rows * 8 if rows > 1 else 1, cols * 2 if cols > 1 else 1))
+
+
+def longer(type: Type) -> Type:
+    """A row of 2048 elements instead of 64."""
+    return resized(type, lambda rows, cols: (rows, cols * 32 if cols > 1 else 1))
+
+
+def resized(type: Type, size: Callable[[int, int], tuple[int, int]]) -> Type:
+    if isinstance(type, TileBufType):
+        rows, cols = size(type.rows, type.cols)
+        v_row, v_col = type.v_row, type.v_col
+        if v_row is not None and v_col is not None:
+            v_row, v_col = rows if v_row == type.rows else v_row, cols if v_col == type.cols else v_col
+        return type.replace(rows=rows, cols=cols, v_row=v_row, v_col=v_col)
+    if isinstance(type, ViewType) and len(type.dims) >= 2:
+        rows, cols = size(type.dims[-2] or 1, type.dims[-1] or 1)
+        return type.replace(dims=(*type.dims[:-2], rows, cols))
+    return type
+
+
+def shown(made: Plan) -> str:
+    """The operands in short."""
+    words: list[str] = []
+    for types in made.operands.values():
+        for t in types:
+            if isinstance(t, TileBufType):
+                words.append(f"{t.loc} {t.rows}x{t.cols}x{t.dtype}")
+            elif isinstance(t, ConvTileType | ViewType):
+                words.append("x".join(map(str, (*t.dims, t.dtype))))
+    return ", ".join(dict.fromkeys(words))
+
+
+# -- its program -------------------------------------------------------------------------------------------
+
+
+def program(made: Plan, body: bool) -> Kernel:
+    """A kernel that makes the operands and repeats the instruction as often as its last argument says."""
+    return kernel(_Builder(made).build(body))
+
+
+def arguments(k: Kernel) -> list[Any]:
+    """Arrays of random numbers, for all arguments but the last."""
+    rng = np.random.default_rng(0)
+    found: list[Any] = []
+    for arg in k.args[:-1]:
+        dtype = str(arg.type.dtype)  # type: ignore[attr-defined]
+        kind = array_of(dtype)
+        size = 1 << 18
+        if DTYPES[dtype].is_float and kind.itemsize > 1:
+            found.append(rng.uniform(0.5, 2.0, size).astype(kind))
+        else:  # codes of small floats, indices and scales: small ones are good for all
+            found.append(np.zeros(size, kind))
+    return found
+
+
+class _Builder:
+    def __init__(self, made: Plan) -> None:
+        self.made = made
+        self.b = Builder.module({"pto.target_arch": StrAttr(made.isa)})
+        self.entry: Block = None  # type: ignore[assignment]
+
+    def build(self, body: bool) -> Module:
+        b, made, row = self.b, self.made, self.made.row
+        kind = {"pto.kernel_kind": EnumAttr("kernel_kind", row.core)} if row.core else {}
+        self.entry = b.func("bench", [], kind)
+        values = {
+            name: [self.value(name, n, t) for n, t in enumerate(types)] for name, types in made.operands.items()
+        }
+        count = self.entry.add_arg(INDEX, "count")
+        loop = b.op("scf.for", lb=b.constant(0), ub=count, step=b.constant(1))
+        outer, inner = b.block, Region(loop)
+        loop.regions = [inner]
+        b.block = inner.add_block()
+        b.block.add_arg(INDEX, "i")
+        if body:
+            b.op(row.full_name, [t for ts in made.results.values() for t in ts], dict(made.attrs), **values)
+        b.op("scf.yield")
+        b.block = outer
+        b.op("func.return")
+        function = self.entry.parent.parent  # type: ignore[union-attr]
+        assert function is not None
+        signature = function.attrs["function_type"].value.replace(inputs=tuple(a.type for a in self.entry.args))
+        function.attrs["function_type"] = TypeAttr(signature)
+        return b.built
+
+    def value(self, name: str, at: int, type: Type) -> Value:
+        b = self.b
+        if isinstance(type, ScalarType):
+            given = self.made.constants.get((name, at), 1.5 if type.is_float else 0)
+            return b.constant(given, type)
+        if isinstance(type, TileBufType):
+            tile = b.op("pto.alloc_tile", [type]).result
+            if type.loc == "vec" and type.elem.is_float and not type.boxed:
+                self.fill(tile, type, f"{name}{at}")
+            return tile
+        if isinstance(type, ConvTileType):
+            return b.op("pto.alloc_tile", [type]).result
+        if isinstance(type, ViewType):
+            return self.view(type, self.made.layouts.get(name), f"{name}{at}")
+        if isinstance(type, PtrType | MemRefType):
+            return self.entry.add_arg(type, f"{name}{at}")
+        raise DiagnosticError([pto.Diagnostic("PTO-E2003", f"no operand of type {type} is made here")])
+
+    def view(self, type: ViewType, layout: str | None, name: str) -> Value:
+        b = self.b
+        pointer = self.entry.add_arg(PtrType(type.elem), name)
+        dims = [d or SIDE for d in type.dims]
+        strides = [1]
+        for d in reversed(dims[1:]):
+            strides.insert(0, strides[0] * d)
+        shape, steps = ([b.constant(d) for d in values] for values in (dims, strides))
+        attrs = {"layout": EnumAttr("layout", layout)} if layout else {}
+        whole = b.op(
+            "pto.make_tensor_view", [type.replace(name="tensor_view")], attrs, ptr=pointer, shape=shape,
+            strides=steps,
+        ).result  # fmt: skip
+        if type.name == "tensor_view":
+            return whole
+        zero = [b.constant(0) for _ in dims]
+        return b.op("pto.partition_view", [type], None, source=whole, offsets=zero, sizes=shape).result
+
+    def fill(self, tile: Value, type: TileBufType, name: str) -> None:
+        """Load random numbers."""
+        layout = "dn" if type.blayout == "col_major" else None
+        dims = (type.v_row or type.rows, type.v_col or type.cols)
+        view = ViewType(type.elem, dims)
+        self.b.op("pto.tload", src=self.view(view, layout, f"{name}_init"), dst=tile)
+
+
+# -- sanitizers --------------------------------------------------------------------------------------------
+
+#: Load, two vector instructions and store, over and over, with all the synchronisation they need.
+LOOP = """\
+!t = !pto.tile_buf<vec, @x@xf32>
+!view = !pto.tensor_view<@x@xf32>
+!window = !pto.partition_tensor_view<@x@xf32>
+module attributes {pto.target_arch = "a3"} {
+  func.func @loop(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %side = arith.constant @ : index
+    %vx = pto.make_tensor_view %x, shape = [%side, %side], strides = [%side, %c1] : !view
+    %vy = pto.make_tensor_view %y, shape = [%side, %side], strides = [%side, %c1] : !view
+    %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%side, %side] : !view -> !window
+    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%side, %side] : !view -> !window
+    %at_a = arith.constant 0 : i64
+    %at_b = arith.constant 65536 : i64
+    %a = pto.alloc_tile addr = %at_a : !t
+    %b = pto.alloc_tile addr = %at_b : !t
+    pto.set_flag[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID0>]
+    scf.for %i = %c0 to %n step %c1 {
+      pto.wait_flag[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID0>]
+      pto.tload ins(%px : !window) outs(%a : !t)
+      pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+      pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+      pto.tadd ins(%a, %a : !t, !t) outs(%b : !t)
+      pto.barrier <PIPE_V>
+      pto.tmul ins(%b, %a : !t, !t) outs(%b : !t)
+      pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+      pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+      pto.tstore ins(%b : !t) outs(%py : !window)
+      pto.set_flag[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID0>]
+    }
+    pto.wait_flag[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID0>]
+    return
+  }
+}
+"""
+
+
+def sanitizers() -> None:
+    """Cost of the checks as ratios to a run without any: two loops, then the example kernels."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "kernels"))
+    from reference import KERNELS  # type: ignore[import-not-found]
+
+    print(f"sanitizers, as times of a run without (limit for all: {RATIO:g} x)")
+    print(f"{'kernel':<18} {'off, ms':>8}" + "".join(f"{c:>8}" for c in CHECKS[1:]))
+    for side, count in ((128, 100), (16, 400)):
+        arrays = [np.ones((side, side), np.float32) for _ in range(2)]
+        k = pto.kernel(pto.parse(LOOP.replace("@", str(side)).replace(f"{side}loop", "@loop")))
+        compare(f"loop, {side}x{side} tiles", k, [*arrays, count], 1)
+    for name, case in KERNELS.items():
+        args, _ = case.make(np.random.default_rng(0))
+        compare(name, pto.kernel(pto.parse(case.path), case.entry), args, case.blocks)
+
+
+CHECKS = ("", "race", "undef", "oob", "sync", "all")
+
+
+def compare(name: str, k: Kernel, args: list[Any], blocks: int) -> None:
+    """A row of the table; the choices take turns, so that a slow moment of the machine hits all of them."""
+    times = [float("inf")] * len(CHECKS)
+    for _ in range(6):
+        for n, checks in enumerate(CHECKS):
+            times[n] = min(times[n], clock(lambda c=checks: k.run(*args, blocks=blocks, sanitize=c)))
+    ratios = "".join(f"{t / times[0]:8.1f}" for t in times[1:])
+    over = "  over the limit" if times[-1] > RATIO * times[0] else ""
+    print(f"{name:<18} {times[0] * 1e3:8.1f}{ratios}{over}")
+
+
+def best(work: Callable[[], object], repeat: int = 5) -> float:
+    work()
+    return min(clock(work) for _ in range(repeat))
+
+
+# -- the scalar unit ---------------------------------------------------------------------------------------
+
+SCALAR = """\
+module attributes {pto.target_arch = "a3"} {
+  func.func @steps(%n: index) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %c0) -> (index) {
+      %a = arith.muli %i, %c3 : index
+      %b = arith.addi %s, %a : index
+      %odd = arith.remui %b, %c3 : index
+      %zero = arith.cmpi eq, %odd, %c0 : index
+      %next = arith.select %zero, %b, %s : index
+      scf.yield %next : index
+    }
+    return
+  }
+}
+"""
+
+
+def scalar() -> None:
+    k = pto.kernel(pto.parse(SCALAR))
+    count = 100_000
+    steps = 5 * count
+    for checks in ("", "all"):
+        seconds = best(lambda c=checks: k.run(count, sanitize=c), 3)
+        print(
+            f"scalar loop{', sanitize=all' if checks else '':<14} {steps / seconds / 1e6:5.2f} M operations/s, "
+            f"{count / seconds / 1e6:5.2f} M iterations of 5 operations/s"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="instructions (default: all)")
+    parts = {"instructions": instructions, "sanitizers": sanitizers, "scalar": scalar}
+    for part in parts:
+        parser.add_argument(f"--{part}", action="store_true", help=f"{part} only")
+    options = parser.parse_args()
+    wanted = [p for p in parts if getattr(options, p)] or (["instructions"] if options.names else list(parts))
+    for part in wanted:
+        if part == "instructions":
+            instructions(options.names)
+        else:
+            parts[part]()  # type: ignore[operator]
+        print()
+
+
+if __name__ == "__main__":
+    main()
