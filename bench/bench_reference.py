@@ -92,7 +92,7 @@ def measure(row: Row) -> Measured | str:
             except DiagnosticError as e:
                 why = e.diagnostics[0].message
                 continue
-            seconds = per_step(lambda n: run(with_it, args, n), lambda n: run(without, args, n))
+            seconds = per_step(with_it, without, args)
             return Measured(row.name, made.isa, shown(made) + ("" if fill else " (zeros)"), seconds)
     return why
 
@@ -103,13 +103,16 @@ def run(k: Kernel, args: list[Any], count: int) -> None:
         raise DiagnosticError(result.diagnostics)
 
 
-def per_step(loop: Callable[[int], None], empty: Callable[[int], None]) -> float:
+def per_step(loop: Kernel, empty: Kernel, args: list[Any]) -> float:
     """Seconds of one step of a loop, less those of an empty one; the best of several runs."""
+
+    def spent(k: Kernel, count: int) -> float:
+        return clock(lambda: run(k, args, count))
+
     count = 1
-    while (spent := clock(lambda: loop(count))) < 0.01 and count < 1 << 16:
-        count = max(2 * count, int(count * 0.012 / max(spent, 1e-4)))
-    full = min(clock(lambda: loop(count)) for _ in range(7))
-    rest = min(clock(lambda: empty(count)) for _ in range(7))
+    while (took := spent(loop, count)) < 0.01 and count < 1 << 16:
+        count = max(2 * count, int(count * 0.012 / max(took, 1e-4)))
+    full, rest = (min(spent(k, count) for _ in range(7)) for k in (loop, empty))
     return max(0.0, full - rest) / count
 
 
@@ -204,7 +207,8 @@ def shown(made: Plan) -> str:
     for types in made.operands.values():
         for t in types:
             if isinstance(t, TileBufType):
-                words.append(f"{t.loc} {t.rows}x{t.cols}x{t.dtype}")
+                valid = f" ({t.v_row}x{t.v_col})" if (t.v_row, t.v_col) != (t.rows, t.cols) else ""
+                words.append(f"{t.loc} {t.rows}x{t.cols}x{t.dtype}{valid}")
             elif isinstance(t, ConvTileType | ViewType):
                 words.append("x".join(map(str, (*t.dims, t.dtype))))
     return ", ".join(dict.fromkeys(words))
@@ -230,6 +234,8 @@ def arguments(k: Kernel) -> list[Any]:
         size = 1 << 18
         if DTYPES[dtype].is_float and kind.itemsize > 1:
             found.append(rng.uniform(0.5, 2.0, size).astype(kind))
+        elif dtype == "f8e8m0":  # scales about one
+            found.append(rng.integers(126, 129, size, np.uint8).view(kind))
         elif DTYPES[dtype].bits >= 8:  # as a code of a small float about one, as an index within any tile
             found.append(rng.integers(32, 64, size, np.uint8).astype(f"u{kind.itemsize}").view(kind))
         else:
@@ -313,8 +319,10 @@ class _Builder:
 
     def fill(self, tile: Value, type: TileBufType, name: str) -> None:
         """Load random elements; operands of the cube come through L1."""
-        if type.loc in ("left", "right"):
-            source = type.replace(loc="mat", blayout="col_major", slayout="row_major")
+        if type.loc in ("left", "right", "scale_left", "scale_right"):
+            source = type.replace(loc="mat")
+            if not type.loc.startswith("scale"):
+                source = source.replace(blayout="col_major", slayout="row_major")
             through = self.b.op("pto.alloc_tile", [source]).result
             self.fill(through, source, name)
             self.b.op("pto.tmov", src=through, dst=tile)
@@ -428,10 +436,8 @@ def scalar() -> None:
     steps = 5 * count
     for checks in ("", "all"):
         seconds = best(lambda c=checks: k.run(count, sanitize=c), 3)
-        print(
-            f"scalar loop{', sanitize=all' if checks else '':<14} {steps / seconds / 1e6:5.2f} M operations/s, "
-            f"{count / seconds / 1e6:5.2f} M iterations of 5 operations/s"
-        )
+        rate = f"{steps / seconds / 1e6:5.2f} M operations/s, {count / seconds / 1e6:5.2f} M iterations/s"
+        print(f"scalar loop of 5 operations, sanitizers {checks or 'off':<4} {rate}")
 
 
 def main() -> None:
@@ -443,7 +449,7 @@ def main() -> None:
     for part in parts:
         parser.add_argument(f"--{part}", action="store_true", help=f"{part} only")
     options = parser.parse_args()
-    wanted = [p for p in parts if getattr(options, p)] or (["instructions"] if options.names else list(parts))
+    wanted = [p for p in parts if getattr(options, p)] or list(parts)[: 1 if options.names else None]
     for part in wanted:
         if part == "instructions":
             instructions(options.names)

@@ -385,6 +385,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "ptoas": ("pto.cli.ptoas",),
     "ptobc": ("pto.cli.ptobc",),
     "pto": ("pto.cli.main",),
+    "pto run": ("pto.cli.main", "run"),
     "pto check": ("pto.cli.main", "check"),
     "pto fmt": ("pto.cli.main", "fmt"),
     "pto isa": ("pto.cli.main", "isa"),

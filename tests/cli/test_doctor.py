@@ -26,7 +26,17 @@ def test_this_machine_is_fine(capsys: Capture) -> None:
     assert main(["doctor"]) == 0
     assert time.monotonic() - begin < 10, "it is meant to be quick"
     out = capsys.readouterr().out
-    for name in ("python", "pto", "table", "numpy", "ml_dtypes", "native", "compiler", *knobs.KNOBS):
+    for name in (
+        "python",
+        "pto",
+        "table",
+        "numpy",
+        "ml_dtypes",
+        "native",
+        "engine",
+        "compiler",
+        *knobs.KNOBS,
+    ):
         assert name in out
     assert "FAIL" not in out
 
@@ -60,6 +70,23 @@ def test_a_check_that_breaks_is_reported(capsys: Capture, monkeypatch: pytest.Mo
     assert main(["doctor", "--json"]) == 1
     (check,) = json.loads(capsys.readouterr().out)["checks"]
     assert check["status"] == "failed" and check["detail"] == "RuntimeError: half installed" and check["help"]
+
+
+def test_the_engine_runs_a_kernel() -> None:
+    found = doctor._engine()
+    assert found.startswith("reference: runs a kernel, self-check passed") and "conversions in " in found
+
+
+def test_the_engine_does_without_the_native_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pto.engine.elements._native", None)
+    assert doctor._engine().endswith("in NumPy, which is slower: no native module")
+
+
+def test_an_engine_that_computes_nonsense(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pto.engine.launch.Kernel.__call__", lambda *_, **__: None)
+    _only(monkeypatch, "engine", True, doctor._engine)
+    assert main(["doctor"]) == 1
+    assert "FAIL engine  wrong results: twice 0, 1, 2, 3 is [0.0, 0.0, 0.0, 0.0]" in capsys.readouterr().out
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,13 @@
 Fenced blocks of one page run in order, in one fresh folder that has `examples/` in it:
 
     console              each `$ command`; its output, standard error included, is what follows. A line `...`
-                         stands for any lines. A command whose output shows an error must fail with status 1.
+                         stands for any lines, and a time such as `0.012 s` for any time. A command whose output
+                         shows an error must fail with status 1.
     mlir                 must parse and verify; with `title="NAME"` it is also saved as NAME for later
                          commands. `wrong` after mlir: saved, not checked.
     python               runs in one namespace per page; every `# -> text` comment is a line it must print.
 
-`python tests/docs/test_snippets.py --rebase` rewrites the outputs of all console blocks to what they are now.
+`python tests/docs/test_snippets.py --rebase [PAGE...]` rewrites the outputs of console blocks to what they are now.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ TOOLS = {"ptoas": "pto.cli.ptoas", "ptobc": "pto.cli.ptobc", "pto": "pto.cli.mai
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
+_TIME = re.compile(r"\b\d+\.\d{3} s\b")
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,9 @@ class Shell:
 
 
 def matches(expected: list[str], got: list[str]) -> bool:
-    """Line by line; `...` stands for any number of lines."""
-    pattern = "".join("(?:.*\n)*?" if e == "..." else re.escape(e) + "\n" for e in expected)
-    return re.fullmatch(pattern, "".join(g + "\n" for g in got)) is not None
+    """Line by line; `...` stands for any number of lines. All times are alike."""
+    pattern = "".join("(?:.*\n)*?" if e == "..." else re.escape(_TIME.sub("T", e)) + "\n" for e in expected)
+    return re.fullmatch(pattern, "".join(_TIME.sub("T", g) + "\n" for g in got)) is not None
 
 
 def check_console(block: Block, shell: Shell) -> None:
@@ -153,28 +155,36 @@ def test_matches_is_strict() -> None:
     assert not matches(["a"], ["a", "b"])
     assert not matches(["a.c"], ["abc"])
     assert not matches([], ["a"])
+    assert matches(["ok (0.012 s)"], ["ok (1.300 s)"]) and not matches(["ok (0.012 s)"], ["ok (0.012 m)"])
 
 
 def rebase(page: Path) -> None:
-    """Write the present outputs into the console blocks of a page; those with a `...` stay as they are."""
+    """Write the present outputs into the console blocks of a page; those that still match stay as they are."""
     with tempfile.TemporaryDirectory() as folder:
         shell = Shell(Path(folder))
+        namespace: dict[str, object] = {}
+        os.chdir(shell.folder)
 
         def rewrite(m: re.Match[str]) -> str:
             block = Block(m[1], m[2], m[3], 0)
             if block.language == "mlir" and block.title:
                 (shell.folder / block.title).write_text(block.text)
+            if block.language == "python":  # for the files it makes
+                with contextlib.redirect_stdout(io.StringIO()):
+                    exec(block.text, namespace)
             if block.language != "console":
                 return m[0]
             lines: list[str] = []
             for command, expected in commands(block):
-                kept = command.startswith("make ") or "..." in expected
-                lines += [f"$ {command}", *(expected if kept else shell.run(command)[0])]
+                made = expected if command.startswith("make ") else shell.run(command)[0]
+                kept = "..." in expected or matches(expected, made)
+                lines += [f"$ {command}", *(expected if kept else made)]
             return f"```{m[1]}{m[2]}\n" + "".join(line + "\n" for line in lines) + "```"
 
         page.write_text(_BLOCK.sub(rewrite, page.read_text()))
+        os.chdir(ROOT)
 
 
-if __name__ == "__main__" and sys.argv[1:] == ["--rebase"]:
-    for each in PAGES:
+if __name__ == "__main__" and sys.argv[1:2] == ["--rebase"]:
+    for each in [Path(p).resolve() for p in sys.argv[2:]] or PAGES:
         rebase(each)

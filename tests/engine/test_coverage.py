@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pto import isa
-from pto.engine.reference import fifo, handles, lower, registry, sync
+from pto.engine.reference import control, fifo, handles, registry, sync
 from pto.isa.row import Row
 
 #: Instruction sets and rows whose executors are still to come: vector registers and cube micro-instructions.
@@ -30,7 +30,7 @@ def has_executor(row: Row) -> bool:
         or row.name in handles.HANDLERS
         or row.name in sync.HANDLERS
         or row.name in fifo.HANDLERS
-        or lower.is_structured(row.name)
+        or control.is_structured(row.name)
         or registry.find(row) is not None
     )
 

@@ -40,7 +40,7 @@ def cube_to_vector(
     half = f"!pto.tile_buf<vec, {rows}x{cols}xf32>"
     where = "gm_slot_buffer = %gm : !pto.ptr<f32>, " if arch == "a3" else ""
     pipe = f"{{dir_mask = 1, slot_size = 1024, slot_num = {slots}}} ({where}c2v_consumer_buf = %buf : i32)"
-    lane = f"""%s = pto.get_subblock_idx
+    lane = """%s = pto.get_subblock_idx
     %lane = arith.index_cast %s : i64 to index
     %c8 = arith.constant 8 : index
     %half = arith.muli %lane, %c8 : index"""
@@ -103,7 +103,7 @@ func.func @k_aiv(%x: !pto.ptr<f16>, %eye: !pto.ptr<f16>, %out: !pto.ptr<f32>, %g
     return
 }}
 }}
-"""  # noqa: E501
+"""
 
 
 def data(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -203,7 +203,7 @@ func.func @k_aiv(%x: !pto.ptr<f16>, %out: !pto.ptr<f16>, %gm: !pto.ptr<f16>) att
     return
 }}
 }}
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize("arch", ["a3", "a5"])
@@ -263,7 +263,7 @@ func.func @k(%x: !pto.ptr<f32>, %out: !pto.ptr<f32>, %gm: !pto.ptr<f32>) {{{{
     return
 }}}}
 }}}}
-"""  # noqa: E501
+"""
 
 
 def test_entries_as_views_are_slots_in_memory() -> None:

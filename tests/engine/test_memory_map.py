@@ -61,6 +61,10 @@ def add(source: str, target: str) -> str:
     return f"pto.tadds ins(%{source}, %one : !t, f32) outs(%{target} : !t)\n"
 
 
+def load_and_store(name: str) -> str:
+    return tile(name, "at8k") + load(name) + store(name)
+
+
 def spans(life: Life) -> list[tuple[int, int]]:
     return [(v.first, v.last) for v in life.values]
 
@@ -112,6 +116,20 @@ def test_a_partial_write_starts_no_new_value() -> None:
     assert spans(found["a"]) == [(0, 1), (3, 3)] or spans(found["a"]) == [(0, 3)]
     assert spans(found["h"]) == [(2, 3)]
     assert map.overlaps("core", "vec") == []
+
+
+def test_padding_belongs_to_the_value_it_is_written_with() -> None:
+    body = (
+        "%a = pto.alloc_tile addr = %at0 valid_row = %c8 valid_col = %c64 : "
+        "!pto.tile_buf<vec, 16x64xf32, valid=?x?, pad=1>\n"
+        "%s = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c8, %c64] : !view -> !pto.partition_tensor_view<8x64xf32>\n"
+    )
+    type = "!pto.tile_buf<vec, 16x64xf32, valid=?x?, pad=1>"
+    window = "!pto.partition_tensor_view<8x64xf32>"
+    once = (
+        f"pto.tload ins(%s : {window}) outs(%a : {type})\npto.tstore ins(%a : {type}) outs(%s : {window})\n"
+    )
+    assert spans(lives(run(body + once + load_and_store("b") + once))["a"]) == [(0, 1), (4, 5)]
 
 
 def test_peak_counts_bytes_alive_at_once() -> None:
@@ -232,9 +250,9 @@ def test_text() -> None:
 UB: peak 8192 of 196608 bytes alive at a time (4%), addresses up to 196608 (100%), 5 steps
   0 [!!{"." * 60}##] 196608
            bytes  tile        shape      steps  line  writes  reads  values
-         0..4096  %a          16x64xf32   0..2    25       1      2       1
-      2048..6144  %long_name  16x64xf32   1..3    26       1      1       1
-  192512..196608  %far        16x64xf32   3..4    28       1      1       1
+         0..4096  %a          16x64xf32   0..2    24       1      2       1
+      2048..6144  %long_name  16x64xf32   1..3    25       1      1       1
+  192512..196608  %far        16x64xf32   3..4    27       1      1       1
   overlap: %a and %long_name share bytes 2048..4096 while both are in use (steps 1..2)"""
     )
 

@@ -193,6 +193,13 @@ def test_tiles_the_program_did_not_place() -> None:
     assert "addresses up to" not in words(page)
 
 
+def test_a_buffer_the_target_does_not_have() -> None:
+    map = made(cores=("AIC",))
+    life(map, "scale", 0, 64, (0, 9), core="AIC", loc="scale_left")
+    assert "there is no such buffer" in words(html(map, "k"))
+    assert "there is no such buffer" in map.text()
+
+
 def test_every_core_and_buffer_has_a_figure() -> None:
     map = made(cores=("AIC", "AIV0", "AIV1"))
     for loc in ("mat", "left", "right", "acc"):

@@ -113,6 +113,40 @@ def _native() -> str:
     return f"self-check passed ({native.__file__})"
 
 
+_KERNEL = """\
+!narrow = !pto.tile_buf<vec, 1x64xbf16>
+!wide = !pto.tile_buf<vec, 1x64xf32>
+func.func @check(%x: !pto.tensor_view<1x64xbf16>, %y: !pto.tensor_view<1x64xf32>) {
+  %t = pto.alloc_tile : !narrow
+  %u = pto.alloc_tile : !wide
+  pto.tload ins(%x : !pto.tensor_view<1x64xbf16>) outs(%t : !narrow)
+  pto.tcvt ins(%t : !narrow) outs(%u : !wide)
+  pto.tadd ins(%u, %u : !wide, !wide) outs(%u : !wide)
+  pto.tstore ins(%u : !wide) outs(%y : !pto.tensor_view<1x64xf32>)
+  return
+}
+"""
+
+
+def _engine() -> str:
+    try:
+        import ml_dtypes
+        import numpy as np
+
+        from ..engine import elements, launch
+    except ImportError as error:
+        raise Problem(f"cannot be loaded: {error}", "pip install numpy ml_dtypes") from error
+    from ..asm import parse
+
+    x = np.arange(64).reshape(1, 64).astype(ml_dtypes.bfloat16)
+    y = np.zeros((1, 64), np.float32)
+    launch.kernel(parse(_KERNEL))(x, y, sanitize="undef,oob,sync")
+    if not np.array_equal(y[0], 2.0 * np.arange(64)):
+        raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", _REINSTALL)
+    how = "C++" if elements.has_native() else "NumPy, which is slower: no native module"
+    return f"reference: runs a kernel, self-check passed; element conversions in {how}"
+
+
 def _library(name: str) -> Callable[[], str]:
     def check() -> str:
         from importlib import import_module
@@ -185,6 +219,7 @@ _CHECKS: tuple[tuple[str, bool, Callable[[], str]], ...] = (
     ("numpy", True, _library("numpy")),
     ("ml_dtypes", True, _library("ml_dtypes")),
     ("native", True, _native),
+    ("engine", True, _engine),
     ("compiler", False, _compiler),
     ("xdsl", False, _tool("xdsl", "cross-checks the generic form in the tests")),
     ("mkdocs", False, _tool("mkdocs", "builds the documentation site")),

@@ -22,9 +22,10 @@ from ..verify import module_profile, verify
 from ..verify.structure import entries
 from .elements import ARRAY_DTYPES, Array
 from .memory import GlobalMemory, Pointer, View
+from .reference.control import Unsupported
 from .reference.core import RunError
 from .reference.grid import Grid, Watch
-from .reference.lower import Program, Unsupported
+from .reference.lower import Program
 from .reference.scalars import fit
 
 ENGINES = ("reference",)

@@ -127,6 +127,12 @@ class Region:
         found = self.view(data, dtype)
         if found is not None:
             return found if found.ndim == 2 else found.reshape(self.shape)
+        pairs = self._pairs()
+        if pairs is not None:
+            codes, out = pairs.load(data, np.uint8), np.empty(self.shape, dtype)
+            low, high = _halves(out, pairs)
+            low[...], high[...] = codes & 0xF, codes >> 4
+            return out
         at = self.rows.offsets[:, None] + self.cols.offsets[None, :]
         return load_at(data, self.base, at, self.bits, dtype, self.nibble)
 
@@ -136,8 +142,20 @@ class Region:
         if found is not None:
             found[...] = values if found.ndim == 2 else values.reshape(found.shape)
             return
+        pairs = self._pairs()
+        if pairs is not None:
+            low, high = _halves(values.astype(np.uint8, copy=False), pairs)
+            pairs.store(data, low & 0xF | high << 4)
+            return
         at = self.rows.offsets[:, None] + self.cols.offsets[None, :]
         store_at(data, self.base, at, self.bits, values, self.nibble)
+
+    def _pairs(self) -> Region | None:
+        """The bytes of a region of 4-bit elements, where it has whole ones, as a region."""
+        if self.bits != 4 or self.nibble or not self.rows.size or not self.cols.size:
+            return None
+        axes = _whole_bytes(self.rows, self.cols)
+        return Region(self.base, *axes, 8) if axes is not None else None
 
     def fill(self, data: Array, value: Array) -> None:
         """Write one element everywhere."""
@@ -146,6 +164,40 @@ class Region:
             found[...] = value
         else:
             self.store(data, np.full(self.shape, value))
+
+
+@lru_cache(maxsize=1024)
+def _whole_bytes(rows: Axis, cols: Axis) -> tuple[Axis, Axis] | None:
+    """Axes in bytes of a matrix of 4-bit elements whose neighbours in a row, or in a column, share bytes."""
+    pair, other = _paired(cols), _even(rows)
+    if pair is not None and other is not None:
+        return other, pair
+    pair, other = _paired(rows), _even(cols)
+    return (pair, other) if pair is not None and other is not None else None
+
+
+def _paired(axis: Axis) -> Axis | None:
+    """Every second offset, in bytes, where it and the next one share a byte."""
+    at = axis.offsets
+    if len(at) % 2 or (at[::2] % 2).any() or (at[1::2] != at[::2] + 1).any():
+        return None
+    box = axis.box and (axis.box[0], axis.box[1] // 2, axis.box[2] // 2, 1)
+    return Axis(at[::2] // 2, 1 if axis.stride == 1 else None, box)
+
+
+def _even(axis: Axis) -> Axis | None:
+    """The offsets in bytes, where each begins one."""
+    if (axis.offsets % 2).any():
+        return None
+    box = axis.box and (axis.box[0], axis.box[1] // 2, axis.box[2], axis.box[3] // 2)
+    return Axis(axis.offsets // 2, None if axis.stride is None else axis.stride // 2, box)
+
+
+def _halves(values: Array, pairs: Region) -> tuple[Array, Array]:
+    """The elements of a matrix in the lower and in the upper halves of the bytes."""
+    if values.shape[0] == pairs.rows.size:
+        return values[:, ::2], values[:, 1::2]
+    return values[::2], values[1::2]
 
 
 def load_at(data: Array, base: int, at: Array, bits: int, dtype: Any, nibble: int = 0) -> Array:

@@ -1,4 +1,4 @@
-"""One core: its buffers, mode registers, pipes and flags, and the frames of the program it runs.
+"""One core at work: its scalar unit with the frames of the program, its pipes, flags and tokens.
 
 The scalar unit runs the program (`Core.run`) and issues work to pipes. By default a pipe performs an item as
 soon as it is issued, unless it waits for something; then items queue up behind it. Under a schedule (see
@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Operation
 from ...isa.profiles import Profile
-from ..memory import Buffer, GlobalMemory, MemoryFault, core_buffers
+from ..memory import GlobalMemory, MemoryFault
+from .code import Code
 from .instr import IllegalInstruction, Instr, Port
-
-if TYPE_CHECKING:
-    from .grid import Cluster, Grid
-    from .lower import Code
+from .state import CoreState
 
 #: Answers of a step that are not a program counter.
 BLOCKED = -1
@@ -73,8 +71,8 @@ class Work(Item):
         core.execute(self.instr, self.execute)
 
 
-class Core:
-    """A cube core, a vector core, or ("mix") one that is both, for programs that do not tell them apart."""
+class Core(CoreState):
+    """A core that runs: its scalar unit, its pipes with their queues, its flags and tokens."""
 
     def __init__(
         self,
@@ -85,22 +83,9 @@ class Core:
         sub: int = 0,
         out: Any = None,
     ) -> None:
-        self.profile = profile
-        self.gm = gm or GlobalMemory()
-        self.kind = kind
-        self.block = block
-        self.sub = sub
-        self.name = {"cube": "AIC", "vector": f"AIV{sub}"}.get(kind, "")
-        self.buffers: dict[str, Buffer] = core_buffers(profile, self.name)
-        #: Mode registers that configuration instructions set, by name.
-        self.registers: dict[str, Any] = {}
+        super().__init__(profile, gm, kind, block, sub, out)
         self.port = Port()
-        self.out = out
-        self.grid: Grid = None  # type: ignore[assignment]
-        self.cluster: Cluster = None  # type: ignore[assignment]
         self.eager = True
-        #: Clocks of the race checker, where one watches.
-        self.clock: Any = None
         #: What runs an instruction instead of the core, where sanitizers watch.
         self.observer: Callable[[Instr, Callable[[Instr], Any]], Any] | None = None
 
@@ -111,7 +96,6 @@ class Core:
         self.balance: dict[tuple[str, str, int], tuple[int, Operation | None]] = {}
         self.tokens: dict[int, Any] = {}
         self.pipes: dict[Any, Any] = {}  # FIFO handles by number and direction
-        self.homes: dict[Any, int] = {}  # addresses of storage that the program did not place
 
         self.code: Code = None  # type: ignore[assignment]
         self.pc = 0
@@ -221,26 +205,13 @@ class Core:
 
     # -- problems --------------------------------------------------------------------------------------
 
-    def where(self) -> str:
-        """Which core this is, for messages; empty where there is only one."""
-        parts = [f"block {self.block}"] if self.grid is not None and self.grid.blocks > 1 else []
-        return ", ".join([*parts, self.name] if self.name else parts)
-
-    def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:
-        where = self.where()
-        name = op.row.name if op.row else op.name
-        return Diagnostic(
-            code, f"{name}: {message}" + (f" ({where})" if where else ""), self.grid.span(op), **facts
-        )
-
     def fault(self, i: Instr, fault: MemoryFault) -> RunError:
         buffer = fault.buffer
         size = buffer.limit
-        role = "touches"
         d = self.diagnostic(
             i.op,
             "PTO-E2101",
-            f"{role} bytes {fault.low}..{fault.high} of {buffer.name}, which has {size} bytes",
+            f"touches bytes {fault.low}..{fault.high} of {buffer.name}, which has {size} bytes",
             expected=f"addresses below {size}",
             got=f"up to {fault.high}",
             help="check offsets, strides and sizes; the array given to the launch may be too small",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.types import ScalarType
 from ...isa import encoding
 from ...isa.dtypes import DTYPES
 from .. import elements
@@ -113,9 +114,12 @@ def _fill(i: Instr, pad: bytes, row: int, dtype: str) -> Array:
     return codes.view(array_of(dtype))
 
 
-def _pattern(value: Any, type: Any) -> bytes:
-    """The bytes of a scalar of a type; a 4-bit one fills a byte."""
-    d = DTYPES[str(type)]
+def _pattern(i: Instr) -> bytes:
+    """The bytes of the pad value, which has a type of its own; a 4-bit one fills a byte."""
+    value, operand = i.arg("pad_value"), i.op.get("pad_value")
+    assert operand is not None and isinstance(operand.type, ScalarType)
+    d = operand.type.info
+    assert d is not None
     code = encoding.encode(d, value) if d.is_float else int(value) & ((1 << d.bits) - 1)
     return (code | code << 4 if d.bits == 4 else code).to_bytes(max(8, d.bits) // 8, "little")
 
@@ -158,7 +162,7 @@ def mte_gm_ub(i: Instr) -> None:
     i.require(
         i.isa == "cpu" or stride % 32 == 0, f"expects dst_stride to be a multiple of 32 bytes, got {stride}"
     )
-    pad = _pattern(i.arg("pad_value"), i.op.get("pad_value").type)  # type: ignore[union-attr]
+    pad = _pattern(i)
     left, right = (_padding(i, name, target.dtype) for name in ("left_padding", "right_padding"))
     _copy(i, source, target, length, loops, pad, left, max(stride - left - length, right))
 

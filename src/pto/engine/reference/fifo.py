@@ -180,7 +180,7 @@ def reserve_buffer(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 @fifo("import_reserved_buffer")
 def import_reserved_buffer(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    peer = core.grid.program.module.function(str(op.attr("peer_func")))
+    peer = core.grid.function(str(op.attr("peer_func")))
     wanted = str(op.attr("name"))
     for other in peer.walk() if peer is not None else ():
         if other.name == "pto.reserve_buffer" and str(other.attr("name")) == wanted:
@@ -367,7 +367,9 @@ class Pop(Item):
                 core.clock.acquire(core, pipe, clock)
         if isinstance(self.instr.args["tile"], Tile):
             core.execute(self.instr, self._read)
-            if core.clock is not None and pipe == "S":  # the scalar unit stalls: all pipes find the tile there
+            if (
+                core.clock is not None and pipe == "S"
+            ):  # the scalar unit stalls: all pipes find the tile there
                 core.clock.acquire_all(core, core.clock.release(core, "S"))
         if self.frees:
             clock = core.clock.release(core, pipe) if core.clock is not None else None
@@ -499,6 +501,7 @@ def tfree(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         return None
     on_chip = isinstance(entry, Tile) and pipe.memory is None
     core.enqueue(
-        ("V" if direction == C2V else "MTE1") if on_chip else "MTE2", Free(op, pipe, index, lane, split, entry)
+        ("V" if direction == C2V else "MTE1") if on_chip else "MTE2",
+        Free(op, pipe, index, lane, split, entry),
     )
     return None

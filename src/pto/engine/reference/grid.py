@@ -6,7 +6,6 @@ same every time. A later block starts early only when all earlier ones wait for 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -16,27 +15,13 @@ from ...diag import Diagnostic, Span
 from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..memory import GlobalMemory, Tile, View
+from .code import Code
 from .core import Core, RunError
-from .lower import Code, Program
-
+from .lower import Program
+from .state import Cluster
 
 #: Steps a core runs before the others get a turn, so that one may spin on what another writes.
 QUANTUM = 200_000
-
-
-class Cluster:
-    """The cores of one block and what they share: cross-core semaphores and FIFOs."""
-
-    def __init__(self, block: int) -> None:
-        self.block = block
-        self.cores: list[Core] = []
-        self.semaphores: dict[tuple[str, int], deque[Any]] = {}
-        self.fifos: dict[Any, Any] = {}
-        self.reserved: dict[Any, int] = {}
-
-    @property
-    def vectors(self) -> list[Core]:
-        return [c for c in self.cores if c.kind == "vector"]
 
 
 class Watch:
@@ -115,6 +100,9 @@ class Grid:
             return None
         newline = source.text.find("\n", op.start, op.end)
         return Span(source, op.start, op.end if newline < 0 else newline)
+
+    def function(self, name: str) -> Operation | None:
+        return self.program.module.function(name)
 
     # -- running ---------------------------------------------------------------------------------------
 

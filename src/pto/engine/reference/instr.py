@@ -15,7 +15,7 @@ destination), and keep no state outside the instruction but `i.core.registers`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from .. import elements
 from ..elements import Array
 from ..memory import Buffer, ConvTile, MemoryFault, Pointer, Tile, View, array_of
 from ..region import Region, load_at, store_at
-
-if TYPE_CHECKING:
-    from .core import Core
+from .state import CoreState
 
 Place = Tile | View | ConvTile | Pointer
 Shape = tuple[int, int]
@@ -111,7 +109,7 @@ class Instr:
 
     __slots__ = ("args", "core", "event", "op", "pipe", "poison", "port")
 
-    def __init__(self, op: Operation, args: dict[str, Any], core: Core, pipe: str) -> None:
+    def __init__(self, op: Operation, args: dict[str, Any], core: CoreState, pipe: str) -> None:
         self.op = op
         self.args = args
         self.core = core

@@ -65,8 +65,8 @@ class Life:
     """A tile at an address: all the values it holds there and the instructions that touch it."""
 
     __slots__ = (
-        "_of", "address", "line", "loc", "name", "peers", "placed", "reads", "shape", "size", "uses",
-        "values", "views", "writes", "written",
+        "_of", "_part", "address", "line", "loc", "name", "peers", "placed", "reads", "seen", "shape", "size",
+        "uses", "values", "views", "writes", "written",
     )  # fmt: skip
 
     def __init__(self, loc: str, name: str, address: int, size: int, line: int, shape: str) -> None:
@@ -79,11 +79,12 @@ class Life:
         self.placed = True  # whether the program chose the address
         self.values: list[Value] = []
         self.reads = self.writes = 0
-        self.written = -1  # step of the last write
-        #: How often the instruction `name` in line `line` read or wrote it.
+        self.written = self.seen = -1  # steps of the last write and read
+        #: How often the instruction (name, line) wrote it, or read it.
         self.uses: dict[tuple[str, int, bool], int] = {}
         self.peers: list[Life] = []  # tiles on some of the same bytes
         self.views: set[Life] = set()  # peers that are the same storage by another name
+        self._part: tuple[int, int] | None = None  # step that wrote a part, and the last one before it
         self._of: Value | None = None  # value of another tile that the last value is a view of
 
     @property
@@ -104,17 +105,23 @@ class Life:
         return self.written < 0 and bool(self.views)
 
     def write(self, now: int, whole: bool) -> None:
-        self.writes += 1
+        self.writes += now != self.written  # an instruction counts once
         self.written = now
         held = self.values[-1] if self.values else None
+        if held is not None and self._part is not None and self._part[0] == now and whole:
+            held.last = self._part[1]  # the padding was written first, then the rest
         if held is None or (whole and held.last < now and len(self.values) < MOST_VALUES):
             self.values.append(Value(now, True))
+            self._part = None
         else:  # in place, or a part of it
+            if held.last < now:
+                self._part = (now, held.last)
             held.last = now
         self._of = None
 
     def read(self, now: int) -> None:
-        self.reads += 1
+        self.reads += now != self.seen
+        self.seen = now
         source = self
         for peer in self.peers:
             if peer.written > source.written and (self.written < 0 or peer in self.views):
@@ -181,7 +188,8 @@ class MemoryMap:
         now = len(self.steps.get(i.core.name or "core", ()))
         step = self._step(i)
         use = (step.name, step.line, write)
-        life.uses[use] = life.uses.get(use, 0) + 1
+        if (life.written if write else life.seen) != now:
+            life.uses[use] = life.uses.get(use, 0) + 1
         if not write:
             life.read(now)
         elif isinstance(place, Tile):

@@ -92,7 +92,7 @@ class Clock:
 
     def release_all(self, core: Core) -> Token:
         """What is known to have happened once every pipe of the core gets here."""
-        token: Token = []
+        token = list(self.stalls.get(core, ()))
         for (owner, pipe), _ in list(self.agents.items()):
             if owner is core:
                 _join(token, self.release(core, pipe))
@@ -214,8 +214,8 @@ class Access:
     """One access: bytes `low` to `high` of a buffer by an event; `region` or `at` give them exactly."""
 
     __slots__ = (
-        "agent", "at", "atomic", "dense", "high", "know", "low", "op", "pipe", "place", "region", "sequence",
-        "write",
+        "agent", "at", "atomic", "core", "dense", "high", "know", "low", "op", "pipe", "place", "region",
+        "replaced", "sequence", "write",
     )  # fmt: skip
 
     def __init__(
@@ -223,9 +223,11 @@ class Access:
     ) -> None:
         self.agent, self.sequence, self.know = i.event
         self.low, self.high = low, high
+        self.core = i.core
         self.write = write
         self.region = region
         self.at = at
+        self.replaced = 0  # what this one stands for: an earlier write of its agent, by sequence
         self.dense = region is not None and region.dense
         self.op = i.op
         self.pipe = agent_pipe(i)
@@ -259,6 +261,8 @@ class RaceChecker:
         self.automatic = automatic
         self.signals = Signals()
         self.across = BlockMap(self) if blocks > 1 else None
+        #: The earlier access that the advice of a report is about.
+        self.advised: dict[Any, Operation] = {}
 
     def access(self, i: Instr, place: Place, write: bool, region: Region | None, at: Array | None) -> None:
         """Record an access and report what it races with."""
@@ -291,7 +295,9 @@ class RaceChecker:
     def _compare(self, i: Instr, new: Access, entries: list[Access]) -> None:
         covered = False
         know = new.know
-        for n, old in enumerate(entries):
+        # the latest first: who is ordered after it is often ordered after what came before
+        for n in range(len(entries) - 1, -1, -1):
+            old = entries[n]
             if old.high <= new.low or old.low >= new.high:
                 continue
             known = knows(know, old.agent, old.sequence)
@@ -303,7 +309,7 @@ class RaceChecker:
                 shared = _overlap(new, old)
                 if shared is None:
                     continue
-                self._report(i, new, old, *shared)
+                self._report(new, old, entries, *shared)
                 known = True
             # what the new access covers and follows needs no memory of its own: whoever knows the new one
             # knows it too
@@ -313,6 +319,8 @@ class RaceChecker:
             ):  # fmt: skip
                 entries[n] = None  # type: ignore[call-overload]
                 covered = True
+                if old.write and old.agent == new.agent:
+                    new.replaced = max(new.replaced, old.sequence)
         if covered:
             entries[:] = [e for e in entries if e is not None]
 
@@ -324,38 +332,56 @@ class RaceChecker:
             and new.high - new.low >= CHAINED
         )  # fmt: skip
 
-    def _report(self, i: Instr, new: Access, old: Access, low: int, high: int) -> None:
-        clock: Clock = i.core.clock
-        other = clock.names[old.agent]
+    def _report(self, new: Access, old: Access, entries: list[Access], low: int, high: int) -> None:
+        clock: Clock = new.core.clock
         # One missing flag is one report: from here on both pipes are taken as ordered.
         for know in (new.know, clock.know[new.agent]):
             _join(know, old.know)
             _raise(know, old.agent, old.sequence)
+        if old.core is not new.core and old.write != new.write:
+            old, new = _sides(old, new, entries)
         kind = _kind(new.write, old.write)
-        key = ("race", i.op, other.rstrip("01"), old.pipe)
-        note = (_other_side(new, old), i.core.grid.span(old.op))
+        key = ("race", new.op, old.core.kind, old.pipe)
+        grid = new.core.grid
+        note = (_other_side(new, old), grid.span(old.op))
         if self.reports.again(key, note):
             return
-        apart = other != i.core.name
-        mine = f"PIPE_{new.pipe}" + (f" of {i.core.name}" if apart else "")
-        theirs = f"PIPE_{old.pipe}" + (f" of {other}" if apart else "")
+        apart = old.core is not new.core
+        mine = f"PIPE_{new.pipe}" + (f" of {new.core.name}" if apart else "")
+        theirs = f"PIPE_{old.pipe}" + (f" of {old.core.name}" if apart else "")
         if old.agent == new.agent:
             theirs = f"an earlier instruction of {theirs}"
         what = bytes_of(new.place, low, high)
-        d = i.core.diagnostic(
-            i.op, "PTO-E2201",
+        d = new.core.diagnostic(
+            new.op, "PTO-E2201",
             {
                 "RAW": f"RAW race: {mine} reads {what}, which {theirs} may not have written yet",
                 "WAR": f"WAR race: {mine} overwrites {what}, which {theirs} may still have to read",
                 "WAW": f"WAW race: {mine} and {theirs} write {what} in either order",
             }[kind],
             help=how_to_order(
-                i.core.grid.program.module, i.core.profile.isa, Side(old.op, old.pipe, other),
-                Side(new.op, new.pipe, i.core.name),
+                grid.program.module, self.isa, Side(old.op, old.pipe, old.core.name),
+                Side(new.op, new.pipe, new.core.name),
             ),
         )  # fmt: skip
         d.notes.append(note)
         self.reports.add(key, d)
+
+
+def _sides(a: Access, b: Access, entries: list[Access]) -> tuple[Access, Access]:
+    """A write and a read on different cores, in the order that is meant: the read waits for the write, unless
+    it has waited for an earlier one, which the write then overwrites too soon."""
+    writer, reader = (a, b) if a.write else (b, a)
+    before = max(
+        (
+            e.sequence
+            for e in entries
+            if e is not None and e.write and e.agent == writer.agent and e.sequence < writer.sequence
+            and _overlap(e, reader) is not None
+        ),
+        default=writer.replaced,
+    )  # fmt: skip
+    return (reader, writer) if before and knows(reader.know, writer.agent, before) else (writer, reader)
 
 
 def _kind(new_writes: bool, old_writes: bool) -> str:
@@ -367,7 +393,8 @@ def _other_side(new: Access, old: Access) -> str:
     first = old.op.row.name if old.op.row else old.op.name
     name = old.place.name
     what = "them" if name == new.place.name or not name else f"them as %{name}"
-    when = " in an earlier iteration" if old.op is new.op or old.op.start > new.op.start else ""
+    earlier = old.core is new.core and (old.op is new.op or old.op.start > new.op.start)
+    when = " in an earlier iteration" if earlier else ""
     return f"{first} {'writes' if old.write else 'reads'} {what}{when}"
 
 
@@ -395,9 +422,12 @@ class BlockMap:
         for row in range(4):
             if row >= 2 and not new.write:
                 break
-            old = self._unordered(i, new, tables[row, where])
+            found = tables[row, where]
+            old, bad = self._unordered(i, new, found)
             if old:
-                self._report(i, new, buffer, old, "write" if row < 2 else "read")
+                at = np.arange(new.low, new.high) if new.dense else where
+                shared = at if bad is None else at[bad]
+                self._report(i, new, old, row < 2, int(shared.min()), int(shared.max()) + 1)
                 break
         first, second = (0, 1) if new.write else (2, 3)
         free = self._replaceable(i, new, tables[first, where])
@@ -418,18 +448,20 @@ class BlockMap:
         self.used += 1
         return number
 
-    def _unordered(self, i: Instr, new: Access, found: Array) -> int:
-        """An access of another block among `found` that the new one does not follow; 0 where there is none."""
+    def _unordered(self, i: Instr, new: Access, found: Array) -> tuple[int, Array | None]:
+        """An access of another block among `found` that the new one does not follow, 0 where there is none;
+        and which of `found` are such, None for all."""
         if not found.any():
-            return 0
-        numbers = found[:1] if (found == found[0]).all() else found
+            return 0, None
+        same = bool((found == found[0]).all())
+        numbers = found[:1] if same else found
         facts = self.facts[numbers]
         bad = (numbers != 0) & (facts[:, 0] != i.core.block)
         if new.atomic:
             bad &= facts[:, 3] == 0
         if bad.any():
             bad &= ~self._known(i, new, facts)
-        return int(numbers[np.argmax(bad)]) if bad.any() else 0
+        return (int(numbers[np.argmax(bad)]), None if same else bad) if bad.any() else (0, None)
 
     def _replaceable(self, i: Instr, new: Access, found: Array) -> Any:
         """Which remembered accesses the new one stands for: none, its own block's, those it follows."""
@@ -455,26 +487,28 @@ class BlockMap:
         agents = np.minimum(facts[:, 1], limits.shape[1] - 1)
         return facts[:, 2] <= limits[facts[:, 0], agents]
 
-    def _report(self, i: Instr, new: Access, buffer: Buffer, number: int, was: str) -> None:
+    def _report(self, i: Instr, new: Access, number: int, wrote: bool, low: int, high: int) -> None:
         op, _ = self.places[number]
         block = int(self.facts[number, 0])
-        kind = _kind(new.write, was == "write")
+        kind = _kind(new.write, wrote)
         said = {"RAW": "reads", "WAR": "overwrites", "WAW": "writes"}[kind]
         done = {"RAW": "writes", "WAR": "reads", "WAW": "writes too"}[kind]
         d = i.core.diagnostic(
             i.op, "PTO-E2202",
-            f"{kind} race between blocks: {said} {bytes_of(new.place, new.low, new.high)}, parts of which block "
-            f"{block} {done}, in either order",
-            help="blocks run in any order: give each its own part, use an atomic store, or let all blocks meet "
+            f"{kind} race between blocks: {said} {bytes_of(new.place, low, high)}, which block {block} {done}, "
+            "in either order",
+            help="blocks run in any order: give each its own part, use an atomic store, or let all of them meet "
             "in 'pto.syncall' between the two",
         )  # fmt: skip
-        d.notes.append((f"block {block} {was}s them here", i.core.grid.span(op)))
-        self.checker.reports.add(("blocks", kind, i.op, op), d)
+        d.notes.append((f"block {block} {'writes' if wrote else 'reads'} them here", i.core.grid.span(op)))
+        self.checker.reports.add(("blocks", frozenset((i.op, op))), d)
 
 
 def _overlap(a: Access, b: Access) -> tuple[int, int] | None:
     """The first byte that two accesses share and the one behind the last; None where they share none."""
     low, high = max(a.low, b.low), min(a.high, b.high)
+    if low >= high:
+        return None
     if a.dense and b.dense:
         return low, high
     marks = np.zeros(high - low, bool)

@@ -197,22 +197,30 @@ class Undefined:
         return found
 
     def report(self, core: Core, op: Operation, origin: Origin, what: str) -> None:
+        """Report a use; the notes lead from what it reads back to where that was first undefined."""
         first = origin.first
         d = core.diagnostic(
             op,
             "PTO-E2203",
-            what,
+            f"{what}; it reads {origin.text()}" if origin.op is op else what,
             help=_HELP[first.kind].replace("%{name}", f"%{first.name}" if first.name else "the tile"),
         )
-        at: Origin | None = origin
+        at: Origin | None = origin if origin.op is not op else origin.parent
         depth = 0
         while at is not None and depth < 8:
             if at.op is not None:
                 name = at.op.row.name if at.op.row else at.op.name
-                reads = "" if at.kind in (SCRATCH, PADDING, FREED) and at.parent is None else "reads "
-                d.notes.append((f"{name} {reads}{at.text()}" if reads else f"{name}: {at.text()}", core.grid.span(at.op)))
+                reads = ":" if at.kind in (SCRATCH, PADDING, FREED) and at.parent is None else " reads"
+                d.notes.append((f"{name}{reads} {at.text()}", core.grid.span(at.op)))
             at, depth = at.parent, depth + 1
+        made = _declaration(core.code.function, first.name) if first.kind in (UNWRITTEN, OUTSIDE) else None
+        if made is not None:
+            d.notes.append((f"%{first.name} is made here", core.grid.span(made)))
         self.reports.add(("undef", op, first.op, first.name), d)
+
+
+def _declaration(function: Operation, name: str) -> Operation | None:
+    return next((op for op in function.walk() if any(r.name == name for r in op.results)), None)
 
 
 def _unsigned(bits: int) -> np.dtype[Any]:

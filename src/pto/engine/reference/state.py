@@ -1,0 +1,70 @@
+"""What an instruction sees of the core it runs on, and a core of the launch it belongs to.
+
+`Core` (in `core.py`) adds the scalar unit and the pipes; `Grid` (in `grid.py`) is the launch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from ...diag import Diagnostic
+from ...ir.core import Operation
+from ...isa.profiles import Profile
+from ..memory import Buffer, GlobalMemory, core_buffers
+
+
+class Cluster:
+    """The cores of one block and what they share: cross-core semaphores and FIFOs."""
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.cores: list[CoreState] = []
+        self.semaphores: dict[tuple[str, int], deque[Any]] = {}
+        self.fifos: dict[Any, Any] = {}
+        self.reserved: dict[Any, int] = {}
+
+    @property
+    def vectors(self) -> list[CoreState]:
+        return [c for c in self.cores if c.kind == "vector"]
+
+
+class CoreState:
+    """A cube core, a vector core, or ("mix") one that is both, for programs that do not tell them apart."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        gm: GlobalMemory | None = None,
+        kind: str = "mix",
+        block: int = 0,
+        sub: int = 0,
+        out: Any = None,
+    ) -> None:
+        self.profile = profile
+        self.gm = gm or GlobalMemory()
+        self.kind = kind
+        self.block = block
+        self.sub = sub
+        self.name = {"cube": "AIC", "vector": f"AIV{sub}"}.get(kind, "")
+        self.buffers: dict[str, Buffer] = core_buffers(profile, self.name)
+        #: Mode registers that configuration instructions set, by name.
+        self.registers: dict[str, Any] = {}
+        self.homes: dict[Any, int] = {}  # addresses of storage that the program did not place
+        self.out = out  # where the program prints
+        self.port: Any = None  # the way to memory, see `instr.Port`
+        #: Clocks of the race checker, where one watches.
+        self.clock: Any = None
+        self.grid: Any = None  # the launch, see `grid.Grid`
+        self.cluster: Cluster = None  # type: ignore[assignment]
+
+    def where(self) -> str:
+        """Which core this is, for messages; empty where there is only one."""
+        parts = [f"block {self.block}"] if self.grid is not None and self.grid.blocks > 1 else []
+        return ", ".join([*parts, self.name] if self.name else parts)
+
+    def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:
+        where = self.where()
+        name = op.row.name if op.row else op.name
+        text = f"{name}: {message}" + (f" ({where})" if where else "")
+        return Diagnostic(code, text, self.grid.span(op), **facts)

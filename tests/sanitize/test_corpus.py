@@ -1,0 +1,146 @@
+"""Every broken program of the corpus is found out, every correct twin is left alone."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import pto
+from pto.diag import Diagnostic, render
+from pto.engine.sanitize import NAMES as SANITIZERS
+
+from .corpus import NAMES, PROGRAMS, Program, found_at, load
+
+SEEDS = 200
+
+each_bug = pytest.mark.parametrize("name", NAMES)
+
+
+def shown(found: list[Diagnostic]) -> str:
+    return "\n" + (render(found) or "nothing found")
+
+
+def errors(result: Any) -> list[Diagnostic]:
+    return [d for d in result.diagnostics if d.severity == "error"]
+
+
+def as_stated(program: Program, found: list[Diagnostic], sanitizers: tuple[str, ...]) -> bool:
+    """Whether exactly the reports are there that the program states for some sanitizers."""
+    wanted = [c for c in program.checks if c.sanitizer in (*sanitizers, "run")]
+    places = Counter((c.code, c.line, c.others) for c in wanted)
+    return places == Counter(found_at(d) for d in found) and all(any(c.fits(d) for d in found) for c in wanted)
+
+
+def test_the_corpus_is_complete() -> None:
+    assert len(NAMES) >= 60
+    assert sorted(p.name for p in PROGRAMS.iterdir()) == sorted(
+        f"{name}.{kind}.pto" for name in NAMES for kind in ("bad", "good")
+    )
+    for name in NAMES:
+        bad, good = load(f"{name}.bad"), load(f"{name}.good")
+        assert bad.checks and not good.checks, name
+        assert (bad.arguments, bad.options) == (good.arguments, good.options), name
+        assert {c.sanitizer for c in bad.checks} <= {*SANITIZERS, "run"}, name
+
+
+@each_bug
+def test_the_bug_is_found(name: str) -> None:
+    bad = load(f"{name}.bad")
+    found = errors(bad.run(sanitize="all")[0])
+    assert as_stated(bad, found, SANITIZERS), shown(found)
+
+
+@each_bug
+def test_each_sanitizer_alone_finds_its_own(name: str) -> None:
+    bad = load(f"{name}.bad")
+    for sanitizer in sorted({c.sanitizer for c in bad.checks} - {"run"}):
+        found = errors(bad.run(sanitize=sanitizer)[0])
+        assert as_stated(bad, found, (sanitizer,)), sanitizer + shown(found)
+
+
+@each_bug
+def test_the_twin_has_nothing_to_report(name: str) -> None:
+    result, _ = load(f"{name}.good").run(sanitize="all")
+    assert errors(result) == [], shown(result.diagnostics)
+
+
+@each_bug
+def test_sanitizers_change_no_result(name: str) -> None:
+    good = load(f"{name}.good")
+    assert good.run(sanitize="all")[1] == good.run()[1]
+
+
+@each_bug
+def test_no_schedule_changes_the_twin(name: str) -> None:
+    good = load(f"{name}.good")
+    if not good.synchronises:
+        pytest.skip("leaves synchronisation to the tools")
+    plain, expected = good.run()
+    assert plain.ok
+    for seed in range(SEEDS):
+        result, found = good.run(schedule=seed)
+        assert result.ok, (seed, shown(result.diagnostics))
+        assert found == expected, f"seed {seed}"
+
+
+RACES = [name for name in NAMES if load(f"{name}.bad").races]
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_some_schedule_shows_the_race(name: str) -> None:
+    bad = load(f"{name}.bad")
+    _, expected = bad.run()
+    differs = next((seed for seed in range(SEEDS) if bad.run(schedule=seed)[1] != expected), None)
+    if bad.fuzz.startswith("hidden"):
+        assert differs is None, f"seed {differs} shows it: remove the comment"
+    else:
+        assert differs is not None, "no schedule gives another result"
+
+
+def test_most_races_can_be_seen() -> None:
+    assert sum(not load(f"{name}.bad").fuzz for name in RACES) > 0.7 * len(RACES)
+
+
+# -- the advice that comes with a race ---------------------------------------------------------------------
+
+_STEP = re.compile(r"((?:'[^']+'(?: and )?)+) (after|before) line (\d+)")
+
+
+def applied(text: str, help: str) -> str:
+    """A program with the lines that a report suggests."""
+    lines: list[list[str]] = [[line] for line in text.splitlines()]
+    for quoted, where, number in _STEP.findall(help):
+        at = lines[int(number) - 1]
+        new = re.findall(r"'([^']+)'", quoted)
+        if where == "after":
+            at.extend(new)
+        else:
+            at[:0] = new
+    return "\n".join(line for group in lines for line in group) + "\n"
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_following_the_advice_helps(name: str) -> None:
+    """The suggested lines can be inserted as they stand, and then the race is gone."""
+    bad = load(f"{name}.bad")
+    for d in errors(bad.run(sanitize="race")[0]):
+        if d.code != "PTO-E2201" or not _STEP.search(d.help):
+            continue
+        text = applied(bad.text, d.help)
+        kernel = pto.kernel(pto.parse(text))
+        left = errors(kernel.run(*bad.values(), **bad.options, sanitize="race,sync"))
+        line = text.splitlines().index(d.span.source.line(d.span.place[0])) + 1  # type: ignore[union-attr]
+        assert not any(found_at(e)[:2] == (d.code, line) for e in left), f"{d.help}\n{text}{shown(left)}"
+        assert all(e.code == "PTO-E2201" for e in left), f"{d.help}\n{text}{shown(left)}"
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_messages_show_no_absurd_addresses(name: str) -> None:
+    """Tiles that nobody placed are named, not located."""
+    bad = load(f"{name}.bad")
+    for d in errors(bad.run(sanitize="race")[0]):
+        for low, high in re.findall(r"bytes (\d+)\.\.(\d+) of", d.message):
+            assert 0 <= int(low) < int(high) <= 1 << 19
