@@ -2,7 +2,9 @@
 
 Each instruction runs twice: in its own types, and on the twins with a port that never rounds. The first result
 that is further from its twin than the type explains is reported, and where a NaN or infinity first appears.
-Integers, and what instructions make out of bits, have no twin: there the shadow starts anew from the result.
+How much a type explains follows the coarsest rounding on the way: a float32 product of weights that were
+rounded to half precision is held to half precision. Integers, and what instructions make out of bits, have no
+twin: there the shadow starts anew from the result.
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ from ..reference.instr import Instr, Place, Port, start_of
 from ..region import Region, load_at
 from .reports import Reports
 
+_EXACT = 52  # mantissa bits of what was never rounded
 _IDS = {name: n + 1 for n, name in enumerate(d.name for d in DTYPES.values() if d.is_float)}
 
 
-def tolerance(dtype: str) -> float:
-    """Relative departure that a type explains: half of its mantissa bits lost."""
-    man = DTYPES[dtype].man or 2
-    return 2.0 ** (-man / 2)
+def tolerance(mantissa: int) -> float:
+    """Relative departure that a rounding to so many mantissa bits explains: half of them lost."""
+    return 2.0 ** (-mantissa / 2)
+
+
+def mantissa_bits(dtype: str) -> int:
+    return DTYPES[dtype].man or 2
 
 
 class Shadow:
@@ -37,6 +43,8 @@ class Shadow:
         self.captured: list[tuple[Place, Any, Array]] | None = None
         #: Errors by type: counts of elements whose error in units of the last place is at most 2**(n - 2).
         self.histogram: dict[str, np.ndarray[Any, Any]] = {}
+        #: Mantissa bits of the coarsest rounding that the operands of an instruction went through.
+        self.coarsest = _EXACT
         self.diverged = False
         self.poisoned = False
 
@@ -46,6 +54,7 @@ class Shadow:
         """Run the instruction on the twins and keep what it would store."""
         own = i.port
         self.port.stores = []
+        self.coarsest = _EXACT
         i.port = self.port
         try:
             execute(i)
@@ -63,7 +72,7 @@ class Shadow:
                 actual = self._actual(place, where)
                 twin = np.broadcast_to(twin, actual.shape)
                 self._compare(i, place, where, actual, twin)
-                self._put(place, where, twin)
+                self._put(place, where, twin, min(self.coarsest, mantissa_bits(dtype)))
             else:
                 self._clear(place, where)
 
@@ -92,13 +101,15 @@ class Shadow:
             self._report(i, place, where, actual, twin, lost, f"{what} appears", "PTO-E2302")
         size = np.abs(np.where(finite, twin, 0.0))
         scale = np.maximum(size, np.sqrt(np.mean(size**2)))
-        bad = error > tolerance(dtype) * scale
+        bad = error > tolerance(min(self.coarsest, mantissa_bits(dtype))) * scale
         if bad.any() and not self.diverged:
             self.diverged = True
-            self._report(i, place, where, actual, twin, bad, "first departure from the float64 shadow", "PTO-E2301")
+            self._report(
+                i, place, where, actual, twin, bad, "first departure from the float64 shadow", "PTO-E2301"
+            )
 
     def _count(self, dtype: str, error: Array, twin: Array, lost: Array) -> None:
-        man = DTYPES[dtype].man or 2
+        man = mantissa_bits(dtype)
         size = np.abs(np.where(np.isfinite(twin), twin, 0.0))
         _, exponent = np.frexp(np.where(size > 0, size, 1.0))
         ulps = error / np.ldexp(1.0, exponent - 1 - man)
@@ -126,34 +137,39 @@ class Shadow:
 
     # -- twins -----------------------------------------------------------------------------------------
 
-    def store_of(self, buffer: Buffer) -> tuple[Array, Array]:
-        """(twins by first byte of the element, type number of the element)."""
+    def store_of(self, buffer: Buffer) -> tuple[Array, Array, Array]:
+        """(twins by first byte of the element, type number of the element, mantissa bits of the coarsest
+        rounding on the way to it)."""
         found = buffer.shadows.get("f64")
         size = buffer.data.size
         if found is None or found[0].size < size:
-            values, tags = np.zeros(size, np.float64), np.zeros(size, np.uint8)
-            if found is not None:
-                values[: found[0].size], tags[: found[1].size] = found
-            found = buffer.shadows["f64"] = values, tags
+            made = np.zeros(size, np.float64), np.zeros(size, np.uint8), np.zeros(size, np.uint8)
+            for new, old in zip(made, found or (), strict=False):
+                new[: old.size] = old
+            found = buffer.shadows["f64"] = made
         return found
 
     def get(self, place: Place, where: Any, actual: Array) -> Array:
         """Twins of what was loaded, the values themselves where there is none."""
-        values, tags = self.store_of(place.buffer)
+        values, tags, bits = self.store_of(place.buffer)
         at = _bytes(place, where)
         have = tags[at] == _IDS[place.dtype]
-        return np.where(have, values[at], actual) if have.any() else actual
+        if not have.any():
+            return actual
+        self.coarsest = min(self.coarsest, int(bits[at][have].min()))
+        return np.where(have, values[at], actual)
 
-    def _put(self, place: Place, where: Any, twin: Array) -> None:
-        values, tags = self.store_of(place.buffer)
+    def _put(self, place: Place, where: Any, twin: Array, mantissa: int) -> None:
+        values, tags, bits = self.store_of(place.buffer)
         self._clear(place, where)
         at = _bytes(place, where)
         values[at] = twin
         if DTYPES[place.dtype].bits >= 8:
             tags[at] = _IDS[place.dtype]
+            bits[at] = mantissa
 
     def _clear(self, place: Place, where: Any) -> None:
-        _, tags = self.store_of(place.buffer)
+        _, tags, _ = self.store_of(place.buffer)
         at = _bytes(place, where)
         for n in range(max(8, DTYPES[place.dtype].bits) // 8):
             tags[at + n] = 0
@@ -167,7 +183,9 @@ class Shadow:
         used = [n for n in range(22) if any(c[n] for c in self.histogram.values())]
         lines.append("  " + "ulp".ljust(12) + "".join(name.rjust(12) for name in self.histogram))
         for n in used:
-            lines.append("  " + bounds[n].ljust(12) + "".join(str(c[n]).rjust(12) for c in self.histogram.values()))
+            lines.append(
+                "  " + bounds[n].ljust(12) + "".join(str(c[n]).rjust(12) for c in self.histogram.values())
+            )
         return "\n".join(lines)
 
 
