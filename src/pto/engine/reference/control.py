@@ -209,11 +209,11 @@ class Control:
         condition = self.slot(op.operands[0])
         test = self.emit(op, _end)
         self.region(op, op.regions[0], lambda y: self.copy(y, y.operands, results))
-        has_else = len(op.regions) > 1 and bool(op.regions[1].blocks)
+        has_else = len(op.regions) > 1 and bool(op.regions[-1].blocks)
         skip = self.emit(op, _end) if has_else else -1
         otherwise = self.here
         if has_else:
-            self.region(op, op.regions[1], lambda y: self.copy(y, y.operands, results))
+            self.region(op, op.regions[-1], lambda y: self.copy(y, y.operands, results))
             after = self.here
             self.code.steps[skip] = lambda core: after
         self.code.steps[test] = self.decision(

@@ -116,19 +116,29 @@ def _converted(found: re.Match[str], value: Any, bits: int) -> str:
 def _integer(
     flags: str, width: str, precision: str, kind: str, value: int, short: int | None, bits: int
 ) -> str:
+    """An integer as C's printf shows it; Python's `%` differs in signs, `#o` and precisions."""
+    sign = ""
     if kind in "di":
         if short is not None:
             half = 1 << (short - 1)
             value = (value + half) % (2 * half) - half
-    else:  # as C has it, a small integer becomes one of 32 bits first
+        sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
+    else:  # a small integer becomes one of 32 bits first
         value &= (1 << (short or max(32, bits))) - 1
-        flags = flags.replace("+", "").replace(" ", "")
+    digits = format(abs(value), kind if kind in "oxX" else "d")
     if precision:
-        flags = flags.replace("0", "")
-    if value == 0:
-        flags = flags.replace("#", "")
-    shown = f"%{flags}{width}{precision}{kind}" % value
-    return shown.replace("0o", "0", 1) if kind == "o" else shown
+        least = int(precision[1:] or 0)
+        digits = digits.zfill(least) if value or least else ""
+    if "#" in flags and kind == "o" and not digits.startswith("0"):
+        digits = "0" + digits
+    elif "#" in flags and kind in "xX" and value:
+        sign = "0" + kind
+    size = int(width or 0)
+    if "-" in flags:
+        return (sign + digits).ljust(size)
+    if "0" in flags and not precision:
+        digits = digits.zfill(size - len(sign))
+    return (sign + digits).rjust(size)
 
 
 @executor("trap")

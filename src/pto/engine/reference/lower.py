@@ -240,6 +240,12 @@ def _nothing(core: Core, i: Instr) -> None: ...
 def _scalar_step(evaluate: Callable[..., Any], operands: list[int], target: int) -> Step:
     if not operands:
         value = evaluate()
+        if not isinstance(value, int | float):  # a vector: instructions may write into it, so each has its own
+
+            def fresh(core: Core) -> None:
+                core.regs[target] = evaluate()
+
+            return fresh
 
         def constant(core: Core) -> None:
             core.regs[target] = value

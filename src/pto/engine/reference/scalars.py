@@ -256,9 +256,9 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def _constant(op: Operation) -> Evaluate:
-    value = op.attrs["value"].value
-    if isinstance(op.result.type, ShapedType):
-        return lambda: _dense(value, op.result.type)  # a new one every time: instructions write into it
+    value, type = op.attrs["value"].value, op.result.type
+    if isinstance(type, ShapedType):
+        return lambda: _dense(value, type)
     if not isinstance(value, bool | int | float):
         return lambda: value
     number = fit(str(op.result.type))(value)
