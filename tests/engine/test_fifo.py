@@ -142,7 +142,7 @@ def test_a_ring_that_nobody_frees_gets_stuck() -> None:
     (problem,) = result.diagnostics
     everything = problem.message + " ".join(note for note, _ in problem.notes)
     assert "a free slot" in everything and "all 4 slots" in everything
-    assert "nobody has pushed" in everything  # the consumers wait for the entry that cannot come
+    assert "which PIPE_FIX of AIC would give after its own wait" in everything
 
 
 def test_a_pop_without_a_push_gets_stuck() -> None:

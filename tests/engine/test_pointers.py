@@ -94,7 +94,7 @@ def test_a_pointer_before_its_array_is_a_diagnostic() -> None:
 @settings(max_examples=30, deadline=None)
 def test_memrefs(r: int, c: int) -> None:
     """By strides; an index outside the sizes is refused even where memory is there."""
-    body = f"""%v = memref.load %m[%r, %c] : memref<3x4xf32, #pto.address_space<gm>>
+    body = """%v = memref.load %m[%r, %c] : memref<3x4xf32, #pto.address_space<gm>>
     %two = arith.constant 2.0 : f32
     %w = arith.mulf %v, %two : f32
     memref.store %w, %m[%r, %c] : memref<3x4xf32, #pto.address_space<gm>>"""

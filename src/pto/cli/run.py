@@ -257,16 +257,20 @@ class _Progress:
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
         self.started = time.perf_counter()
-        self.shown = False
+        self.last = 0.0
+        self.width = 0
 
-    def step(self, done: int, total: int) -> None:
-        if self.wanted and time.perf_counter() - self.started > 1.0:
-            self.shown = True
-            print(f"\rblock {done + 1} of {total}", end="", file=sys.stderr, flush=True)
+    def step(self, begun: int, total: int, steps: int) -> None:
+        now = time.perf_counter()
+        if self.wanted and now - self.started > 1.0 and now - self.last > 0.1:
+            self.last = now
+            text = f"block {begun} of {total}, {steps:,} steps"
+            self.width = max(self.width, len(text))
+            print(f"\r{text:<{self.width}}", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        if self.shown:
-            print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)
+        if self.width:
+            print("\r" + " " * self.width + "\r", end="", file=sys.stderr, flush=True)
 
 
 def _positive(text: str) -> int:

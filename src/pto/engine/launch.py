@@ -99,7 +99,7 @@ class Kernel:
         shadow: str | None = None,
         memory_map: bool = False,
         out: TextIO | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int, int], None] | None = None,
         max_steps: int | None = None,
     ) -> Run:
         """One launch on `blocks` blocks.
@@ -107,7 +107,8 @@ class Kernel:
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
         mixed kernel (default 2). `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule`
         seeds an adversarial order of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives
-        what the program prints (default: standard output); `max_steps` ends a run that takes more steps.
+        what the program prints (default: standard output); `max_steps` ends a run that takes more steps;
+        `progress` is called now and then with the blocks begun, all blocks and the steps done.
         """
         from .sanitize import observe, parse_names
 

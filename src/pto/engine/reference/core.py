@@ -8,7 +8,7 @@ soon as it is issued, unless it waits for something; then items queue up behind 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...diag import Diagnostic
@@ -41,6 +41,8 @@ class Item:
 
     __slots__ = ("op",)
     movable = False
+    #: What to say of something that nobody would ever give.
+    nobody = ""
 
     def __init__(self, op: Operation) -> None:
         self.op = op
@@ -54,6 +56,27 @@ class Item:
     def waits_for(self, core: Core, pipe: str) -> str:
         """What a stuck item lacks, in words."""
         return "its turn"
+
+    def provider(self, core: Core) -> tuple[Core, str] | None:
+        """The core and pipe that would give a stuck item what it lacks, if they were not stuck themselves."""
+        return None
+
+    def missing(self, core: Core, pipe: str) -> str:
+        """What a stuck item lacks, and why it does not come."""
+        provider = self.provider(core)
+        if provider is None:
+            return self.waits_for(core, pipe) + self.nobody
+        whose = f"PIPE_{provider[1]}" + (f" of {provider[0].name}" if provider[0] is not core else "")
+        return f"{self.waits_for(core, pipe)}, which {whose} would give after its own wait"
+
+
+def queued(cores: Iterable[Core], wanted: Callable[[Item], bool]) -> tuple[Core, str] | None:
+    """The core and pipe that have an item queued."""
+    for core in cores:
+        for pipe, items in core.queues.items():
+            if any(wanted(item) for item in items):
+                return core, pipe
+    return None
 
 
 class Work(Item):

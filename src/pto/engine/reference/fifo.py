@@ -18,7 +18,7 @@ from ...ir.core import Operation
 from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
 from ..memory import SPACES, Buffer, Pointer, Tile, View, array_of
-from .core import BLOCKED, Core, Item
+from .core import BLOCKED, Core, Item, queued
 from .handles import home, make_tile, result_name
 from .instr import IllegalInstruction, Instr
 
@@ -252,6 +252,9 @@ class Push(Item):
         f = self.fifo
         return f"a free slot of {f.name}: all {f.count} slots hold entries nobody freed"
 
+    def provider(self, core: Core) -> tuple[Core, str] | None:
+        return queued(core.cluster.cores, lambda item: isinstance(item, Free | Pop) and item.fifo is self.fifo)
+
     def perform(self, core: Core, pipe: str) -> None:
         f = self.fifo
         if core.clock is not None and self.index >= f.count:
@@ -341,6 +344,7 @@ class Pop(Item):
     """Waits for a slot to be published and loads it."""
 
     __slots__ = ("fifo", "frees", "index", "instr", "lane", "split")
+    nobody = ", which nobody has pushed"
 
     def __init__(self, instr: Instr, fifo: Fifo, index: int, lane: int, split: int, frees: bool) -> None:
         super().__init__(instr.op)
@@ -358,7 +362,10 @@ class Pop(Item):
         return slot is not None and len(slot.pushed) >= parties
 
     def waits_for(self, core: Core, pipe: str) -> str:
-        return f"entry {self.index} of {self.fifo.name}, which nobody has pushed"
+        return f"entry {self.index} of {self.fifo.name}"
+
+    def provider(self, core: Core) -> tuple[Core, str] | None:
+        return queued(core.cluster.cores, lambda item: isinstance(item, Push) and item.fifo is self.fifo)
 
     def perform(self, core: Core, pipe: str) -> None:
         slot = self.fifo.entry(self.index)
@@ -427,7 +434,7 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     i = Instr(op, {**args, "tile": entry}, core, "S" if core.profile.isa == "a5" else "MTE2")
     item = Pop(i, pipe, index, lane, split, frees)
     if i.pipe == "S" and not item.ready(core, "S") and not _idle_lane(core, pipe, split):
-        core.waiting = item.waits_for(core, "S")
+        core.waiting = item.missing(core, "S")
         return BLOCKED
     pipe.tails[lane] = index + 1
     if isinstance(entry, Tile):
@@ -435,7 +442,7 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     elif not _idle_lane(core, pipe, split):
         if not item.ready(core, "S"):
             pipe.tails[lane] = index
-            core.waiting = item.waits_for(core, "S")
+            core.waiting = item.missing(core, "S")
             return BLOCKED
         _point(entry, pipe, index, split if direction == C2V else 0, lane)
     if not _idle_lane(core, pipe, split):

@@ -21,7 +21,7 @@ from .lower import Program
 from .state import Cluster
 
 #: Steps a core runs before the others get a turn, so that one may spin on what another writes.
-QUANTUM = 200_000
+QUANTUM = 10_000
 
 
 class Watch:
@@ -71,7 +71,7 @@ class Grid:
         out: TextIO,
         watch: Watch | None = None,
         schedule: Any = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int, int], None] | None = None,
         max_steps: int | None = None,
     ) -> None:
         self.program = program
@@ -92,6 +92,7 @@ class Grid:
         self._meetings: dict[str, set[Core]] = {}
         self._left: dict[Core, str] = {}  # cores that met and may go on
         self.active: list[Core] = []
+        self._ended: list[str] = []  # cores, in words
         self._started = 0
 
     def span(self, op: Operation) -> Span | None:
@@ -131,8 +132,6 @@ class Grid:
             self.watch.core_started(core)
             core.start(code, [self._spmd(core, v) for v in self.args[code.name]])
         self._started += 1
-        if self.progress is not None:
-            self.progress(self._started - 1, self.blocks)
         return True
 
     def _spmd(self, core: Core, value: Any) -> Any:
@@ -162,6 +161,8 @@ class Grid:
     def spend(self, core: Core, steps: int) -> None:
         """Count steps against the limit of the launch."""
         self._steps += steps
+        if self.progress is not None:
+            self.progress(self._started, self.blocks, self._steps)
         if self.max_steps is not None and self._steps > self.max_steps and not core.done:
             raise RunError(
                 core.diagnostic(
@@ -174,6 +175,7 @@ class Grid:
 
     def finish(self, core: Core) -> None:
         self.active.remove(core)
+        self._ended.append(core.where())
         self.watch.core_ended(core)
 
     # -- grid barriers ---------------------------------------------------------------------------------
@@ -199,39 +201,39 @@ class Grid:
     # -- stuck programs --------------------------------------------------------------------------------
 
     def stuck(self) -> RunError:
-        """Who waits for what, when nobody can go on."""
-        waits: list[tuple[Core, Operation, str]] = []
+        """Who waits for what, when nobody can go on; first who waits for what nobody would ever do."""
+        waits: list[tuple[int, Core, Operation, str]] = []
         for core in self.active:
-            if not core.done:
-                op = core.code.ops[core.pc]
-                waits.append((core, op, f"waits for {core.waiting or 'its turn'}"))
             for pipe, queue in core.queues.items():
                 if queue:
-                    what = queue[0].waits_for(core, pipe)
+                    item = queue[0]
                     more = f"; {len(queue) - 1} more queued behind it" if len(queue) > 1 else ""
-                    waits.append((core, queue[0].op, f"PIPE_{pipe} waits for {what}{more}"))
-        core, op, what = next((w for w in waits if w[2].startswith("PIPE_")), waits[0])
+                    text = f"PIPE_{pipe} waits for {item.missing(core, pipe)}{more}"
+                    waits.append((1 if item.provider(core) is None else 3, core, item.op, text))
+            if not core.done:
+                what = core.waiting or "its turn"
+                rank = 4 if what.startswith("all its") else 2
+                waits.append((rank, core, core.code.ops[core.pc], f"waits for {what}"))
+        waits.sort(key=lambda w: w[0])
+        _, core, op, what = waits[0]
         d = core.diagnostic(
-            op, "PTO-E2104", f"the program is stuck: {what}",
-            help="every wait needs a set that can happen before it; see who waits for whom below",
-        )  # fmt: skip
-        for other, at, why in waits[:12]:
-            if at is not op or other is not core:
-                where = other.where()
-                d.notes.append((f"{where + ': ' if where else ''}{why}", self.span(at)))
+            op,
+            "PTO-E2104",
+            f"the program is stuck: {what}",
+            help="nobody does what is waited for: add it on every path, before the wait"
+            if waits[0][0] < 3
+            else "those named here wait for each other: let one do its part before it waits (before a loop: set "
+            "the flag back once)",
+        )
+        for _, other, at, why in waits[1:12]:
+            where = other.where()
+            d.notes.append((f"{where + ': ' if where else ''}{why}", self.span(at)))
         if len(waits) > 12:
             d.notes.append((f"and {len(waits) - 12} more", None))
+        if self._ended:
+            names = ", ".join(self._ended[:8]) + (", .." if len(self._ended) > 8 else "")
+            d.notes.append((f"{names} {'has' if len(self._ended) == 1 else 'have'} ended", None))
         return RunError(d)
-
-    def unexpected(self, problem: Exception) -> Diagnostic:
-        """A program that nobody checked met an instruction that cannot run as it stands."""
-        core = next((c for c in self.active if not c.done), self.active[0])
-        return core.diagnostic(
-            core.code.ops[core.pc],
-            "PTO-E2102",
-            f"cannot run here: {type(problem).__name__}: {problem}"[:200],
-            help="the program was not checked; `pto check` says what is wrong with it",
-        )
 
     # -- what cores report -----------------------------------------------------------------------------
 

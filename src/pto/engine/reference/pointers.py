@@ -17,23 +17,25 @@ def _number(values: Any, dtype: str) -> Any:
     return float(value) if DTYPES[dtype].is_float else int(value)
 
 
-def _element(place: Pointer | View, offset: int) -> tuple[Pointer | View, Any]:
-    """A place and the offset in it; a negative one is an element before the pointer."""
-    if offset >= 0:
-        return place, np.array([offset], np.intp)
-    pointer = place.pointer if isinstance(place, View) else place
-    return pointer.moved(offset), np.zeros(1, np.intp)
+def _element(i: Instr) -> Pointer:
+    """Where `ptr[offset]` lies; the offset may be negative, and so may have been the way to `ptr`."""
+    place: Pointer | View = i.arg("ptr")
+    return (place.pointer if isinstance(place, View) else place).moved(i.arg("offset"))
+
+
+_HERE = np.zeros(1, np.intp)
 
 
 @executor("load_scalar")
 def load_scalar(i: Instr) -> Any:
-    return _number(i.values_at(*_element(i.arg("ptr"), i.arg("offset"))), i.dtype("ptr"))
+    place = _element(i)
+    return _number(i.values_at(place, _HERE), place.dtype)
 
 
 @executor("store_scalar")
 def store_scalar(i: Instr) -> None:
-    place, at = _element(i.arg("ptr"), i.arg("offset"))
-    i.store_at(place, at, _array(i.arg("value"), place.dtype))
+    place = _element(i)
+    i.store_at(place, _HERE, _array(i.arg("value"), place.dtype))
 
 
 def _array(value: Any, dtype: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from ...ir.core import Operation
 from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
 from ..memory import MemoryFault
-from .core import BLOCKED, Core, Item
+from .core import BLOCKED, Core, Item, queued
 from .instr import IllegalInstruction, Instr, Port
 
 #: handler(core, op, args) -> None or BLOCKED
@@ -58,6 +58,7 @@ class SetFlag(Item):
 
 class WaitFlag(Item):
     __slots__ = ("key",)
+    nobody = ", which nobody has set"
 
     def __init__(self, op: Operation, key: Key) -> None:
         super().__init__(op)
@@ -72,7 +73,10 @@ class WaitFlag(Item):
             core.clock.acquire(core, pipe, token)
 
     def waits_for(self, core: Core, pipe: str) -> str:
-        return f"{flag_text(self.key)}, which nobody has set"
+        return flag_text(self.key)
+
+    def provider(self, core: Core) -> tuple[Core, str] | None:
+        return queued([core], lambda item: isinstance(item, SetFlag) and item.key == self.key)
 
 
 def _event_id(op: Operation, args: dict[str, Any]) -> int:
@@ -144,7 +148,7 @@ def _wait(core: Core, op: Operation, key: Key) -> int | None:
 def stall(core: Core, item: Item) -> int | None:
     """Perform an item on the scalar unit, or block it."""
     if not item.ready(core, "S"):
-        core.waiting = item.waits_for(core, "S")
+        core.waiting = item.missing(core, "S")
         return BLOCKED
     item.perform(core, "S")
     return None
@@ -248,6 +252,9 @@ class GetBuf(Item):
         holders = ", ".join(f"PIPE_{p}" for p in core.tokens[self.id].held) or "an earlier acquirer"
         return f"buffer token {self.id}, held by {holders}"
 
+    def provider(self, core: Core) -> tuple[Core, str] | None:
+        return queued([core], lambda item: isinstance(item, RlsBuf) and item.id == self.id)
+
 
 class RlsBuf(Item):
     __slots__ = ("id",)
@@ -296,7 +303,7 @@ def get_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     item = GetBuf(op, id, token.base + len(token.grants))
     if pipe == "S":
         if not item.ready(core, pipe):
-            core.waiting = item.waits_for(core, pipe)
+            core.waiting = item.missing(core, pipe)
             return BLOCKED
         token.grants.append(_HELD)
         item.perform(core, pipe)
@@ -347,6 +354,7 @@ class Await(Item):
     """Takes one from each of some semaphores of the own core."""
 
     __slots__ = ("sources",)
+    nobody = ", which nobody has raised"
 
     def __init__(self, op: Operation, sources: list[tuple[str, int]]) -> None:
         super().__init__(op)
@@ -367,6 +375,10 @@ class Await(Item):
     def waits_for(self, core: Core, pipe: str) -> str:
         missing = [s for s in self.sources if not core.cluster.semaphores.get(s)]
         return " and ".join(f"cross-core semaphore {id} ({who})" for who, id in missing)
+
+    def provider(self, core: Core) -> tuple[Core, str] | None:
+        missing = [s for s in self.sources if not core.cluster.semaphores.get(s)]
+        return queued(core.cluster.cores, lambda i: isinstance(i, Signal) and any(s in missing for s in i.targets))
 
 
 def _signal(core: Core, op: Operation, pipe: str, targets: list[tuple[str, int]]) -> int | None:

@@ -344,7 +344,17 @@ class RaceChecker:
         key = ("race", new.op, old.core.kind, old.pipe)
         grid = new.core.grid
         note = (_other_side(new, old), grid.span(old.op))
-        if self.reports.again(key, note):
+        again = self.reports.again(key, note)
+        known = self.reports.found.get(key)
+        if again and (known is None or not self.advised[key].start < old.op.start < new.op.start):
+            return
+        self.advised[key] = old.op
+        help = how_to_order(
+            grid.program.module, self.isa, Side(old.op, old.pipe, old.core.name),
+            Side(new.op, new.pipe, new.core.name),
+        )  # fmt: skip
+        if known is not None:
+            known.help = help  # the flag has to be set after the last of several
             return
         apart = old.core is not new.core
         mine = f"PIPE_{new.pipe}" + (f" of {new.core.name}" if apart else "")
@@ -359,10 +369,7 @@ class RaceChecker:
                 "WAR": f"WAR race: {mine} overwrites {what}, which {theirs} may still have to read",
                 "WAW": f"WAW race: {mine} and {theirs} write {what} in either order",
             }[kind],
-            help=how_to_order(
-                grid.program.module, self.isa, Side(old.op, old.pipe, old.core.name),
-                Side(new.op, new.pipe, new.core.name),
-            ),
+            help=help,
         )  # fmt: skip
         d.notes.append(note)
         self.reports.add(key, d)
