@@ -92,6 +92,10 @@ def test_links_resolve(site: dict[str, str]) -> None:
                 continue
             path, _, anchor = target.partition("#")
             where = _join(name, path) if path else name
+            if where.startswith("img/"):
+                if not (DOCS / where).exists():
+                    broken.append(f"{name}: {target}")
+                continue
             if where not in places or (anchor and anchor not in places[where]):
                 broken.append(f"{name}: {target}")
     assert not broken
@@ -171,3 +175,11 @@ def test_long_combination_lists_are_grouped(generate: ModuleType) -> None:
     combinations = page[page.index("## Element type combinations") : page.index("## Rules")]
     assert "| src | dst on cpu | dst on a2a3 | dst on a5 |" in combinations
     assert combinations.count("\n| ") < 20
+
+
+def test_pictures_are_small_and_used(site: dict[str, str]) -> None:
+    pictures = sorted((DOCS / "img").iterdir())
+    assert pictures
+    for picture in pictures:
+        assert picture.stat().st_size < 100_000, picture.name
+        assert any(f"(img/{picture.name})" in page for page in site.values()), picture.name

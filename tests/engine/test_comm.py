@@ -465,6 +465,21 @@ def test_the_order_of_a_sum_shows() -> None:
     assert encoding.decode(DTYPES["f32"], get(dst, (0, 0))) == 1.0
 
 
+@pytest.mark.parametrize("how", ["Max", "Min"])
+def test_zeros_of_either_sign_are_equal(how: str) -> None:
+    """So the one that came first stays, as tmax and tmin have it."""
+    plan = next(p for p in plans_of("treduce") if dtype_of(p) == "f32" and "pg" not in p.operands)
+    for root in (0, 1):
+        case = build(plan, (1, 1), (1, 1), 2, root, False)
+        case.op.attrs = {**case.op.attrs, "reduceOp": EnumAttr("reduce_op", how)}
+        dst, members = parts(case)
+        zeros = (0, 1 << 31)
+        for member, code in zip(members, zeros, strict=True):
+            put(member, (0, 0), code)
+        execute(case)
+        assert get(dst, (0, 0)) == zeros[root]
+
+
 @pytest.mark.parametrize("name", COLLECTIVE)
 def test_roots_outside_the_group(name: str) -> None:
     for plan in plans_of(name)[::7]:
@@ -735,3 +750,15 @@ def test_signals_of_a_program() -> None:
         result = run(program(body, "%x: !pto.ptr<i32>, %y: !pto.ptr<i32>"), memory, out)
         assert result.ok, result.diagnostics
         assert out[0] == want and memory.tolist() == [x[0] - 3, x[1]]
+
+
+@pytest.mark.parametrize("what", ["twait", "ttest"])
+def test_a_signal_outside_of_its_array_is_a_diagnostic(what: str) -> None:
+    signal = "!pto.partition_tensor_view<1x9xi32>"
+    result = "%r = " if what == "ttest" else ""
+    after = " -> i1" if what == "ttest" else ""
+    body = f"""{CONSTANTS}
+    {view("s", "x", 1, 9, "i32")}
+    %v = arith.constant 0 : i32
+    {result}pto.{what}(%s, %v : {signal}, i32) {{cmp = #pto.wait_cmp<eq>}}{after}"""
+    assert codes(run(program(body, "%x: !pto.ptr<i32>"), np.zeros(4, np.int32))) == ["PTO-E2101"]

@@ -247,6 +247,27 @@ def test_a_later_row_stays_where_rows_overlap() -> None:
     bench.check(expected)
 
 
+@pytest.mark.parametrize("name", ["mte_gm_ub", "mte_ub_gm"])
+def test_the_last_clause_is_the_outermost(name: str) -> None:
+    """Where bursts overlap, the order of the loops shows."""
+    bench = Bench(plans_of(name)[0])
+    loops = [(3, 100, 16), (2, 500, 32), (1, 0, 0)]
+    expected = bench.expect(32, loops)
+    bench.run(**arguments(name, 32, loops), pad_value=None)
+    bench.check(expected)
+    turned = Bench(plans_of(name)[0]).expect(32, [loops[1], loops[0], loops[2]])
+    assert not np.array_equal(expected[1], turned[1])
+
+
+def test_rows_of_nothing_but_padding_in_a_shadow_run() -> None:
+    plan = next(p for p in plans_of("mte_gm_ub") if "left_padding" not in p.operands)
+    bench = Bench(plan)
+    bench.case.core.port = Doubles()
+    expected = bench.expect(0, [(2, 32, 64)], b"\0\0\x80\x3f")
+    bench.run(**arguments("mte_gm_ub", 0, [(2, 32, 64)]), pad_value=1.0)
+    bench.check(expected)
+
+
 def test_the_pad_value_keeps_its_own_bits() -> None:
     """A pad scalar has the width of the elements; its bits are what is written, whatever its type."""
     plan = next(p for p in plans_of("mte_gm_ub") if p.isa == "cpu" and "left_padding" not in p.operands)

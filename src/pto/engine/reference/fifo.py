@@ -53,7 +53,7 @@ class Slot:
         if self.data is None or self.data.dims != shape or self.data.dtype != dtype:
             size = -(-shape[0] * shape[1] * DTYPES[dtype].bits // 8)
             buffer = Buffer(name, "fifo", np.zeros(size, np.uint8))
-            self.data = View(buffer, 0, shape, (shape[1], 1), dtype, "ND", "slot")
+            self.data = View(buffer, 0, shape, (shape[1], 1), dtype, "ND", "")
         return self.data
 
 

@@ -16,7 +16,7 @@ from ..reference.instr import Instr, Place, Port, start_of
 from ..region import Region
 from .race import Clock, RaceChecker, forget_blocks, meet
 from .reports import Reports, bytes_of
-from .undef import FREED, PADDING, SCRATCH, Load, Origin, Undefined, dependence
+from .undef import FREED, PADDING, SCRATCH, Load, Origin, Undefined, dependence, name_of
 
 if TYPE_CHECKING:
     from ..reference.core import Core
@@ -148,7 +148,7 @@ class Observer(Watch):
 
     def undefine(self, i: Instr, place: Place, region: Region, kind: str) -> None:
         if self.undef is not None and region.shape[0] and region.shape[1]:
-            number = self.undef.number(Origin(i.core, i.op, place.name, None, kind))
+            number = self.undef.number(Origin(i.core, i.op, name_of(place), None, kind))
             self.undef.define(place, region, np.ones(region.shape, bool), number)
 
     def _undefined(
@@ -158,12 +158,12 @@ class Observer(Watch):
         load = next((n for n in port.loads if n.mask is not None), None)
         if load is None and not i.poison:
             return
-        origin = undef.origin(i, load) if load is not None else next(iter(i.poison.values()))
+        origin = undef.origin(i, load) if load is not None else _scalar_origin(i)
         found = dependence(i, execute, port.loads, port.stores, result)
-        if found.result or (found.address and i.op.results):
-            i.core.registers["undefined scalar"] = origin
-        if found.address:
+        if found.address:  # reported here and once: what comes of it counts as defined
             undef.report(i.core, i.op, origin, "an address depends on undefined data")
+        elif found.result:
+            i.core.registers["undefined scalar"] = origin
         number = undef.number(origin) if any(t.any() for t in found.taints) else 0
         fifo = i.op.row is not None and i.op.row.name.startswith("tpush")  # its slot carries what is undefined
         for (place, where, _), taint in zip(port.stores, found.taints, strict=True):
@@ -284,7 +284,7 @@ class Observer(Watch):
         """The producer may overwrite a popped tile from here on."""
         if self.undef is not None and tile.address is not None:
             region = tile.region(tile.rows, tile.cols)
-            number = self.undef.number(Origin(core, op, tile.name, None, FREED))
+            number = self.undef.number(Origin(core, op, name_of(tile), None, FREED))
             self.undef.define(tile, region, np.ones(region.shape, bool), number)
 
 
@@ -370,6 +370,14 @@ class Watched(Port):
             o.race.access(i, place, write, region, at)
         if o.map is not None and buffer.space not in ("gm", "fifo"):
             o.map.touch(i, place, write, region, at)
+
+
+def _scalar_origin(i: Instr) -> Origin:
+    """Where the first undefined scalar operand comes from."""
+    (name, n), parent = next(iter(i.poison.items()))
+    value = i.op.group(name)[n or 0]
+    shown = f"%{value.name}" if value.name else ""
+    return Origin(i.core, i.op, shown, None, parent.kind, "which is undefined", parent)
 
 
 def _unplaced(buffer: Buffer, low: int, high: int) -> bool:

@@ -9,6 +9,7 @@ other. A program that synchronises correctly gives the same result under every s
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from ..memory import Tile
@@ -24,6 +25,9 @@ DEPTH = 256
 WINDOW = 8
 
 
+Choice = tuple[Core, str, int]
+
+
 class Schedule:
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -35,28 +39,26 @@ class Schedule:
 
     def run(self, grid: Grid) -> None:
         together = self.random.choice((1, 1, 2, 3))  # blocks in flight
+        cores = -1
         while True:
-            while sum(1 for _ in {c.block for c in grid.active}) < together and grid.admit():
-                pass
-            if not grid.active:
-                return
+            if len(grid.active) != cores:
+                while len({c.block for c in grid.active}) < together and grid.admit():
+                    pass
+                cores = len(grid.active)
+                if not cores:
+                    return
             self.steps += 1
             if self.steps % 64 == 1:
                 self.weights.clear()  # new preferences now and then
             choices = self._choices(grid)
             if not choices:
                 if grid.admit():
+                    cores = len(grid.active)
                     continue
                 raise grid.stuck()
-            core, pipe, index = self._pick(choices)
+            core, pipe, index = self._pick(choices) if len(choices) > 1 else choices[0]
             if pipe == "S":
-                before = core.ticks
-                core.run(limit=1)
-                if core.ticks != before or core.done:
-                    self.progress += 1
-                    grid.spend(core, 1)
-                else:
-                    self.stalled[core] = self.progress
+                self._scalar(grid, core)
             else:
                 queue = core.queues[pipe]
                 item = queue[index]
@@ -68,16 +70,27 @@ class Schedule:
             if core.done and core.idle:
                 grid.finish(core)
 
-    def _choices(self, grid: Grid) -> list[tuple[Core, str, int]]:
-        found: list[tuple[Core, str, int]] = []
+    def _scalar(self, grid: Grid, core: Core) -> None:
+        """Let the scalar unit do one step, or several."""
+        before = core.ticks
+        core.run(limit=self.random.choice((1, 4, 16)))
+        if core.ticks != before or core.done:
+            self.progress += 1
+            grid.spend(core, core.ticks - before)
+        else:
+            self.stalled[core] = self.progress
+
+    def _choices(self, grid: Grid) -> list[Choice]:
+        found: list[Choice] = []
         for core in grid.active:
             full = False
-            for pipe, queue in core.queues.items():
-                if not queue:
-                    continue
-                full |= len(queue) >= DEPTH
-                for index in self._ready(core, pipe, queue):
-                    found.append((core, pipe, index))
+            if core.queued:
+                for pipe, queue in core.queues.items():
+                    if not queue:
+                        continue
+                    full |= len(queue) >= DEPTH
+                    for index in self._ready(core, pipe, queue):
+                        found.append((core, pipe, index))
             if not core.done and not full and self.stalled.get(core) != self.progress:
                 found.append((core, "S", 0))
         return found
@@ -94,14 +107,18 @@ class Schedule:
                 found.append(index)
         return found
 
-    def _pick(self, choices: list[tuple[Core, str, int]]) -> tuple[Core, str, int]:
-        weights: list[float] = []
+    def _pick(self, choices: list[Choice]) -> Choice:
+        known = self.weights
+        total = 0.0
+        sums: list[float] = []
         for core, pipe, index in choices:
-            weight = self.weights.get((core, pipe))
+            weight = known.get((core, pipe))
             if weight is None:
-                weight = self.weights[core, pipe] = 10 ** self.random.uniform(-3, 0)
-            weights.append(weight if index == 0 else weight / 2)
-        return self.random.choices(choices, weights)[0]
+                weight = known[core, pipe] = 10 ** self.random.uniform(-3, 0)
+            total += weight if index == 0 else weight / 2
+            sums.append(total)
+        at = self.random.random() * total
+        return choices[bisect_right(sums, at, 0, len(sums) - 1)]
 
 
 def _follows(later: Any, earlier: Any) -> bool:

@@ -66,7 +66,7 @@ class Origin:
     ) -> None:
         self.core = core
         self.op = op
-        self.name = name
+        self.name = name  # in words: %tile
         self.element = element
         self.kind = kind
         self.why = why or kind
@@ -74,7 +74,7 @@ class Origin:
 
     def text(self) -> str:
         at = f"element ({self.element[0]}, {self.element[1]}) of " if self.element is not None else ""
-        return f"{at}{f'%{self.name}' if self.name else 'an operand'}, {self.why}"
+        return f"{at}{self.name or 'an operand'}, {self.why}"
 
     @property
     def first(self) -> Origin:
@@ -178,13 +178,13 @@ class Undefined:
             element = (r, c)
             if isinstance(place, Tile) and (r >= place.v_row or c >= place.v_col):
                 why = f"{OUTSIDE} of {place.v_row} x {place.v_col}"
-                return Origin(i.core, i.op, place.name, element, OUTSIDE, why)
+                return Origin(i.core, i.op, name_of(place), element, OUTSIDE, why)
         shadow = self.shadow(place.buffer)
         assert shadow is not None
         parent = self.origins[int(shadow[1][_first_bytes(place, load.where)[first]])]
         if parent is None:
-            return Origin(i.core, i.op, place.name, element, UNWRITTEN)
-        return Origin(i.core, i.op, place.name, element, parent.kind, "which is undefined", parent)
+            return Origin(i.core, i.op, name_of(place), element, UNWRITTEN)
+        return Origin(i.core, i.op, name_of(place), element, parent.kind, "which is undefined", parent)
 
     def number(self, origin: Origin) -> int:
         """A number for the origin shadow; origins that say the same share one."""
@@ -203,7 +203,7 @@ class Undefined:
             op,
             "PTO-E2203",
             f"{what}; it reads {origin.text()}" if origin.op is op else what,
-            help=_HELP[first.kind].replace("%{name}", f"%{first.name}" if first.name else "the tile"),
+            help=_HELP[first.kind].replace("%{name}", first.name or "the tile"),
         )
         at: Origin | None = origin if origin.op is not op else origin.parent
         depth = 0
@@ -213,14 +213,30 @@ class Undefined:
                 reads = ":" if at.kind in (SCRATCH, PADDING, FREED) and at.parent is None else " reads"
                 d.notes.append((f"{name}{reads} {at.text()}", core.grid.span(at.op)))
             at, depth = at.parent, depth + 1
-        made = _declaration(core.code.function, first.name) if first.kind in (UNWRITTEN, OUTSIDE) else None
+        made = _declaration(core, first) if first.kind in (UNWRITTEN, OUTSIDE) else None
         if made is not None:
-            d.notes.append((f"%{first.name} is made here", core.grid.span(made)))
+            d.notes.append((f"{first.name} is made here", core.grid.span(made)))
         self.reports.add(("undef", op, first.op, first.name), d)
 
 
-def _declaration(function: Operation, name: str) -> Operation | None:
-    return next((op for op in function.walk() if any(r.name == name for r in op.results)), None)
+def name_of(place: Place) -> str:
+    return f"%{place.name}" if place.name else place.buffer.name
+
+
+def _declaration(core: Core, origin: Origin) -> Operation | None:
+    """What made the tile: in the function that reads it, or in the one that runs."""
+    functions = [core.code.function]
+    op = origin.op
+    while op is not None and op.parent is not None and op.parent.parent is not None:
+        op = op.parent.parent.parent
+        if op is not None and op.name == "func.func":
+            functions.insert(0, op)
+    name = origin.name.removeprefix("%")
+    for function in functions:
+        for found in function.walk():
+            if any(r.name == name for r in found.results):
+                return found
+    return None
 
 
 def _unsigned(bits: int) -> np.dtype[Any]:
@@ -285,9 +301,9 @@ class Replay(Port):
         self.which = which
         self.stores: list[tuple[Place, Any, Array]] = []
 
-    def _next(self, where: Any) -> Array:
+    def _next(self, place: Place, where: Any) -> Array:
         load = next(self.loads, None)
-        if load is None or not same_place(load.where, where):
+        if load is None or not same_bytes(load.place, load.where, place, where):
             raise Moved
         data = np.array(load.data)
         if load.mask is not None:
@@ -296,10 +312,10 @@ class Replay(Port):
         return data
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
-        return self._next(region)
+        return self._next(place, region)
 
     def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
-        return self._next(at)
+        return self._next(place, at)
 
     def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
         self.stores.append((place, region, np.array(codes)))
@@ -308,14 +324,18 @@ class Replay(Port):
         self.stores.append((place, at, np.array(codes)))
 
 
-def same_place(a: Any, b: Any) -> bool:
-    if isinstance(a, Region) and isinstance(b, Region):
+def same_bytes(place: Place, where: Any, other: Place, there: Any) -> bool:
+    if place.buffer is not other.buffer:
+        return False
+    if isinstance(where, Region) and isinstance(there, Region):
         return (
-            (a.base, a.nibble, a.shape) == (b.base, b.nibble, b.shape)
-            and np.array_equal(a.rows.offsets, b.rows.offsets)
-            and np.array_equal(a.cols.offsets, b.cols.offsets)
+            (where.base, where.nibble, where.shape) == (there.base, there.nibble, there.shape)
+            and np.array_equal(where.rows.offsets, there.rows.offsets)
+            and np.array_equal(where.cols.offsets, there.cols.offsets)
         )
-    return type(a) is type(b) and np.array_equal(a, b)
+    if isinstance(where, Region) or isinstance(there, Region):
+        return False
+    return start_of(place) == start_of(other) and np.array_equal(where, there)
 
 
 class Dependence:
@@ -351,11 +371,11 @@ def dependence(
         if len(again.stores) != len(stores):
             found.address = True
             continue
-        for n, ((_, where, codes), (_, where2, codes2)) in enumerate(zip(stores, again.stores, strict=True)):
-            if not same_place(where, where2):
+        for n, (one, two) in enumerate(zip(stores, again.stores, strict=True)):
+            if not same_bytes(*one[:2], *two[:2]):
                 found.address = True
-            elif codes.shape == codes2.shape:
-                found.taints[n] |= _bits(codes) != _bits(codes2)
+            elif one[2].shape == two[2].shape:
+                found.taints[n] |= _bits(one[2]) != _bits(two[2])
             else:
                 found.taints[n][...] = True
     return found
