@@ -11,7 +11,8 @@ SETUP := $(VENV)/.setup
 DOCS := $(VENV)/.docs
 NATIVE := $(shell find native -type f -name '*.[ch]pp')
 SANITIZED := build/sanitize/test_kernels
-SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -Inative/include
+SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
+  -Inative/include
 
 .PHONY: help setup demo test lint format bench docs sanitize clean
 help:
@@ -64,15 +65,23 @@ bench: $(SETUP)
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-$(SANITIZED): $(NATIVE)
-	@mkdir -p $(@D)
-	$(CXX) $(SANITIZERS) -c native/kernels/convert.cpp -o $(@D)/baseline.o
+KERNELS := convert engine
+SANITIZED_PARTS := $(KERNELS:%=build/sanitize/%.o)
 ifeq ($(shell uname -m),x86_64)
-	$(CXX) $(SANITIZERS) -DPTO_ISA=avx2 -mavx2 -c native/kernels/convert.cpp -o $(@D)/avx2.o
-	$(CXX) $(SANITIZERS) -DPTO_HAVE_AVX2 native/tests/test_kernels.cpp $(@D)/baseline.o $(@D)/avx2.o -o $@
-else
-	$(CXX) $(SANITIZERS) native/tests/test_kernels.cpp $(@D)/baseline.o -o $@
+SANITIZERS += -DPTO_HAVE_AVX2
+SANITIZED_PARTS += $(KERNELS:%=build/sanitize/%.avx2.o)
 endif
+
+build/sanitize/%.o: native/kernels/%.cpp $(NATIVE)
+	@mkdir -p $(@D)
+	$(CXX) $(SANITIZERS) -c $< -o $@
+
+build/sanitize/%.avx2.o: native/kernels/%.cpp $(NATIVE)
+	@mkdir -p $(@D)
+	$(CXX) $(SANITIZERS) -DPTO_ISA=avx2 -mavx2 -mfma -c $< -o $@
+
+$(SANITIZED): native/tests/test_kernels.cpp $(SANITIZED_PARTS)
+	$(CXX) $(SANITIZERS) $^ -o $@
 
 sanitize: $(SANITIZED)
 	./$(SANITIZED)

@@ -1,4 +1,5 @@
-// pto._native: compiled element conversion and tile packing behind pto.engine.elements and pto.engine.layout.
+// pto._native: the compiled loops behind pto.engine: element conversion, tile packing, and what the reference
+// engine computes in a fixed order.
 //
 // Every argument is checked here and a bad one raises ValueError; the loops run without the GIL.
 #include <nanobind/nanobind.h>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "pto/detail/engine.hpp"
 #include "pto/detail/kernels.hpp"
 #include "pto/detail/layout.hpp"
 
@@ -153,7 +155,11 @@ nb::object unpack4(const ConstBytes& data, std::size_t count) {
   {
     nb::gil_scoped_release unlocked;
     const std::uint8_t* in = data.data();
-    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<char>(in[i / 2] >> (i % 2 ? 4 : 0) & 0xF);
+    for (std::size_t i = 0; i < count / 2; ++i) {
+      out[2 * i] = static_cast<char>(in[i] & 0xF);
+      out[2 * i + 1] = static_cast<char>(in[i] >> 4);
+    }
+    if (count % 2) out[count - 1] = static_cast<char>(in[count / 2] & 0xF);
   }
   return new_codes(std::move(out), 1, {count});
 }
@@ -213,6 +219,72 @@ nb::object unpack(const ConstBytes& storage, std::string_view layout, std::int64
   return new_codes(std::move(out), item, {r, c});
 }
 
+// ---------------------------------------------------------------------------------------------------------
+// Engine
+
+template <class T>
+using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T, class F>
+nb::object dot(const Matrix<T>& a, const Matrix<T>& b, F kernel) {
+  const std::size_t m = a.shape(0), k = a.shape(1), n = b.shape(1);
+  if (b.shape(0) != k)
+    fail("a has " + std::to_string(k) + " columns, b has " + std::to_string(b.shape(0)) + " rows");
+  auto out = buffer(m * n * sizeof(float));
+  {
+    nb::gil_scoped_release unlocked;
+    kernel(a.data(), b.data(), reinterpret_cast<float*>(out.get()), m, k, n);
+  }
+  return new_array<float>(std::move(out), {m, n});
+}
+
+nb::object dot_f32(const Matrix<float>& a, const Matrix<float>& b) {
+  return dot<float>(a, b, engine_kernels().dot_f32);
+}
+
+nb::object dot_f64(const Matrix<double>& a, const Matrix<double>& b) {
+  return dot<double>(a, b, engine_kernels().dot_f64);
+}
+
+nb::object fold(std::string_view dtype, const Matrix<float>& x, bool product) {
+  const DType t = parse_dtype(dtype);
+  if (t != DType::f16 && t != DType::bf16) fail("steps round to f16 or bf16, not to " + std::string(dtype));
+  const std::size_t rows = x.shape(0), cols = x.shape(1);
+  if (!rows) fail("there is no row to begin with");
+  auto out = buffer(cols * sizeof(float));
+  {
+    nb::gil_scoped_release unlocked;
+    engine_kernels().fold(t, product, x.data(), reinterpret_cast<float*>(out.get()), rows, cols);
+  }
+  return new_array<float>(std::move(out), {cols});
+}
+
+nb::object philox(std::uint64_t low, std::uint64_t high, const Array<std::uint64_t>& ahead,
+                  std::uint32_t key0, std::uint32_t key1, int rounds) {
+  const PhiloxState state{low, high, {key0, key1}, rounds};
+  const std::size_t n = ahead.size();
+  auto out = buffer(4 * n * sizeof(std::uint32_t));
+  {
+    nb::gil_scoped_release unlocked;
+    engine_kernels().philox(state, ahead.data(), reinterpret_cast<std::uint32_t*>(out.get()), n);
+  }
+  return new_array<std::uint32_t>(std::move(out), {4, n});
+}
+
+nb::object sort_blocks(const Matrix<std::uint32_t>& rank, const Matrix<std::uint32_t>& index) {
+  const std::size_t rows = rank.shape(0), cols = rank.shape(1);
+  if (index.shape(0) != rows || index.shape(1) != cols) fail("ranks and indices differ in shape");
+  auto out = buffer(rows * cols * sizeof(std::int64_t));
+  {
+    nb::gil_scoped_release unlocked;
+    engine_kernels().sort_blocks(rank.data(), index.data(), reinterpret_cast<std::int64_t*>(out.get()), rows,
+                                 cols);
+  }
+  return new_array<std::int64_t>(std::move(out), {rows, cols});
+}
+
 nb::list dtypes() {
   nb::list out;
   for (const DTypeInfo& d : kDTypes) out.append(nb::make_tuple(std::string(d.name), d.bits));
@@ -222,7 +294,7 @@ nb::list dtypes() {
 }  // namespace
 
 NB_MODULE(_native, m) {
-  m.doc() = "Compiled element conversion and tile packing.";
+  m.doc() = "Compiled loops of the engine.";
   m.def("dtypes", &dtypes, "Name and bits of every element type.");
   m.def("decode", &decode, "dtype"_a, "codes"_a, "wide"_a = false,
         "Values of codes as float32, or float64 if wide.");
@@ -236,4 +308,12 @@ NB_MODULE(_native, m) {
         "pitch"_a, "bits"_a, "Store a matrix of codes into the bytes of a tile.");
   m.def("unpack", &unpack, "storage"_a, "layout"_a, "rows"_a, "cols"_a, "box_rows"_a, "box_cols"_a, "pitch"_a,
         "bits"_a, "valid_rows"_a, "valid_cols"_a, "The codes of the valid part of a stored tile.");
+  m.def("dot_f32", &dot_f32, "a"_a, "b"_a, "Product of matrices, a chain of fused steps in float32.");
+  m.def("dot_f64", &dot_f64, "a"_a, "b"_a, "The same of doubles whose products are exact in a double.");
+  m.def("fold", &fold, "dtype"_a, "x"_a, "product"_a,
+        "Sums or products of columns, every step rounded to f16 or bf16.");
+  m.def("philox", &philox, "low"_a, "high"_a, "ahead"_a, "key0"_a, "key1"_a, "rounds"_a,
+        "The four words of each counter.");
+  m.def("sort_blocks", &sort_blocks, "rank"_a, "index"_a,
+        "Positions of the records (rank, index) of every 32 columns in ascending order.");
 }

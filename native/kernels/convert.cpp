@@ -82,8 +82,14 @@ void load_int(DType t, const void* in, Out* out, std::size_t n) {
 
 template <Fields F, class C, class Float>
 void encode_loop(const Float* in, void* out, std::size_t n, Mode mode) {
-  const Bias<typename Source<Float>::U> bias(mode.round);
   C* codes = static_cast<C*>(out);
+  if constexpr (sizeof(Float) == 4) {
+    if (mode.round == Round::rint) {
+      for (std::size_t i = 0; i < n; ++i) codes[i] = static_cast<C>(encode_nearest<F>(in[i], mode));
+      return;
+    }
+  }
+  const Bias<typename Source<Float>::U> bias(mode.round);
   for (std::size_t i = 0; i < n; ++i) codes[i] = static_cast<C>(encode_fields<F>(in[i], bias, mode));
 }
 
@@ -145,14 +151,9 @@ void store_whole(DType t, const double* in, void* out, std::size_t n, Mode mode)
   }
 }
 
-// At most kChunk floats or doubles to codes of any type.
-template <class Float>
-void store_float(DType t, const Float* in, void* out, std::size_t n, Mode mode) {
+// Floats to codes of a float type below 32 bits.
+void store_small(DType t, const float* in, void* out, std::size_t n, Mode mode) {
   switch (t) {
-    case DType::f64: return store_exact<kF64, Float, double>(in, static_cast<std::uint64_t*>(out), n, mode);
-    case DType::f32:
-      if constexpr (sizeof(Float) == 8) return encode_loop<kF32, std::uint32_t>(in, out, n, mode);
-      return store_exact<kF32, Float, float>(in, static_cast<std::uint32_t*>(out), n, mode);
     case DType::f16: return encode_loop<kF16, std::uint16_t>(in, out, n, mode);
     case DType::bf16: return encode_loop<kBf16, std::uint16_t>(in, out, n, mode);
     case DType::f8e4m3: return encode_loop<kE4M3, std::uint8_t>(in, out, n, mode);
@@ -161,11 +162,29 @@ void store_float(DType t, const Float* in, void* out, std::size_t n, Mode mode) 
     case DType::f4e1m2: return encode_loop<kE1M2, std::uint8_t>(in, out, n, mode);
     case DType::f8e8m0: return encode_bytes(in, out, n, mode, encode_e8m0);
     case DType::hif8: return encode_bytes(in, out, n, mode, encode_hif8);
-    default: {
-      double whole[kChunk];
-      round_chunk(in, whole, n, mode.round);
-      return store_whole(t, whole, out, n, mode);
-    }
+    default: return;
+  }
+}
+
+// At most kChunk floats or doubles to codes of any type.
+template <class Float>
+void store_float(DType t, const Float* in, void* out, std::size_t n, Mode mode) {
+  if (t == DType::f64) return store_exact<kF64, Float, double>(in, static_cast<std::uint64_t*>(out), n, mode);
+  if (t == DType::f32) {
+    if constexpr (sizeof(Float) == 8) return encode_loop<kF32, std::uint32_t>(in, out, n, mode);
+    return store_exact<kF32, Float, float>(in, static_cast<std::uint32_t*>(out), n, mode);
+  }
+  if (is_int(t)) {
+    double whole[kChunk];
+    round_chunk(in, whole, n, mode.round);
+    return store_whole(t, whole, out, n, mode);
+  }
+  if constexpr (sizeof(Float) == 4) {
+    return store_small(t, in, out, n, mode);
+  } else {
+    float narrow[kChunk];
+    for (std::size_t i = 0; i < n; ++i) narrow[i] = narrow_to_odd(in[i]);
+    return store_small(t, narrow, out, n, mode);
   }
 }
 

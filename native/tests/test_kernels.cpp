@@ -1,9 +1,14 @@
 // The compiled loops without Python, for the sanitizers: every code, every pair, odd lengths, ragged tiles.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "pto/detail/engine.hpp"
 #include "pto/detail/kernels.hpp"
 #include "pto/detail/layout.hpp"
 
@@ -102,12 +107,94 @@ void tiles() {
   }
 }
 
+// Numbers of all sizes, some of them special, exact in a float.
+template <class Float>
+std::vector<Float> numbers(std::mt19937_64& random, std::size_t count) {
+  std::vector<Float> out(count);
+  for (Float& x : out) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(random());
+    x = bits % 3 ? static_cast<Float>(static_cast<std::int32_t>(bits) >> 8) : std::bit_cast<float>(bits);
+  }
+  return out;
+}
+
+bool same(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
+    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y) || (x != x && y != y);
+  });
+}
+
+template <class Float>
+void dot(void (*kernel)(const Float*, const Float*, float*, std::size_t, std::size_t, std::size_t)) {
+  std::mt19937_64 random(1);
+  for (const auto& [m, k, n] : {std::array<std::size_t, 3>{0, 3, 3},
+                                {3, 0, 5},
+                                {2, 2, 0},
+                                {1, 1, 1},
+                                {4, 7, 16},
+                                {5, 33, 17},
+                                {9, 20, 47}}) {
+    const std::vector<Float> a = numbers<Float>(random, m * k), b = numbers<Float>(random, k * n);
+    std::vector<float> want(m * n), got(m * n, -1);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j)
+        for (std::size_t l = 0; l < k; ++l)
+          want[i * n + j] =
+              std::fma(static_cast<float>(a[i * k + l]), static_cast<float>(b[l * n + j]), want[i * n + j]);
+    kernel(a.data(), b.data(), got.data(), m, k, n);
+    expect(same(got, want), "products are fused", sizeof(Float) == 4 ? "float" : "double");
+  }
+}
+
+void engine(const EngineKernels& loops) {
+  dot(loops.dot_f32);
+  dot(loops.dot_f64);
+  std::mt19937_64 random(2);
+  for (const std::size_t n : {0, 1, 5, 31, 32, 33, 100}) {
+    const std::vector<float> x = numbers<float>(random, 7 * n);
+    for (const DType t : {DType::f16, DType::bf16}) {
+      for (const bool product : {false, true}) {
+        std::vector<float> got(n), want(n);
+        loops.fold(t, product, x.data(), got.data(), 7, n);
+        baseline_engine().fold(t, product, x.data(), want.data(), 7, n);
+        expect(same(got, want), "folds agree", info(t).name);
+      }
+    }
+    std::vector<std::uint64_t> ahead(n);
+    for (std::uint64_t& a : ahead) a = random() >> 1;
+    std::vector<std::uint32_t> got(4 * n), want(4 * n);
+    const PhiloxState state{random(), ~std::uint64_t{0}, {1, 2}, 10};
+    loops.philox(state, ahead.data(), got.data(), n);
+    baseline_engine().philox(state, ahead.data(), want.data(), n);
+    expect(got == want, "random words agree", "philox");
+
+    std::vector<std::uint32_t> rank(3 * n), index(3 * n);
+    for (std::uint32_t& r : rank) r = static_cast<std::uint32_t>(random() % 3 ? random() : 7);
+    for (std::uint32_t& i : index) i = static_cast<std::uint32_t>(random() % 5);
+    std::vector<std::int64_t> order(3 * n), sorted(3 * n);
+    loops.sort_blocks(rank.data(), index.data(), order.data(), 3, n);
+    for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i] = static_cast<std::int64_t>(i);
+    const auto less = [&](std::int64_t p, std::int64_t q) {
+      const std::size_t a = static_cast<std::size_t>(p), b = static_cast<std::size_t>(q);
+      return rank[a] != rank[b] ? rank[a] < rank[b] : index[a] < index[b];
+    };
+    for (std::size_t r = 0; r < 3; ++r)
+      for (std::size_t c = 0; c < n; c += kSortBlock)
+        std::stable_sort(sorted.begin() + static_cast<std::ptrdiff_t>(r * n + c),
+                         sorted.begin() + static_cast<std::ptrdiff_t>(r * n + std::min(n, c + kSortBlock)),
+                         less);
+    expect(order == sorted, "blocks are sorted", "sort");
+  }
+}
+
 }  // namespace
 
 int main() {
   every_pair();
   round_trips();
   tiles();
+  engine(engine_kernels());
+  engine(baseline_engine());
   std::printf("%s\n", failures ? "FAILED" : "ok");
   return failures != 0;
 }

@@ -158,15 +158,11 @@ def test_the_advice_about_the_race_is_right() -> None:
     text = (EXAMPLES / "12_race.pto").read_text()
     (found,) = pto.kernel(pto.parse(text)).run(A, B, np.zeros_like(A), sanitize="all").diagnostics
     lines = text.splitlines()
-    flag, after, wait, before = re.findall(r"'(.*?)' (?:after|before) line (\d+)", found.help)[0] + tuple(
-        re.findall(r"'(.*?)' (?:after|before) line (\d+)", found.help)[1]
-    )
-    lines[int(before) - 1 : int(before) - 1] = [wait]
-    lines[int(after) : int(after)] = [flag]
-    assert (
-        pto.kernel(pto.parse("\n".join(lines) + "\n")).run(A, B, np.zeros_like(A), sanitize="all").diagnostics
-        == []
-    )
+    (flag, after), (wait, before) = re.findall(r"'(.*?)' (?:after|before) line (\d+)", found.help)
+    lines.insert(int(before) - 1, wait)
+    lines.insert(int(after), flag)
+    fixed = pto.kernel(pto.parse("\n".join(lines) + "\n"))
+    assert fixed.run(A, B, np.zeros_like(A), sanitize="all").diagnostics == []
 
 
 def test_the_undefined_sum() -> None:

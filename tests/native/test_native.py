@@ -64,6 +64,11 @@ BAD = [
     (lambda: pack(matrix=np.zeros(16, np.uint32)), "2-D"),
     (lambda: _native.unpack(np.zeros(9, np.uint8), "ND", 4, 4, 1, 1, 4, 8, -1, 2), "does not fit"),
     (lambda: _native.unpack(np.zeros(9, np.uint8), "ND", 4, 4, 1, 1, 4, 8, 4, 4), "needs 16"),
+    (lambda: _native.dot_f32(np.zeros((2, 3), "f4"), np.zeros((4, 2), "f4")), "3 columns, b has 4 rows"),
+    (lambda: _native.dot_f64(np.zeros((2, 3)), np.zeros((2, 2))), "3 columns, b has 2 rows"),
+    (lambda: _native.fold("f32", np.zeros((2, 3), np.float32), False), "not to f32"),
+    (lambda: _native.fold("f16", np.zeros((0, 3), np.float32), False), "no row"),
+    (lambda: _native.sort_blocks(np.zeros((2, 3), "u4"), np.zeros((1, 3), "u4")), "differ in shape"),
 ]
 
 

@@ -71,7 +71,6 @@ def code_dtype(dtype: str) -> np.dtype[Any]:
     return np.dtype(f"u{max(8, DTYPES[dtype].bits) // 8}")
 
 
-@_quiet
 def decode(dtype: str, codes: Array, to: Any = None, *, native: bool | None = None) -> Array:
     """Values of `codes`: float32 (f64: float64) or the integer type; or `to`, a float type that is exact."""
     d = DTYPES[dtype]
@@ -82,12 +81,9 @@ def decode(dtype: str, codes: Array, to: Any = None, *, native: bool | None = No
         raise ValueError(f"{dtype} values are not exact in {out}")
     if out.kind == "f" and (fast := loops(native)):
         return fast.decode(dtype, codes.ravel(), out.itemsize == 8).reshape(codes.shape)
-    if d.name in ARRAY_DTYPES:
-        return codes.view(ARRAY_DTYPES[d.name]).astype(out)
-    return _values(d)[codes & ((1 << d.bits) - 1)].astype(out)
+    return _decode(d, codes, out)
 
 
-@_quiet
 def encode(
     dtype: str,
     values: Array,
@@ -116,7 +112,6 @@ def encode(
     return _encode(d, values.astype(np.float64), mode, saturate, nan)
 
 
-@_quiet
 def convert(
     codes: Array,
     src: str,
@@ -135,19 +130,7 @@ def convert(
     if fast := loops(native):
         saturate = saturate and not encoding.keeps_infinity(s, d)
         return fast.convert(src, dst, codes.ravel(), mode, saturate, nan).reshape(codes.shape)
-    if src == dst:
-        return codes & np.asarray((1 << s.bits) - 1, codes.dtype)
-    if s.is_int and d.is_int:
-        return _int_to_int(s, d, decode(src, codes, native=False), saturate)
-    if s.is_int and s.bits == 64:
-        if dst == "f64" and mode != "RINT":  # rare: scalars only, and no NumPy cast rounds that way
-            exact = [encoding.convert(int(c), s, d, mode, saturate) for c in codes.ravel()]
-            return np.array(exact, np.uint64).reshape(codes.shape)
-        values = decode(src, codes, native=False)
-        wide = values.astype(np.float64) if dst == "f64" else _round_to_odd(values)
-    else:
-        wide = decode(src, codes, np.float64, native=False)
-    return _encode(d, wide, mode, saturate and not encoding.keeps_infinity(s, d), nan)
+    return _convert(codes, s, d, mode, saturate, nan)
 
 
 def pack4(codes: Array, *, native: bool | None = None) -> Array:
@@ -222,6 +205,31 @@ def _magnitudes(d: DType) -> tuple[Array, Array]:
     return half[order], order.astype(np.uint8)
 
 
+@_quiet
+def _decode(d: DType, codes: Array, out: np.dtype[Any]) -> Array:
+    if d.name in ARRAY_DTYPES:
+        return codes.view(ARRAY_DTYPES[d.name]).astype(out)
+    return _values(d)[codes & ((1 << d.bits) - 1)].astype(out)
+
+
+@_quiet
+def _convert(codes: Array, s: DType, d: DType, mode: str, saturate: bool, nan: str) -> Array:
+    if s == d:
+        return codes & np.asarray((1 << s.bits) - 1, codes.dtype)
+    if s.is_int and d.is_int:
+        return _int_to_int(s, d, decode(s.name, codes, native=False), saturate)
+    if s.is_int and s.bits == 64:
+        if d.name == "f64" and mode != "RINT":  # rare: scalars only, and no NumPy cast rounds that way
+            exact = [encoding.convert(int(c), s, d, mode, saturate) for c in codes.ravel()]
+            return np.array(exact, np.uint64).reshape(codes.shape)
+        values = decode(s.name, codes, native=False)
+        wide = values.astype(np.float64) if d.name == "f64" else _round_to_odd(values)
+    else:
+        wide = decode(s.name, codes, np.float64, native=False)
+    return _encode(d, wide, mode, saturate and not encoding.keeps_infinity(s, d), nan)
+
+
+@_quiet
 def _encode(d: DType, values: Array, mode: str, saturate: bool, nan: str) -> Array:
     if d.is_int:
         return _to_int(d, values, mode, saturate, nan)

@@ -149,6 +149,7 @@ class Kernel:
             order,
             progress,
             max_steps,
+            self.automatic,
         )
         try:
             grid.run()
@@ -233,12 +234,18 @@ def _kinds(module: Module, function: Operation, seen: set[str]) -> set[str]:
     return found
 
 
+#: Synchronisation between cores, which a program also carries that leaves its pipes to the tools.
+_BETWEEN_CORES = (
+    "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_core", "sync.set", "sync.wait",
+)  # fmt: skip
+
+
 def _automatic(module: Module) -> bool:
     """Whether a program leaves placing and synchronising to the tools: it does neither itself."""
     for op in module.walk():
         if op.name == "pto.alloc_tile" and op.get("addr") is not None:
             return False
-        if op.row is not None and op.row.family == "pipeline-sync":
+        if op.row is not None and op.row.family == "pipeline-sync" and op.row.name not in _BETWEEN_CORES:
             return False
     return True
 

@@ -600,7 +600,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2302",
         "NaN or infinity appears",
-        "A result is not finite although the float64 shadow is.",
+        "A result is infinite although the float64 shadow is not, or NaN although no operand is.",
         "Look for overflow, division by zero or invalid operands there.",
     ),
 )

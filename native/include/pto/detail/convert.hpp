@@ -155,6 +155,46 @@ inline typename Source<Float>::U encode_fields(Float value, const Bias<typename 
   return nan ? missing : code;
 }
 
+// As encode_fields of a float, for the rounding to nearest, ties to even, which is nearly all there is to do.
+template <Fields F>
+inline std::uint32_t encode_nearest(float value, Mode mode) {
+  constexpr int shift = 23 - F.man;
+  constexpr std::uint32_t half = 1u << (shift - 1), max_code = F.max_code, nan_code = F.nan_code;
+  const std::uint32_t raw = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = raw & 0x7FFFFFFF;
+  const std::uint32_t sign = (raw ^ magnitude) >> (32 - F.bits);
+  const std::uint32_t rounded = (magnitude + (half - 1) + (magnitude >> shift & 1)) >> shift;
+  std::uint32_t code = rounded - (static_cast<std::uint32_t>(127 - F.bias) << F.man);
+  if constexpr (F.bias != 127) {
+    // Adding the power of two whose last place is the smallest number of F leaves how many of these there
+    // are.
+    constexpr std::uint32_t unit = static_cast<std::uint32_t>(127 + 23 + 1 - F.bias - F.man) << 23;
+    const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(unit);
+    const bool subnormal = magnitude < static_cast<std::uint32_t>(127 + 1 - F.bias) << 23;
+    code = subnormal ? std::bit_cast<std::uint32_t>(sum) - unit : code;
+  }
+  const std::uint32_t limit = mode.saturate ? max_code : std::uint32_t{F.overflow_code};  // at most one more
+  code = code < limit ? code : limit;
+  if constexpr (F.has_nan() && !F.has_inf()) {
+    code = code == nan_code ? code : code | sign;
+  } else {
+    code |= sign;
+  }
+  const std::uint32_t missing = F.has_nan() ? nan_code : mode.nan_is_max ? max_code : 0;
+  const std::uint32_t nan = magnitude > 0x7F800000 ? ~0u : 0;  // a mask: compilers like to branch here
+  return (code & ~nan) | (missing & nan);
+}
+
+// A double as a float whose last bit is sticky: rounding it to fewer bits gives what rounding the double
+// itself would give, under every rule.
+inline float narrow_to_odd(double value) {
+  const float near = static_cast<float>(value);
+  const double size = std::fabs(value), got = std::fabs(static_cast<double>(near));
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(near), even = ~bits & 1;
+  const std::uint32_t up = size > got ? even : 0, down = size < got ? even : 0;
+  return std::bit_cast<float>(bits + up - down);
+}
+
 // Unsigned power of two.
 inline std::uint8_t encode_e8m0(double value, const Bias<std::uint64_t>& bias, Mode mode) {
   if (!(value >= 0)) return 0xFF;

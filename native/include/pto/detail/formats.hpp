@@ -68,4 +68,12 @@ inline constexpr Fields kE5M2{5, 2, 15, 8, 0x7B, 0x7C, 0x7E};
 inline constexpr Fields kE2M1{2, 1, 1, 4, 0x7, 0x7, 0};
 inline constexpr Fields kE1M2{1, 2, 1, 4, 0x7, 0x7, 0};
 
+#ifdef PTO_HAVE_AVX2
+// Whether this machine has what the loops of the avx2 instruction set use.
+inline bool has_avx2() {
+  static const bool found = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return found;
+}
+#endif
+
 }  // namespace pto::detail

@@ -25,8 +25,7 @@ const ElementKernels& avx2_kernels();
 // The loops to use on this machine.
 inline const ElementKernels& element_kernels() {
 #ifdef PTO_HAVE_AVX2
-  static const bool avx2 = __builtin_cpu_supports("avx2");
-  if (avx2) return avx2_kernels();
+  if (has_avx2()) return avx2_kernels();
 #endif
   return baseline_kernels();
 }

@@ -1,4 +1,4 @@
-"""Mode registers of a core. They change no data; later instructions read them from `core.registers`.
+"""Mode registers of a core. They change no data; instructions issued later read them as `i.registers`.
 
 FMATRIX_A, FMATRIX_B                      feature map of img2col, as one 64-bit word
 IMG2COL_RPT_A, .._B                       its repeat settings, a word

@@ -35,7 +35,11 @@ def convert(i: Instr) -> None:
         values = values.astype(np.float64)  # 64-bit integers round twice
     elif saturate and encoding.keeps_infinity(src, dst):
         saturate = False
-    elif saturate and dst in ("f16", "bf16"):  # the clamp of these makes NaN the upper limit
+    elif saturate and d.inf and i.isa != "cpu":  # the hardware clamps finite values only
+        limit = d.max_finite
+        values = np.where(np.isfinite(values), np.clip(values, -limit, limit), values)
+        saturate = False
+    elif saturate and dst in ("f16", "bf16"):  # the clamp of the simulator makes NaN the upper limit
         values = np.where(np.isnan(values), np.float32(d.max_finite), values)
     i.store("dst", values, mode="RINT", saturate=saturate)
 

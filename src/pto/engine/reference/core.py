@@ -39,13 +39,14 @@ class RunError(Exception):
 class Item:
     """Something queued on a pipe. `movable` items of an unordered pipe may overtake each other."""
 
-    __slots__ = ("op",)
+    __slots__ = ("op", "stalls")
     movable = False
     #: What to say of something that nobody would ever give.
     nobody = ""
 
     def __init__(self, op: Operation) -> None:
         self.op = op
+        self.stalls: Any = None  # what the scalar unit had waited for when it issued this; see `Clock`
 
     def ready(self, core: Core, pipe: str) -> bool:
         return True
@@ -109,6 +110,9 @@ class Core(CoreState):
         super().__init__(profile, gm, kind, block, sub, out)
         self.port = Port()
         self.eager = True
+        #: Whether the scalar unit waits for everything it issued: a program that does not synchronise its
+        #: pipes yet.
+        self.in_order = False
         #: What runs an instruction instead of the core, where sanitizers watch.
         self.observer: Callable[[Instr, Callable[[Instr], Any]], Any] | None = None
 
@@ -125,7 +129,7 @@ class Core(CoreState):
         self.regs: list[Any] = []
         self.frames: list[tuple[Code, int, list[Any], Any]] = []
         self.done = False
-        self.waiting = ""  # what the scalar unit waits for
+        self.waiting: str | Item = ""  # what the scalar unit waits for
         self.ticks = 0
         self.performed = 0
         #: Slots of the current frame that hold undefined scalars, where that is tracked.
@@ -142,7 +146,10 @@ class Core(CoreState):
         """Go on until the program ends, the scalar unit blocks, or `limit` steps are done."""
         if self.queued:
             self.drain()
+        if self.queued and self.in_order:
+            return
         steps, pc = self.code.steps, self.pc
+        in_order = self.in_order
         self.waiting = ""
         ticks = 0
         try:
@@ -150,6 +157,9 @@ class Core(CoreState):
                 after = steps[pc](self)
                 if after is None:
                     pc += 1
+                    if in_order and self.queued:
+                        ticks += 1
+                        break
                 elif after >= 0:
                     pc = after
                 elif after == MOVED:
@@ -176,8 +186,7 @@ class Core(CoreState):
         if self.eager and not queue:
             self.execute(i, execute)
         else:
-            self.queued += 1
-            queue.append(Work(i.frozen(), execute))
+            self._append(queue, Work(i.frozen(), execute))
         return None
 
     def enqueue(self, pipe: str, item: Item) -> None:
@@ -189,8 +198,24 @@ class Core(CoreState):
             if self.queued:
                 self.drain()
         else:
-            self.queued += 1
-            queue.append(item)
+            self._append(queue, item)
+
+    def _append(self, queue: deque[Item], item: Item) -> None:
+        if self.clock is not None:
+            item.stalls = self.clock.stalls.get(self)
+        self.queued += 1
+        queue.append(item)
+
+    def take(self, pipe: str, index: int = 0) -> None:
+        """Perform a queued item."""
+        queue = self.queues[pipe]
+        item = queue[index]
+        del queue[index]
+        self.queued -= 1
+        self.performed += 1
+        if self.clock is not None:
+            self.clock.resume(self, pipe, item.stalls)
+        item.perform(self, pipe)
 
     def drain(self) -> None:
         """Perform everything that can be performed, in the order of the pipes."""
@@ -201,10 +226,7 @@ class Core(CoreState):
             went = False
             for pipe, queue in self.queues.items():
                 while queue and queue[0].ready(self, pipe):
-                    item = queue.popleft()
-                    self.queued -= 1
-                    self.performed += 1
-                    item.perform(self, pipe)
+                    self.take(pipe)
                     went = True
 
     @property

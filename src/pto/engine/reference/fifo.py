@@ -434,7 +434,7 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     i = Instr(op, {**args, "tile": entry}, core, "S" if core.profile.isa == "a5" else "MTE2")
     item = Pop(i, pipe, index, lane, split, frees)
     if i.pipe == "S" and not item.ready(core, "S") and not _idle_lane(core, pipe, split):
-        core.waiting = item.missing(core, "S")
+        core.waiting = item
         return BLOCKED
     pipe.tails[lane] = index + 1
     if isinstance(entry, Tile):
@@ -442,7 +442,7 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     elif not _idle_lane(core, pipe, split):
         if not item.ready(core, "S"):
             pipe.tails[lane] = index
-            core.waiting = item.missing(core, "S")
+            core.waiting = item
             return BLOCKED
         _point(entry, pipe, index, split if direction == C2V else 0, lane)
     if not _idle_lane(core, pipe, split):

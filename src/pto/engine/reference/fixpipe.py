@@ -100,7 +100,7 @@ def _quantised(i: Instr, x: Array, dtype: str, words: Array, vector: bool) -> Ar
         return y
     limit = wide(target.max_finite)
     bounded = np.clip(y, -limit, limit)
-    if i.core.registers.get("CTRL", 0) >> CTRL_SATURATE & 1 and dtype in ("f16", "bf16"):
+    if i.registers.get("CTRL", 0) >> CTRL_SATURATE & 1 and dtype in ("f16", "bf16"):
         return np.where(np.isnan(y), wide(0), bounded)
     if x.dtype.kind == "i" and dtype == "f16":
         return bounded

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...isa.dtypes import DTYPES
+from .. import elements
 from ..elements import Array
 from ..memory import array_of
 from .instr import Instr
 from .registry import executor
 
 _MASK = np.uint64(0xFFFFFFFF)
+_MASK64 = 0xFFFFFFFFFFFFFFFF
 _HALF = np.uint64(32)
 _MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
@@ -64,9 +66,14 @@ def random(i: Instr) -> None:
     i.store_raw("dst", words[:, :cols].view(array_of(i.dtype("dst"))))
 
 
-def _philox(start: int, ahead: Array, keys: tuple[int, int], rounds: int) -> Array:
+def _philox(
+    start: int, ahead: Array, keys: tuple[int, int], rounds: int, *, native: bool | None = None
+) -> Array:
     """The four output words of the counters start + ahead (128 bits, `ahead` below 2**63), lowest first."""
-    low = np.uint64(start & 0xFFFFFFFFFFFFFFFF) + ahead
+    if fast := elements.loops(native):
+        low, high, (key0, key1) = start & _MASK64, start >> 64 & _MASK64, (k & 0xFFFFFFFF for k in keys)
+        return fast.philox(low, high, ahead, key0, key1, rounds)
+    low = np.uint64(start & _MASK64) + ahead
     high = np.uint64(start >> 64) + (low < ahead).astype(np.uint64)
     # Words 0 and 2 are multiplied, words 1 and 3 are not; 64 bits each, to hold the products.
     even = np.stack([low & _MASK, high & _MASK])

@@ -11,12 +11,12 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from ...diag import Diagnostic, Span
+from ...diag import Span
 from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..memory import GlobalMemory, Tile, View
 from .code import Code
-from .core import Core, RunError
+from .core import Core, Item, RunError
 from .lower import Program
 from .state import Cluster
 
@@ -73,6 +73,7 @@ class Grid:
         schedule: Any = None,
         progress: Callable[[int, int, int], None] | None = None,
         max_steps: int | None = None,
+        in_order: bool = False,
     ) -> None:
         self.program = program
         self.profile = profile
@@ -88,6 +89,7 @@ class Grid:
         self.schedule = schedule
         self.progress = progress
         self.max_steps = max_steps
+        self.in_order = in_order
         self._steps = 0
         self._meetings: dict[str, set[Core]] = {}
         self._left: dict[Core, str] = {}  # cores that met and may go on
@@ -127,6 +129,7 @@ class Grid:
             core = Core(self.profile, self.gm, kind, self._started, sub, self.out)
             core.grid, core.cluster = self, cluster
             core.eager = self.schedule is None
+            core.in_order = self.in_order
             cluster.cores.append(core)
             self.active.append(core)
             self.watch.core_started(core)
@@ -211,7 +214,8 @@ class Grid:
                     text = f"PIPE_{pipe} waits for {item.missing(core, pipe)}{more}"
                     waits.append((1 if item.provider(core) is None else 3, core, item.op, text))
             if not core.done:
-                what = core.waiting or "its turn"
+                found = core.waiting or "its turn"
+                what = found.missing(core, "S") if isinstance(found, Item) else found
                 rank = 4 if what.startswith("all its") else 2
                 waits.append((rank, core, core.code.ops[core.pc], f"waits for {what}"))
         waits.sort(key=lambda w: w[0])

@@ -10,11 +10,13 @@ An executor is a function of an `Instr`. It reads its operands, computes with Nu
 It touches memory only through these methods, so one executor serves the plain run, the sanitizers (which
 watch or replay it) and the float64 shadow run (in which `values` and `raw` give float64 and `round` does
 nothing). Two rules follow: read everything before the first store (what was read may share memory with the
-destination), and keep no state outside the instruction but `i.core.registers`.
+destination), and keep no state outside the instruction: the mode registers it runs under are `i.registers`, and
+only instructions that set them, on the scalar unit, change `i.core.registers`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -107,7 +109,7 @@ class Instr:
     """An operation with the values of its operands. `args` maps operand names to values (lists where
     variadic, absent ones missing)."""
 
-    __slots__ = ("args", "core", "event", "op", "pipe", "poison", "port")
+    __slots__ = ("args", "core", "event", "op", "pipe", "poison", "port", "registers")
 
     def __init__(self, op: Operation, args: dict[str, Any], core: CoreState, pipe: str) -> None:
         self.op = op
@@ -115,6 +117,8 @@ class Instr:
         self.core = core
         self.pipe = pipe
         self.port: Port = core.port
+        #: Mode registers as they were when the instruction was issued.
+        self.registers: Mapping[str, Any] = core.registers
         self.event: Any = None  # (agent, number, what it knows), where races are watched
         #: Where undefined scalar operands come from, by name and place in the list; where that is tracked.
         self.poison: dict[tuple[str, int | None], Any] = {}
@@ -279,7 +283,9 @@ class Instr:
         return place, place.region(rows, cols, at[0], at[1])
 
     def frozen(self) -> Instr:
-        """The instruction as issued: later changes of a tile's address or valid region do not reach it."""
+        """The instruction as issued: later changes of a tile's address or valid region, or of mode registers, do
+        not reach it."""
+        self.registers = dict(self.core.registers)
         self.args = {k: _copied(v) for k, v in self.args.items()}
         return self
 

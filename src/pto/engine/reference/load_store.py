@@ -250,7 +250,8 @@ def _accumulate(i: Instr, how: str, at: Array, numbers: Array) -> None:
         for part in np.split(order[_sorted(turn)], np.cumsum(np.bincount(turn))[:-1]):
             to = slot[part]
             old[to] = element_numbers(i, combined(how, old[to], numbers[part]), dtype)
-    i.store_at("mem", at[mine], old[mine])
+    last = np.flatnonzero(mine)
+    i.store_at("mem", at[last], old[last])
 
 
 def _slots(at: Array) -> Array:

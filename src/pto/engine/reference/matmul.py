@@ -1,8 +1,8 @@
 """Matrix products of the cube unit: Left x Right into Acc, plain, accumulating, biased, block-scaled.
 
 Float results are those of a chain of fused multiply-adds in f32 with k rising from 0, bit for bit; the addend
-(accumulator or bias) joins once at the end. Integers accumulate in i32 and wrap. The chain runs over k with
-one rank-1 update of the whole M x N accumulator per step.
+(accumulator or bias) joins once at the end. Integers accumulate in i32 and wrap. In NumPy the chain runs over
+k with one rank-1 update of the whole M x N accumulator per step; the compiled loop gives the same bits.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _MIDPOINT = np.iinfo(np.int64).min
     "tmatmul_mx_hif4", "tgemv", "tgemv.acc", "tgemv.bias", "tgemv.mx", "tgemv.mx.acc", "tgemv.mx.bias",
 )  # fmt: skip
 def product(i: Instr) -> None:
-    """dst = a x b, plus what the form adds."""
+    """dst = a x b, plus what the form adds. The valid region of a says M and K, that of b says N; dst may be
+    larger, and keeps the rest."""
     left, right = ("lhs", "rhs") if i.has("lhs") else ("a", "b")
     (m, k), (depth, n) = i.valid(left), i.valid(right)
-    i.require(k == depth, f"{left} has {k} valid columns, {right} has {depth} valid rows")
-    i.require(
-        i.valid("dst") == (m, n), f"the valid region of dst is {i.valid('dst')}, the product is {m}x{n}"
-    )
-    a, b = i.values(left), i.values(right)
+    i.require(k <= depth, f"{left} has {k} valid columns, {right} has {depth} valid rows")
+    rows, cols = i.valid("dst")
+    i.require(m <= rows and n <= cols, f"the valid region of dst is {rows}x{cols}, the product is {m}x{n}")
+    a, b = i.values(left), i.values(right, (k, n))
     if i.name == "tmatmul_mx_hif4":
-        a, b = a * _hif4_scales(i, "a_scale", m, k), b * _hif4_scales(i, "b_scale", n, k).T
+        a, b = a * _hif4_scales(i, "a_scale", m, k), b * _hif4_scales(i, "b_scale", n, k)
     elif i.has("a_scale"):
-        a, b = a * _mx_scales(i, "a_scale", m, k), b * _mx_scales(i, "b_scale", n, k).T
+        a, b = a * _mx_scales(i, "a_scale", m, k), b * _mx_scales(i, "b_scale", n, k)
     elif i.dtype(left) == "f32" and i.exact:
         a, b = _reduced(i, a), _reduced(i, b)
     if a.dtype.kind in "iu":
@@ -61,15 +61,23 @@ def product(i: Instr) -> None:
 
 
 def integer_dot(a: Array, b: Array) -> Array:
-    """Product of 8-bit integers in i32. Every partial sum is exact in a double, so the order is free."""
-    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64).astype(np.int32)
+    """Product of 8-bit integers in i32. Every partial sum is exact as a float, so the order is free."""
+    size = 255**2 if a.dtype.kind == b.dtype.kind == "u" else 2**15
+    wide = np.float32 if size * a.shape[1] <= 2**24 else np.float64
+    return (a.astype(wide) @ b.astype(wide)).astype(np.int64).astype(np.int32)
 
 
-def fused_dot(a: Array, b: Array) -> Array:
+def fused_dot(a: Array, b: Array, *, native: bool | None = None) -> Array:
     """f32 results of acc = fma(a[i, k], b[k, j], acc), k = 0, 1, .. from 0.
 
-    The operands are floats whose products are exact in a double: f32 numbers, or scaled small ones.
+    The operands are floats whose products are exact in a double: f32 numbers, or scaled small ones. `native`
+    means what it means in `pto.engine.elements`.
     """
+    if fast := elements.loops(native):
+        short = [_as_single(x) for x in (a, b)]
+        if short[0] is not None and short[1] is not None:
+            return fast.dot_f32(*short)
+        return fast.dot_f64(*(np.ascontiguousarray(x, np.float64) for x in (a, b)))
     if a.shape[0] > b.shape[1]:
         return fused_dot(b.T, a.T).T  # the longer side innermost: fewer and longer inner loops
     span = _Span(a, b)
@@ -95,10 +103,14 @@ class _Span:
 
 def _short(x: Array) -> bool:
     """Whether all are f32 numbers of at most 12 significant bits, so that two make a product of 24."""
+    single = _as_single(x)
+    return single is not None and not int(np.bitwise_or.reduce(single.view(np.uint32), axis=None)) & 0xFFF
+
+
+def _as_single(x: Array) -> Array | None:
+    """The same numbers in f32, None where it does not have them all."""
     single = np.ascontiguousarray(x, np.float32)
-    if x.dtype != np.float32 and not np.array_equal(single, x):
-        return False
-    return not int(np.bitwise_or.reduce(single.view(np.uint32), axis=None)) & 0xFFF
+    return single if x.dtype == np.float32 or bool(((single == x) | np.isnan(x)).all()) else None
 
 
 def _chain_single(a: Array, b: Array) -> Array:
@@ -150,25 +162,30 @@ def _odd(total: Array, x: Array, y: Array) -> Array:
 
 
 def _mx_scales(i: Instr, name: str, size: int, depth: int) -> Array:
-    """One factor per row (of `a`) or column (of `b`) and element of K, as doubles."""
+    """A factor for every element of `a` or `b`."""
     groups = -(-depth // MX_GROUP)
-    found = i.values(name, (size, groups)) if name == "a_scale" else i.values(name, (groups, size)).T
-    if i.dtype(name) in ("i8", "u8"):
-        # The assembler's `scaling` tiles take any type: bytes are e8m0 codes, others mean their own numbers.
+    axis = 1 if name == "a_scale" else 0
+    found = i.values(name, (size, groups) if axis else (groups, size))
+    # The assembler's `scaling` tiles take any type: bytes are e8m0 codes, others mean their own numbers.
+    if coded := i.dtype(name) in ("i8", "u8"):
         found = elements.decode("f8e8m0", np.ascontiguousarray(found).view(np.uint8))
-    return np.repeat(found.astype(np.float64), MX_GROUP, axis=1)[:, :depth]
+    # Powers of two scale small numbers in f32, unless they leave its range: then products are doubles.
+    if not (coded or i.dtype(name) == "f8e8m0") or ((found < 2.0**-100) | (found > 2.0**100)).any():
+        found = found.astype(np.float64)
+    return np.repeat(found, MX_GROUP, axis=axis)[(slice(None),) * axis + (slice(depth),)]
 
 
 def _hif4_scales(i: Instr, name: str, size: int, depth: int) -> Array:
-    """As `_mx_scales`, from the four bytes per 64 elements: Ea, Eb and the two of Ec."""
+    """As `_mx_scales`, from the four bytes per 64 elements: Ea, Eb and the two of Ec. The factors have three
+    significant bits and a modest size."""
     groups = -(-depth // HIF4_GROUP)
     found = i.values(name, (size, 4 * groups)) if name == "a_scale" else i.values(name, (4 * groups, size)).T
-    cell = found.reshape(size, groups, 4).astype(np.int64)
-    eb = cell[..., 1, None] >> np.arange(8) & 1
-    ec = (cell[..., 2, None] | cell[..., 3, None] << 8) >> np.arange(16) & 1
-    power = np.repeat(eb, 8, axis=2) + np.repeat(ec, 4, axis=2)
-    factor = np.ldexp(e6m2_values(cell[..., 0])[..., None], power)
-    return factor.reshape(size, groups * HIF4_GROUP)[:, :depth]
+    cell = found.astype(np.uint8).reshape(size, groups, 4)
+    bits = np.unpackbits(cell[..., 1:], axis=2, bitorder="little")
+    power = np.repeat(bits[..., :8], 2, axis=2) + bits[..., 8:]
+    factor = e6m2_values(cell[..., 0])[..., None] * (1 << power)
+    factor = np.repeat(factor.reshape(size, groups * 16).astype(np.float32), 4, axis=1)[:, :depth]
+    return factor if name == "a_scale" else factor.T
 
 
 # --- reduced precision ------------------------------------------------------------------------------------
@@ -178,10 +195,10 @@ def _reduced(i: Instr, x: Array) -> Array:
     """f32 operands as HF32 or TF32 mode leaves them; the simulator column keeps their full precision."""
     if i.isa == "cpu":
         return x
-    enabled, mode = i.core.registers.get("HF32", (False, ""))
-    if enabled:
-        x = shortened(x, 11, mode.removeprefix("CAST_"))
-    control = i.core.registers.get("CTRL", 0)
+    mode = i.registers.get("hf32")
+    if mode is not None:
+        x = shortened(x, 11, mode)
+    control = i.registers.get("CTRL", 0)
     if control >> CTRL_TF32 & 1:
         x = shortened(x, TF32_BITS[i.isa], "ROUND" if control >> CTRL_TF32_ROUND & 1 else "RINT")
     return x

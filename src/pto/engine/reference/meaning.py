@@ -32,6 +32,7 @@ from .instr import Instr, Place, Shape
 
 #: A quotient below this is exact enough in f64 to truncate, for operands of 24 significant bits.
 _EXACT_QUOTIENT = 2.0**28
+_NAN_BITS = np.uint64(0x7FF8 << 48)
 
 
 class Numbers:
@@ -120,9 +121,24 @@ def _real_power(a: Array, b: Any) -> Array:
     if not negative.any():
         return np.power(a, b, dtype=np.float64)
     found = np.power(np.abs(a), b, dtype=np.float64)
-    whole, half = np.trunc(b) == b, np.multiply(b, 0.5, dtype=np.float64)
-    found = select(negative & (whole & (np.trunc(half) != half)), -found, found)
-    return select(negative & ~whole & (a != 0) & np.isfinite(a), np.float64(np.nan), found)
+    whole, half = np.trunc(b) == b, b * 0.5
+    flipped = negative & (whole & (np.trunc(half) != half))
+    found.view(np.uint64)[...] ^= flipped.astype(np.uint64) << np.uint64(63)
+    return _without(found, negative & ~whole & (a != 0) & np.isfinite(a))
+
+
+def _log(n: Numbers, a: Array) -> Array:
+    """C's log. NumPy is slow on negative numbers, too."""
+    below = a < 0
+    if not below.any():
+        return np.log(a, dtype=np.float64)
+    return _without(np.log(np.abs(a), dtype=np.float64), below)
+
+
+def _without(found: Array, undefined: Array) -> Array:
+    """f64 results with NaN in some places: setting these bits makes a NaN of any number, without a branch."""
+    found.view(np.uint64)[...] |= undefined.astype(np.uint64) * _NAN_BITS
+    return found
 
 
 def _last_bits(a: Array, b: Any, found: Array) -> Array:
@@ -151,7 +167,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "f16": lambda n, a: n.instr.round(a, "f16"),
     "double": lambda n, a: np.asarray(a, np.float64),
     "exp": _exp,
-    "log": lambda n, a: np.log(a, dtype=np.float64),
+    "log": _log,
     "sqrt": lambda n, a: np.sqrt(a, dtype=np.float64),
     "fmod": _fmod,
     "pow": _pow,

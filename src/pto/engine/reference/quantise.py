@@ -200,12 +200,12 @@ def quantise_hif4(i: Instr) -> None:
     ea = e6m2_codes(i.round(whole * np.float32(0.142578125), "bf16"))  # 1/7 in bf16
     inverse = i.round(1 / e6m2_values(ea), "bf16")[..., None]
     eb = i.round(per8 * inverse, "bf16") >= 4
-    half = np.repeat(np.where(eb, 0.5, 1.0), 2, axis=2)
+    half = np.repeat(_halves(eb), 2, axis=2)
     ec = i.round(per4 * inverse, "bf16") * half >= 2
-    scale = inverse * half * np.where(ec, 0.5, 1.0)
+    scale = inverse * half * _halves(ec)
 
     y = i.round(x * scale[..., None], "bf16").reshape(rows, cols)
-    cell = np.stack([ea, _packed(eb)[..., 0], *np.moveaxis(_packed(ec), -1, 0)], axis=2)
+    cell = np.concatenate([ea[..., None], _packed(eb), _packed(ec)], axis=2)
     i.store("dst", y, mode="RINT", saturate=True)
     _store_exponents(i, cell.reshape(rows, groups * 4))
     _store_flat(i, "max", per4)
@@ -217,6 +217,11 @@ def _paired(x: Array) -> Array:
     return np.maximum(x[..., 0::2], x[..., 1::2])
 
 
+def _halves(chosen: Array) -> Array:
+    """Factors: 1/2 where chosen, else 1."""
+    return 1 - chosen.astype(np.float32) / 2
+
+
 def _packed(bits: Array) -> Array:
     """Booleans along the last axis as bytes, first bit lowest."""
     return np.packbits(bits, axis=-1, bitorder="little")
@@ -224,14 +229,17 @@ def _packed(bits: Array) -> Array:
 
 def e6m2_codes(values: Array) -> Array:
     """Nearest e6m2 code (ties to even) of non-negative numbers; the type has no zero and ends at 0xFE."""
-    x = np.clip(values.astype(np.float64), 2.0**-48, 49152.0)
-    exponent = np.frexp(x)[1] - 1
-    quarters = np.rint(np.ldexp(x, 2 - exponent))  # 4 .. 8, where 8 carries into the exponent
-    code = (exponent + 48) * 4 + np.where(np.isnan(x), 0, quarters).astype(np.int64) - 4
-    return np.where(np.isnan(x), 0xFF, code).astype(np.uint8)
+    return np.searchsorted(_E6M2_LIMITS, values.astype(np.float64)).astype(np.uint8)
 
 
 def e6m2_values(codes: Array) -> Array:
     """Numbers of e6m2 codes: (1 + m/4) * 2**(e - 48); 0xFF is NaN."""
-    c = codes.astype(np.int32)
-    return np.where(c == 0xFF, np.nan, np.ldexp(1 + (c & 3) / 4, (c >> 2) - 48))
+    return _E6M2[codes]
+
+
+_CODES = np.arange(256)
+_E6M2 = np.where(_CODES == 0xFF, np.nan, np.ldexp(1 + (_CODES & 3) / 4, (_CODES >> 2) - 48))
+#: The largest number of each code. A midpoint belongs to the even neighbour; NaN lies beyond them all.
+_E6M2_LIMITS = (_E6M2[:-2] + _E6M2[1:-1]) / 2
+_E6M2_LIMITS[1::2] = np.nextafter(_E6M2_LIMITS[1::2], 0)
+_E6M2_LIMITS = np.append(_E6M2_LIMITS, np.inf)

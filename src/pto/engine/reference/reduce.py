@@ -8,10 +8,13 @@ stays, which tells zeros of different sign apart, and a NaN counts only as the f
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...isa.dtypes import DTYPES
 from ...isa.row import Row
+from .. import elements
 from ..elements import Array
 from ..memory import array_of
 from .instr import Instr
@@ -45,16 +48,26 @@ def fold(row: Row) -> Execute:
             if axis == 1 and rows:
                 i.store("dst", np.full((rows, 1), step.identity, steps))
             return
-        x = x.astype(steps, copy=False)
         if steps.kind in "iu":
-            i.store("dst", step.reduce(x, axis=axis, dtype=steps, keepdims=True))
+            i.store("dst", step.reduce(x.astype(steps, copy=False), axis=axis, dtype=steps, keepdims=True))
             return
-        folded = step.accumulate(x, axis=axis, dtype=steps)  # reduce would add pairwise
-        last = folded[:, -1:] if axis == 1 else folded[-1:, :]
+        last = fold_columns(x if axis == 0 else x.T, step, steps)
         # The step from the start value: adding 0 only makes a sum of negative zeros positive.
-        i.store("dst", step(last, steps.type(step.identity)))
+        last = step(last, last.dtype.type(step.identity))
+        i.store("dst", last[None, :] if axis == 0 else last[:, None])
 
     return execute
+
+
+def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any], *, native: bool | None = None) -> Array:
+    """The columns of a matrix folded from the first row to the last one, every step rounded to `steps`."""
+    if steps.itemsize == 2 and (fast := elements.loops(native)):
+        name = "f16" if steps == np.float16 else "bf16"
+        return fast.fold(name, np.ascontiguousarray(x, np.float32), step is np.multiply)
+    x = x.astype(steps, copy=False)
+    if x.flags.f_contiguous:  # NumPy steps faster along the axis that is not contiguous
+        return step.accumulate(x.T, axis=1, dtype=steps)[:, -1]
+    return step.accumulate(x, axis=0, dtype=steps)[-1]  # reduce would add pairwise
 
 
 @builder("trowmax", "trowmin", "tcolmax", "tcolmin")

@@ -27,19 +27,7 @@ def sort_blocks(i: Instr) -> None:
     one_row = i.valid("idx")[0] == 1  # of indices, for all rows
     index = np.broadcast_to(i.bits("idx", (1 if one_row else rows, cols)), (rows, cols))
     keys = elements.decode(i.dtype("src"), i.bits("src"))
-    rank = _rank(keys).astype(np.uint64) << np.uint64(32) | index
-    # Records of equal rank are the same bits, but for the sign of zero and NaN: only then is it worth the
-    # time to keep them in order.
-    odd = keys.dtype.kind == "f" and bool((np.isnan(keys) | np.signbit(keys) & (keys == 0)).any())
-    whole = cols // _BLOCK * _BLOCK
-    order = np.empty((rows, cols), np.intp)
-    for start, stop, width in ((0, whole, _BLOCK), (whole, cols, cols - whole)):
-        if start < stop:
-            part = rank[:, start:stop].reshape(rows, -1, width)
-            found = np.argsort(part, axis=2, kind="stable" if odd else None)
-            found += np.arange(start, stop, width)[:, None]
-            order[:, start:stop] = found.reshape(rows, -1)
-    order += np.arange(0, rows * cols, cols)[:, None]
+    order = block_order(_rank(keys), index)
     values, chosen = np.take(i.raw("src"), order), np.take(index, order)
     target = array_of(i.dtype("dst"))
     each = _RECORD // target.itemsize
@@ -48,6 +36,25 @@ def sort_blocks(i: Instr) -> None:
     records[:, :, each // 2 :] = chosen.view(target).reshape(rows, cols, each // 2)
     room = i.tile("dst").cols  # what does not fit is dropped
     i.store_raw("dst", records.reshape(rows, -1)[:, :room])
+
+
+def block_order(rank: Array, index: Array, *, native: bool | None = None) -> Array:
+    """Positions in a matrix of its records (rank, index), ascending within every block; equal ones stay in
+    order."""
+    if fast := elements.loops(native):
+        return fast.sort_blocks(rank, np.ascontiguousarray(index))
+    rows, cols = rank.shape
+    records = rank.astype(np.uint64) << np.uint64(32) | index
+    whole = cols // _BLOCK * _BLOCK
+    order = np.empty((rows, cols), np.intp)
+    for start, stop, width in ((0, whole, _BLOCK), (whole, cols, cols - whole)):
+        if start < stop:
+            part = records[:, start:stop].reshape(rows, -1, width)
+            found = np.argsort(part, axis=2, kind="stable")
+            found += np.arange(start, stop, width)[:, None]
+            order[:, start:stop] = found.reshape(rows, -1)
+    order += np.arange(0, rows * cols, cols)[:, None]
+    return order
 
 
 @executor("tmrgsort")

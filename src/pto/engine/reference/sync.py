@@ -148,7 +148,7 @@ def _wait(core: Core, op: Operation, key: Key) -> int | None:
 def stall(core: Core, item: Item) -> int | None:
     """Perform an item on the scalar unit, or block it."""
     if not item.ready(core, "S"):
-        core.waiting = item.missing(core, "S")
+        core.waiting = item
         return BLOCKED
     item.perform(core, "S")
     return None
@@ -303,7 +303,7 @@ def get_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     item = GetBuf(op, id, token.base + len(token.grants))
     if pipe == "S":
         if not item.ready(core, pipe):
-            core.waiting = item.missing(core, pipe)
+            core.waiting = item
             return BLOCKED
         token.grants.append(_HELD)
         item.perform(core, pipe)

@@ -128,7 +128,7 @@ class Observer(Watch):
         if self.race is not None and row is not None and row.family == "signal":
             self._signal(i, row.name, result)
         if self.shadow is not None and again:
-            self.shadow.after(i)
+            self.shadow.after(i, port.written)
         if self.map is not None:
             self.map.tick(i)
         return result
@@ -297,6 +297,8 @@ class Watched(Port):
         self.stores: list[tuple[Place, Any, Array]] = []
         #: What the instruction leaves unspecified, whatever it wrote there.
         self.unspecified: list[tuple[Place, Region]] = []
+        #: Everything stored, where a float64 shadow follows.
+        self.written: list[tuple[Place, Any]] = []
         self._tainted = tainted
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
@@ -323,6 +325,8 @@ class Watched(Port):
 
     def _before_store(self, place: Place, where: Any, codes: Array) -> None:
         """Stores may overwrite what loads gave: keep copies where they are still needed."""
+        if self.observer.shadow is not None:
+            self.written.append((place, where))
         if self.observer.undef is not None and self._tainted:
             if not self.stores:
                 for load in self.loads:

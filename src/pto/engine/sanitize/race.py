@@ -61,7 +61,7 @@ class Clock:
         self.names: list[str] = []  # core of each agent
         self.know: list[Token] = []
         self.count: list[int] = []
-        #: What the scalar unit of a core waited for, which every pipe of it knows, also one idle so far.
+        #: What the scalar unit of a core waited for: known to all that is issued from then on, by any pipe.
         self.stalls: dict[Core, Token] = {}
         #: Tokens of other blocks, by core and then by how often the core learned something.
         self.learned: dict[Core, list[dict[int, Token]]] = {}
@@ -110,10 +110,17 @@ class Clock:
     def acquire_all(self, core: Core, token: Token | None) -> None:
         if token is None:
             return
-        _join(self.stalls.setdefault(core, []), token)
-        for (owner, _), agent in self.agents.items():
-            if owner is core:
+        stalls = list(self.stalls.get(core, ()))  # a new list: queued items keep the one of their issue
+        _join(stalls, token)
+        self.stalls[core] = stalls
+        for (owner, pipe), agent in self.agents.items():
+            if owner is core and not core.queues.get(pipe):
                 _join(self.know[agent], token)
+
+    def resume(self, core: Core, pipe: str, stalls: Token | None) -> None:
+        """A queued item goes on: it knows what the scalar unit had waited for when it issued the item."""
+        if stalls is not None:
+            _join(self.know[self.agent(core, pipe)], stalls)
 
     def barrier(self, core: Core, pipe: str) -> None:
         agent = self.agent(core, pipe)

@@ -60,13 +60,8 @@ class Schedule:
             if pipe == "S":
                 self._scalar(grid, core)
             else:
-                queue = core.queues[pipe]
-                item = queue[index]
-                del queue[index]
-                core.queued -= 1
-                core.performed += 1
                 self.progress += 1
-                item.perform(core, pipe)
+                core.take(pipe, index)
             if core.done and core.idle:
                 grid.finish(core)
 

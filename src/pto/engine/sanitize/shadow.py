@@ -1,7 +1,8 @@
 """A float64 shadow of a run: every element of a float type has a twin computed without rounding.
 
 Each instruction runs twice: in its own types, and on the twins with a port that never rounds. The first result
-that is further from its twin than the type explains is reported, and where a NaN or infinity first appears.
+that is further from its twin than the type explains is reported, and where a NaN or infinity first appears:
+an infinity that the twin is not, or a NaN of operands that hold none.
 How much a type explains follows the coarsest rounding on the way: a float32 product of weights that were
 rounded to half precision is held to half precision. Integers, and what instructions make out of bits, have no
 twin: there the shadow starts anew from the result.
@@ -45,6 +46,7 @@ class Shadow:
         self.histogram: dict[str, np.ndarray[Any, Any]] = {}
         #: Mantissa bits of the coarsest rounding that the operands of an instruction went through.
         self.coarsest = _EXACT
+        self.had_nan = False  # whether an operand of the instruction holds a NaN
         self.diverged = False
         self.poisoned = False
 
@@ -54,7 +56,7 @@ class Shadow:
         """Run the instruction on the twins and keep what it would store."""
         own = i.port
         self.port.stores = []
-        self.coarsest = _EXACT
+        self.coarsest, self.had_nan = _EXACT, False
         i.port = self.port
         try:
             execute(i)
@@ -64,8 +66,10 @@ class Shadow:
         finally:
             i.port = own
 
-    def after(self, i: Instr) -> None:
-        """Compare what was stored with the twins, and store these."""
+    def after(self, i: Instr, written: list[tuple[Place, Any]]) -> None:
+        """Compare what was stored with the twins, and store these; `written` is all that was stored."""
+        for place, where in written:
+            self._clear(place, where)
         for place, where, twin in self.captured or ():
             dtype = place.dtype
             if twin.dtype == np.float64 and DTYPES[dtype].is_float and dtype != "f64":
@@ -73,8 +77,6 @@ class Shadow:
                 twin = np.broadcast_to(twin, actual.shape)
                 self._compare(i, place, where, actual, twin)
                 self._put(place, where, twin, min(self.coarsest, mantissa_bits(dtype)))
-            else:
-                self._clear(place, where)
 
     def _actual(self, place: Place, where: Any) -> Array:
         codes = code_dtype(place.dtype)
@@ -95,10 +97,11 @@ class Shadow:
         lost = finite & ~np.isfinite(actual)
         error = np.where(finite & ~lost, np.abs(actual - twin), 0.0)
         self._count(dtype, error, twin, lost)
-        if lost.any() and not self.poisoned:
+        bad = lost if self.had_nan else lost | np.isnan(actual)
+        if bad.any() and not self.poisoned:
             self.poisoned = True
-            what = "NaN" if np.isnan(actual[lost][0]) else "an infinity"
-            self._report(i, place, where, actual, twin, lost, f"{what} appears", "PTO-E2302")
+            what = "NaN" if np.isnan(actual[bad][0]) else "an infinity"
+            self._report(i, place, where, actual, twin, bad, f"{what} appears", "PTO-E2302")
         size = np.abs(np.where(finite, twin, 0.0))
         scale = np.maximum(size, np.sqrt(np.mean(size**2)))
         bad = error > tolerance(min(self.coarsest, mantissa_bits(dtype))) * scale
@@ -128,11 +131,15 @@ class Shadow:
             element = [element[0] + where.first[0], element[1] + where.first[1]]
         shown = ", ".join(str(n) for n in element)
         name = f"%{place.name}" if place.name else "the destination"
+        does = "depart" if code == "PTO-E2301" else "are not finite"
         d = i.core.diagnostic(
-            i.op, code, f"{what}: element ({shown}) of {name}",
-            expected=f"{twin[at]:.9g} (float64)", got=f"{actual[at]:.9g} ({place.dtype})",
-            help=f"{int(bad.sum())} of {bad.size} elements of this result depart; look at the operands here",
-        )  # fmt: skip
+            i.op,
+            code,
+            f"{what}: element ({shown}) of {name}",
+            expected=f"{twin[at]:.9g} (float64)",
+            got=f"{actual[at]:.9g} ({place.dtype})",
+            help=f"{int(bad.sum())} of {bad.size} elements of this result {does}; look at the operands here",
+        )
         self.reports.add(code, d)
 
     # -- twins -----------------------------------------------------------------------------------------
@@ -161,7 +168,6 @@ class Shadow:
 
     def _put(self, place: Place, where: Any, twin: Array, mantissa: int) -> None:
         values, tags, bits = self.store_of(place.buffer)
-        self._clear(place, where)
         at = _bytes(place, where)
         values[at] = twin
         if DTYPES[place.dtype].bits >= 8:
@@ -218,6 +224,7 @@ class _Twins(Port):
         if not DTYPES[name].is_float or DTYPES[name].bits < 8 or np.dtype(dtype) != array_of(name):
             return found
         actual = decode(name, np.ascontiguousarray(found).view(code_dtype(name)), np.float64)
+        self.shadow.had_nan |= bool(np.isnan(actual).any())
         return self.shadow.get(place, where, actual)
 
     def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
