@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from pto.engine.memory import ConvFields, Pointer
 from pto.ir.attrs import BoolAttr
 
+from . import programs
 from .moving import attribute, run
-from .rows import Case, every_plan
+from .rows import Array, Case, every_plan
 
 ROWS = (
     "setfmatrix", "set_img2col_rpt", "set_img2col_padding", "set_quant_scalar", "set_quant_vector", "sethf32mode",
@@ -121,3 +123,64 @@ def test_ffts() -> None:
         case.args["ffts"] = Pointer(place.buffer, 64, "i64")
         run(case)
         assert case.core.registers["FFTS"] == place.buffer.base + 64
+
+
+PRODUCT = """
+!mat = !pto.tile_buf<mat, 16x16xf32, blayout=col_major, slayout=row_major>
+!left = !pto.tile_buf<left, 16x16xf32, slayout=row_major>
+!right = !pto.tile_buf<right, 16x16xf32, slayout=col_major>
+!acc = !pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>
+!view = !pto.tensor_view<16x16xf32>
+!window = !pto.partition_tensor_view<16x16xf32>
+module attributes {{pto.target_arch = "a3"}} {{
+  func.func @k(%a: !pto.ptr<f32>, %b: !pto.ptr<f32>, %y: !pto.ptr<f32>) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %at0 = arith.constant 0 : i64
+    %at1 = arith.constant 1024 : i64
+    %va = pto.make_tensor_view %a, shape = [%c16, %c16], strides = [%c16, %c1] : !view
+    %vb = pto.make_tensor_view %b, shape = [%c16, %c16], strides = [%c16, %c1] : !view
+    %vy = pto.make_tensor_view %y, shape = [%c16, %c16], strides = [%c16, %c1] : !view
+    %pa = pto.partition_view %va, offsets = [%c0, %c0], sizes = [%c16, %c16] : !view -> !window
+    %pb = pto.partition_view %vb, offsets = [%c0, %c0], sizes = [%c16, %c16] : !view -> !window
+    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c16] : !view -> !window
+    %ma = pto.alloc_tile addr = %at0 : !mat
+    %mb = pto.alloc_tile addr = %at1 : !mat
+    %l = pto.alloc_tile addr = %at0 : !left
+    %r = pto.alloc_tile addr = %at0 : !right
+    %acc = pto.alloc_tile addr = %at0 : !acc
+    pto.tload ins(%pa : !window) outs(%ma : !mat)
+    pto.tload ins(%pb : !window) outs(%mb : !mat)
+    pto.set_flag[<PIPE_MTE2>, <PIPE_MTE1>, <EVENT_ID0>]
+    pto.wait_flag[<PIPE_MTE2>, <PIPE_MTE1>, <EVENT_ID0>]
+    pto.tmov ins(%ma : !mat) outs(%l : !left)
+    pto.tmov ins(%mb : !mat) outs(%r : !right)
+    pto.set_flag[<PIPE_MTE1>, <PIPE_M>, <EVENT_ID0>]
+    pto.wait_flag[<PIPE_MTE1>, <PIPE_M>, <EVENT_ID0>]
+    pto.{name} {{enable = {enable}}}
+    pto.tmatmul ins(%l, %r : !left, !right) outs(%acc : !acc)
+    pto.{name} {{enable = false}}
+    pto.set_flag[<PIPE_M>, <PIPE_FIX>, <EVENT_ID0>]
+    pto.wait_flag[<PIPE_M>, <PIPE_FIX>, <EVENT_ID0>]
+    pto.tstore ins(%acc : !acc) outs(%py : !window)
+    return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("name", ["sethf32mode", "settf32mode"])
+def test_modes_hold_for_what_was_issued_under_them(name: str) -> None:
+    """Also where the matrix pipe comes to it only after the mode was switched off again."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal((16, 16)).astype(np.float32) for _ in "ab")
+
+    def product(enable: str, schedule: int | None = None) -> Array:
+        y = np.zeros((16, 16), np.float32)
+        assert programs.run(PRODUCT.format(name=name, enable=enable), a, b, y, schedule=schedule).ok
+        return y
+
+    rounded = product("true")
+    assert not np.array_equal(rounded, product("false"))
+    assert all(np.array_equal(product("true", seed), rounded) for seed in range(10))

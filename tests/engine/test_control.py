@@ -281,3 +281,48 @@ def test_an_endless_loop_meets_the_limit() -> None:
     }"""
     result = run(program(body), np.zeros(1, np.int64), max_steps=10_000)
     assert codes(result) == ["PTO-E2106"]
+
+
+def test_chains_of_calls_may_be_long() -> None:
+    count = 3000
+    functions = "".join(
+        f"func.func @f{n}() {{\n  func.call @f{n + 1}() : () -> ()\n  return\n}}\n" for n in range(count)
+    )
+    text = f"""module attributes {{pto.target_arch = "a3"}} {{
+{functions}func.func @f{count}() {{
+  pto.trap
+  return
+}}
+func.func @k() attributes {{pto.entry}} {{
+  func.call @f0() : () -> ()
+  return
+}}
+}}
+"""
+    assert codes(run(text)) == ["PTO-E2105"]
+
+
+@pytest.mark.parametrize(("section", "found"), [("cube", []), ("vector", ["PTO-E2102"])])
+def test_results_of_the_other_kind_of_core(section: str, found: list[str]) -> None:
+    """A function of the cube core gives nothing on vector cores: using it there is an error."""
+    other = "vector" if section == "cube" else "cube"
+    text = f"""module attributes {{pto.target_arch = "a3"}} {{
+func.func @place() -> index attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+  %c2 = arith.constant 2 : index
+  return %c2 : index
+}}
+func.func @k(%out: !pto.ptr<i64>) attributes {{pto.entry}} {{
+  %at = func.call @place() : () -> index
+  pto.section.{section} {{
+    %v = arith.constant 5 : i64
+    pto.store_scalar %v, %out[%at] : !pto.ptr<i64>, i64
+  }}
+  pto.section.{other} {{
+  }}
+  return
+}}
+}}
+"""
+    out = np.zeros(4, np.int64)
+    assert codes(run(text, out)) == found
+    assert out.tolist() == ([0, 0, 5, 0] if not found else [0, 0, 0, 0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .programs import CONSTANTS, codes, run
+from .programs import CONSTANTS, codes, program, run
 
 ROWS = (
     "tpush", "tpop", "tfree", "talloc", "tpush_to_aiv", "tpush_to_aic", "tpop_from_aic", "tpop_from_aiv",
@@ -279,3 +279,11 @@ def test_entries_as_views_are_slots_in_memory() -> None:
         out[:] = 0
         assert kernel.run(x, out, gm, subblocks=1, schedule=seed).ok
         assert np.array_equal(out, x), seed
+
+
+def test_a_reserved_buffer_has_to_fit() -> None:
+    text = program(
+        """%b = pto.reserve_buffer {name = "r", size = 1099511627776, location = #pto.address_space<vec>, auto = true} -> i32""",
+        attributes="attributes {pto.kernel_kind = #pto.kernel_kind<vector>}",
+    )
+    assert codes(run(text, np.zeros(1, np.int64))) == ["PTO-E2102"]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pto.engine.reference import handles
+from pto.engine.reference.instr import IllegalInstruction
 from pto.isa import row as find_row
 from pto.witness.plan import first_plan
 
@@ -294,3 +295,30 @@ def test_a_cast_is_the_same_value() -> None:
     assert row is not None
     made, case = handled("memref.cast")
     assert made is case.args["source"]
+
+
+def test_windows_of_small_elements_start_at_whole_bytes() -> None:
+    """Offsets of all dimensions are added before they become bytes: 33 + 1 elements of 4 bits are 17."""
+    _, case = handled("partition_view")
+    source = case.args["source"]
+    source.dtype, source.dims, source.strides = "f4e2m1", (4, 33), (33, 1)
+    case.args["sizes"] = [1, 16]
+    case.args["offsets"] = [1, 1]
+    made = handles.HANDLERS["partition_view"](case.core, case.op, case.args)
+    assert made.offset == source.offset + 17
+    case.args["offsets"] = [1, 0]
+    with pytest.raises(IllegalInstruction, match="middle of a byte"):
+        handles.HANDLERS["partition_view"](case.core, case.op, case.args)
+
+
+@pytest.mark.parametrize("count", [-5, 1 << 62])
+def test_storage_of_impossible_sizes(count: int) -> None:
+    body = f"""%n = arith.constant {count} : index
+    %m = memref.alloc(%n) : memref<?xf32, #pto.address_space<vec>>"""
+    assert codes(run(program(body), np.zeros(1, np.int64))) == ["PTO-E2102"]
+
+
+def test_the_address_of_a_tile_that_has_none() -> None:
+    body = f"""%t = pto.declare_tile -> {tile(4, 16, "f32")}
+    %p = pto.tile_buf_addr %t : {tile(4, 16, "f32")} -> !pto.ptr<f32, ub>"""
+    assert codes(run(program(body, arch="a5"), np.zeros(1, np.int64))) == ["PTO-E2103"]

@@ -232,3 +232,37 @@ def test_repeated_launches_start_afresh() -> None:
 
 def test_empty_arrays_are_arrays() -> None:
     assert run(program("", "%a: !pto.ptr<f32>"), np.zeros(0, np.float32)).ok
+
+
+FIRST = """%c0 = arith.constant 0 : index
+    %v = pto.load_scalar %in[%c0] : !pto.ptr<f32> -> f32
+    %w = arith.addf %v, %v : f32
+    pto.store_scalar %w, %out[%c0] : !pto.ptr<f32>, f32"""
+
+
+def test_a_strided_array_given_twice_is_one_memory() -> None:
+    a = np.ones((4, 4), np.float32).T[::2]
+    assert run(program(FIRST, "%out: !pto.ptr<f32>, %in: !pto.ptr<f32>"), a, a).ok
+    assert a[0, 0] == 2
+
+
+def test_read_only_strided_arrays_stay_as_they_are() -> None:
+    a = np.ones((4, 4), np.float32).T[::2]
+    a.flags.writeable = False
+    result = run(program(FIRST, "%out: !pto.ptr<f32>, %in: !pto.ptr<f32>"), a, np.ones(1, np.float32))
+    assert codes(result) == ["PTO-E2102"]
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_matrices_are_arrays() -> None:
+    a = np.matrix([[1.0, 2.0]], dtype=np.float32)
+    assert run(program(FIRST, "%out: !pto.ptr<f32>, %in: !pto.ptr<f32>"), a, a).ok
+    assert a[0, 0] == 2
+
+
+@pytest.mark.parametrize("type", ["f16", "bf16", "f32", "f64"])
+def test_numbers_beyond_all_floats_are_reported(type: str) -> None:
+    with pytest.raises(DiagnosticError) as e:
+        run(program("", f"%a: {type}"), 10**400)
+    assert e.value.diagnostics[0].code == "PTO-E2013"
+    assert run(program("", f"%a: {type}"), float("inf")).ok

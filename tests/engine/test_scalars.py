@@ -179,6 +179,10 @@ def test_integer_comparisons(x: int, y: int) -> None:
         ("extsi", "i1", "i32", 1, -1),
         ("extui", "i8", "i32", -5, 251),
         ("extui", "i1", "i32", 1, 1),
+        ("sitofp", "i1", "f32", 1, -1.0),
+        ("uitofp", "i1", "f32", 1, 1.0),
+        ("index_cast", "i1", "index", 1, -1),
+        ("index_castui", "i1", "index", 1, 1),
         ("trunci", "i32", "i8", 0x1FF, -1),
         ("index_cast", "i32", "index", -7, -7),
         ("index_castui", "i32", "index", -7, 2**32 - 7),
@@ -239,3 +243,11 @@ def test_edges_of_functions() -> None:
     for x, y, expected in powers:
         assert same(evaluate("math.powf", "f32", x, y), expected), (x, y)
     assert evaluate("math.absi", "i32", -(2**31)) == -(2**31)
+
+
+def test_one_bit_is_minus_one_as_a_signed_number() -> None:
+    for predicate, expected in (("slt", 1), ("sge", 0), ("ult", 0), ("ugt", 1), ("eq", 0)):
+        compare = operation(f"%r = arith.cmpi {predicate}, %x, %y : i1", "%x: i1, %y: i1")
+        assert scalars.evaluator(compare)(1, 0) == expected, predicate
+    assert [evaluate(f"arith.{n}", "i1", 1, 0) for n in ("maxsi", "minsi", "maxui", "minui")] == [0, 1, 1, 0]
+    assert [evaluate(f"arith.{n}", "i1", 1, 1) for n in ("addi", "muli", "xori", "shrsi", "divsi")] == [0, 1, 0, 1, 1]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pto.engine.sanitize.race import Clock, Signals, knows, meet
+from pto.engine.sanitize.clock import Clock, Signals, knows, meet
 
 
 @dataclass(eq=False)

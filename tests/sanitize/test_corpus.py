@@ -31,7 +31,9 @@ def as_stated(program: Program, found: list[Diagnostic], sanitizers: tuple[str, 
     """Whether exactly the reports are there that the program states for some sanitizers."""
     wanted = [c for c in program.checks if c.sanitizer in (*sanitizers, "run")]
     places = Counter((c.code, c.line, c.others) for c in wanted)
-    return places == Counter(found_at(d) for d in found) and all(any(c.fits(d) for d in found) for c in wanted)
+    return places == Counter(found_at(d) for d in found) and all(
+        any(c.fits(d) for d in found) for c in wanted
+    )
 
 
 def test_the_corpus_is_complete() -> None:

@@ -105,14 +105,18 @@ def test_blocks_run_at_the_same_time_in_some_runs() -> None:
     assert any(bad.run(schedule=seed)[1] != expected for seed in range(60))
 
 
-@pytest.mark.parametrize("name", ["wait_without_set", "fifo_full", "barrier_not_met", "cores_wait_for_each_other"])
+@pytest.mark.parametrize(
+    "name", ["wait_without_set", "fifo_full", "barrier_not_met", "cores_wait_for_each_other"]
+)
 def test_a_stuck_program_is_stuck_in_every_order(name: str) -> None:
     for seed in range(20):
         result, _ = load(f"{name}.bad").run(schedule=seed)
         assert [d.code for d in result.diagnostics] == ["PTO-E2104"], seed
 
 
-@pytest.mark.parametrize("name", ["loop_war_v_mte2", "fifo_wrap_after_free", "cross_core_a5", "blocks_read_sum"])
+@pytest.mark.parametrize(
+    "name", ["loop_war_v_mte2", "fifo_wrap_after_free", "cross_core_a5", "blocks_read_sum"]
+)
 def test_sanitizers_and_schedules_go_together(name: str) -> None:
     """What is ordered does not depend on the order things happen in."""
     for seed in range(10):

@@ -81,7 +81,9 @@ def test_only_the_first_departure_is_reported() -> None:
 @pytest.mark.parametrize(("dtype", "small"), [("f16", 1e-4), ("bf16", 1e-3), ("f32", 1e-8)])
 def test_every_type_has_its_own_measure(dtype: str, small: float) -> None:
     lines = [op("tadds", scalar="%one", dtype=dtype), op("tsubs", scalar="%one", dtype=dtype)]
-    assert [f[:2] for f in found(run(spike((7, 15), small), *lines, dtype=dtype))] == [("PTO-E2301", FIRST + 1)]
+    assert [f[:2] for f in found(run(spike((7, 15), small), *lines, dtype=dtype))] == [
+        ("PTO-E2301", FIRST + 1)
+    ]
     assert found(run(spike((7, 15), 0.5), *lines, dtype=dtype)) == []
 
 
@@ -95,7 +97,10 @@ def test_what_a_type_explains_is_not_reported() -> None:
 def test_twins_follow_copies_and_views() -> None:
     """The error of the first instruction is carried through a move; the departure is still found at the end."""
     result = run(
-        spike((2, 2), 1e-4), op("tadds", scalar="%one"), op("tmov", target="%u"), op("tsubs", "%u", scalar="%one")
+        spike((2, 2), 1e-4),
+        op("tadds", scalar="%one"),
+        op("tmov", target="%u"),
+        op("tsubs", "%u", scalar="%one"),
     )
     assert [f[:2] for f in found(result)] == [("PTO-E2301", FIRST + 2)]
 

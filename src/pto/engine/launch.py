@@ -60,7 +60,11 @@ class Kernel:
             raise DiagnosticError([p for p in problems if p.severity == "error"])
         self.name, self.functions = _entry(module, entry)
         self.roles = _roles(module, self.functions)
-        self.automatic = _automatic(module)
+        #: Vector cores of a mixed kernel, unless a launch says otherwise.
+        self.subblocks = 1 if _one_lane(module) else 2
+        #: Whether its pipes are left for the tools to synchronise: they then run in program order.
+        self.in_order = not any(_orders_pipes(op) for op in module.walk())
+        self.automatic = self.in_order and not any(_placed(op) for op in module.walk())
         self._programs: dict[bool, Program] = {}
         self.program(False)
 
@@ -105,7 +109,7 @@ class Kernel:
         """One launch on `blocks` blocks.
 
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
-        mixed kernel (default 2). `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule`
+        mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on). `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule`
         seeds an adversarial order of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives
         what the program prints (default: standard output); `max_steps` ends a run that takes more steps;
         `progress` is called now and then with the blocks begun, all blocks and the steps done.
@@ -130,7 +134,7 @@ class Kernel:
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
             for kind, sub, f in self.roles
-            if kind != "vector" or sub < (subblocks or 2) or len(self.roles) == 1
+            if kind != "vector" or sub < (subblocks or self.subblocks) or len(self.roles) == 1
         ]
         order = None
         if schedule is not None:
@@ -149,7 +153,7 @@ class Kernel:
             order,
             progress,
             max_steps,
-            self.automatic,
+            self.in_order and order is None,
         )
         try:
             grid.run()
@@ -210,28 +214,46 @@ def _roles(module: Module, functions: list[Operation]) -> list[tuple[str, int, O
         aic, aiv = functions
         return [("cube", 0, aic), ("vector", 0, aiv), ("vector", 1, aiv)]
     function = functions[0]
-    kinds = _kinds(module, function, set())
+    kinds = _kinds(module, function)
     if kinds == {"cube", "vector"}:
         return [("cube", 0, function), ("vector", 0, function), ("vector", 1, function)]
     return [(kinds.pop() if len(kinds) == 1 else "mix", 0, function)]
 
 
-def _kinds(module: Module, function: Operation, seen: set[str]) -> set[str]:
+def _kinds(module: Module, function: Operation) -> set[str]:
     """Kinds of core a function names: its own, its sections', those of what it calls."""
-    own = function.attr("pto.kernel_kind")
-    if own is not None:
-        return {str(own)}
+    functions = {str(f.attr("sym_name")): f for f in module.functions}
     found: set[str] = set()
-    for op in function.walk():
-        if op.name in ("pto.section.cube", "pto.section.vector"):
-            found.add(op.name.rpartition(".")[2])
-        elif op.name == "func.call":
-            name = str(op.attr("callee"))
-            callee = module.function(name)
-            if callee is not None and name not in seen:
-                seen.add(name)
-                found |= _kinds(module, callee, seen)
+    waiting = [function]
+    while waiting:
+        at = waiting.pop()
+        own = at.attr("pto.kernel_kind")
+        if own is not None:
+            found.add(str(own))
+            continue
+        for op in at.walk():
+            if op.name in ("pto.section.cube", "pto.section.vector"):
+                found.add(op.name.rpartition(".")[2])
+            elif op.name == "func.call":
+                callee = functions.pop(str(op.attr("callee")), None)
+                if callee is not None:
+                    waiting.append(callee)
     return found
+
+
+def _one_lane(module: Module) -> bool:
+    """Whether a mixed kernel is written for one vector core: its FIFOs split nothing, and it never asks which
+    of two it runs on."""
+    splits = [
+        op.attr("split") or 0
+        for op in module.walk()
+        if op.row is not None and op.row.name.startswith(("tpush", "tpop")) and "split" in op.row.attr_index
+    ]
+    asks = any(op.name in ("pto.get_subblock_idx", "pto.get_subblock_num") for op in module.walk())
+    takes = any(
+        a.name == _SPMD[2] for f in module.functions for r in f.regions for b in r.blocks[:1] for a in b.args
+    )
+    return bool(splits) and not any(splits) and not asks and not takes
 
 
 #: Synchronisation between cores, which a program also carries that leaves its pipes to the tools.
@@ -240,14 +262,12 @@ _BETWEEN_CORES = (
 )  # fmt: skip
 
 
-def _automatic(module: Module) -> bool:
-    """Whether a program leaves placing and synchronising to the tools: it does neither itself."""
-    for op in module.walk():
-        if op.name == "pto.alloc_tile" and op.get("addr") is not None:
-            return False
-        if op.row is not None and op.row.family == "pipeline-sync" and op.row.name not in _BETWEEN_CORES:
-            return False
-    return True
+def _orders_pipes(op: Operation) -> bool:
+    return op.row is not None and op.row.family == "pipeline-sync" and op.row.name not in _BETWEEN_CORES
+
+
+def _placed(op: Operation) -> bool:
+    return op.name == "pto.alloc_tile" and op.get("addr") is not None
 
 
 def _unsynchronised(kernel: Kernel) -> Diagnostic:
@@ -361,15 +381,16 @@ class _Binding:
                 "PTO-E2013", f"argument %{param.name} is {wants} of type {type}", param, expected=str(type),
                 got=_describe(value),
             )  # fmt: skip
-        fitted = fit(str(type))(value)
-        if not type.is_float and fitted != value:
-            bits = type.bits or 64
-            if not (0 <= value < 1 << bits):  # an unsigned reading is fine
-                return self._problem(
-                    "PTO-E2013", f"argument %{param.name} does not fit {type}", param, expected=str(type),
-                    got=str(value),
-                )  # fmt: skip
-        return fitted
+        if type.is_float:
+            fits = abs(value) <= sys.float_info.max or isinstance(value, float)
+        else:  # an unsigned reading is fine
+            fits = fit(str(type))(value) == value or 0 <= value < 1 << (type.bits or 64)
+        if not fits:
+            return self._problem(
+                "PTO-E2013", f"argument %{param.name} does not fit {type}", param, expected=str(type),
+                got=_describe(value),
+            )  # fmt: skip
+        return fit(str(type))(value)
 
     def _array(self, param: Value, type: Type, value: Any) -> Array | Diagnostic:
         dtype = str(type.dtype)  # type: ignore[attr-defined]
@@ -383,7 +404,7 @@ class _Binding:
                     got=_describe(value),
                 )
             value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
-        array: Array = value
+        array: Array = np.asarray(value)  # no subclass: a matrix never becomes flat
         if not _fits(array.dtype, dtype):
             right = ARRAY_DTYPES.get(dtype)
             hint = (
@@ -395,11 +416,15 @@ class _Binding:
                 "PTO-E2012", f"argument %{param.name} holds {dtype}, the array holds {array.dtype}", param,
                 expected=dtype, got=str(array.dtype), help=hint,
             )  # fmt: skip
-        if not array.flags.c_contiguous:
-            dense = np.ascontiguousarray(array)
-            self._copies.append((array, dense))
-            return dense
-        return array
+        if array.flags.c_contiguous:
+            return array
+        for other, dense in self._copies:  # given twice: both arguments are the same memory
+            if _same_memory(array, other):
+                return dense
+        dense = np.ascontiguousarray(array)
+        dense.flags.writeable = array.flags.writeable
+        self._copies.append((array, dense))
+        return dense
 
     def _dims(self, param: Value, type: ViewType | MemRefType, array: Array) -> Diagnostic | None:
         wanted = type.dims
@@ -418,6 +443,12 @@ class _Binding:
         for original, dense in self._copies:
             if original.flags.writeable:
                 original[...] = dense
+
+
+def _same_memory(a: Array, b: Array) -> bool:
+    return (a.__array_interface__["data"][0], a.shape, a.strides, a.dtype) == (
+        b.__array_interface__["data"][0], b.shape, b.strides, b.dtype
+    )  # fmt: skip
 
 
 def _fits(have: np.dtype[Any], dtype: str) -> bool:

@@ -49,7 +49,7 @@ def _store_bits(i: Instr, truth: Array) -> None:
     code = code_dtype(dst.dtype)
     packed = np.packbits(truth, axis=1, bitorder="little")
     short = -packed.shape[1] % code.itemsize
-    words = np.pad(packed, ((0, 0), (0, short))).view(code.newbyteorder("<"))
+    words = np.ascontiguousarray(np.pad(packed, ((0, 0), (0, short)))).view(code.newbyteorder("<"))
     rows, cols = min(len(words), dst.rows), min(words.shape[1], dst.v_col)
     out = np.zeros(dst.shape, code)
     out[:rows, :cols] = words[:rows, :cols]

@@ -188,14 +188,18 @@ class Control:
         name = str(op.attr("callee"))
         slots, results = [self.slot(v) for v in op.operands], [self.slot(r) for r in op.results]
         program = self.program
-        program.code(name)  # lowered now, so that what it cannot do is known before the run
-        callee = program.module.function(name)
-        other = _OTHER.get(str(callee.attr("pto.kernel_kind"))) if callee is not None else None
+        code = program.code(name)  # lowered now, so that what it cannot do is known before the run
+        kind = str(code.function.attr("pto.kernel_kind"))
+        other = _OTHER.get(kind)
+        needed = other is not None and bool(op.results) and _used_outside(op, f"pto.section.{kind}")
 
         def call(core: Core) -> int | None:
-            if core.kind == other:
-                return None  # a function of the other kind of core is empty here
-            code = program.code(name)
+            if core.kind == other:  # a function of the other kind of core is empty here
+                if needed:
+                    raise IllegalInstruction(
+                        f"'@{name}' gives results on {kind} cores only, and they are used here"
+                    )
+                return None
             args = [core.regs[s] for s in slots]
             marks = {i: core.poison[s] for i, s in enumerate(slots) if s in core.poison}
             core.frames.append((core.code, at + 1, core.regs, (results, core.poison)))
@@ -347,6 +351,20 @@ def set_mark(core: Core, slot: int, mark: Any) -> None:
         core.poison[slot] = mark
     else:
         core.poison.pop(slot, None)
+
+
+def _used_outside(op: Operation, section: str) -> bool:
+    """Whether results of an operation are used outside of sections of a kind."""
+    results = set(op.results)
+    function = op
+    while function.name != "func.func" and function.parent is not None and function.parent.parent is not None:
+        function = function.parent.parent.parent
+    inside = {id(inner) for outer in function.walk() if outer.name == section for inner in outer.walk()}
+    return any(id(user) not in inside and not results.isdisjoint(_operands(user)) for user in function.walk())
+
+
+def _operands(op: Operation) -> list[Value]:
+    return [*op.operands, *(v for successor in op.successors for v in successor.args)]
 
 
 def _ints(value: Any) -> tuple[int, ...]:

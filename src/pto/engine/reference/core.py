@@ -172,6 +172,8 @@ class Core(CoreState):
                 ticks += 1
         except IllegalInstruction as problem:
             raise self.illegal(self.code.ops[pc], problem) from None
+        except LookupError as missing:
+            raise self.unplaced(self.code.ops[pc], missing) from None
         finally:
             self.pc = pc
             self.ticks += ticks
@@ -244,7 +246,7 @@ class Core(CoreState):
         except IllegalInstruction as problem:
             raise self.illegal(i.op, problem) from None
         except LookupError as missing:
-            raise self.unplaced(i, missing) from None
+            raise self.unplaced(i.op, missing) from None
         self.performed += 1
         return result
 
@@ -266,11 +268,11 @@ class Core(CoreState):
     def illegal(self, op: Operation, problem: IllegalInstruction) -> RunError:
         return RunError(self.diagnostic(op, problem.code, str(problem)))
 
-    def unplaced(self, i: Instr, missing: LookupError) -> RunError:
+    def unplaced(self, op: Operation, missing: LookupError) -> RunError:
         if isinstance(missing, KeyError | IndexError):
             raise missing
         d = self.diagnostic(
-            i.op, "PTO-E2103", f"tile %{missing} has no address yet",
+            op, "PTO-E2103", f"tile %{missing} has no address yet",
             help="bind it first: pto.tassign, or a pto.tpop that declares it",
         )  # fmt: skip
         return RunError(d)

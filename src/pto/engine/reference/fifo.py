@@ -19,7 +19,7 @@ from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
 from ..memory import SPACES, Buffer, Pointer, Tile, View, array_of
 from .core import BLOCKED, Core, Item, queued
-from .handles import home, make_tile, result_name
+from .handles import check_size, home, make_tile, result_name
 from .instr import IllegalInstruction, Instr
 
 Handler = Callable[[Core, Operation, dict[str, Any]], Any]
@@ -169,12 +169,14 @@ def reserve_buffer(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         return int(base)
     loc = SPACES[str(op.attr("location"))]
     # every core of the cluster sees the same address, so that the peer can import it
+    buffer, size = core.buffers[loc], int(op.attr("size"))
+    check_size(buffer, size)
     name = ("reserve", str(op.attr("name")))
     found = core.cluster.reserved.get(name)
     if found is None:
-        found = core.cluster.reserved[name] = core.buffers[loc].reserve(int(op.attr("size")))
-    core.buffers[loc].grow(found + int(op.attr("size")))
-    core.buffers[loc].unplaced = max(core.buffers[loc].unplaced, found + int(op.attr("size")))
+        found = core.cluster.reserved[name] = buffer.reserve(size)
+    buffer.grow(found + size)
+    buffer.unplaced = max(buffer.unplaced, found + size)
     return found
 
 
@@ -189,10 +191,9 @@ def import_reserved_buffer(core: Core, op: Operation, args: dict[str, Any]) -> A
                 return int(base)
             found = core.cluster.reserved.get(("reserve", wanted))
             if found is None:
-                loc = SPACES[str(other.attr("location"))]
-                found = core.cluster.reserved["reserve", wanted] = core.buffers[loc].reserve(
-                    int(other.attr("size"))
-                )
+                buffer, size = core.buffers[SPACES[str(other.attr("location"))]], int(other.attr("size"))
+                check_size(buffer, size)
+                found = core.cluster.reserved["reserve", wanted] = buffer.reserve(size)
             return found
     raise IllegalInstruction(f"no buffer '{wanted}' is reserved in '@{op.attr('peer_func')}'")
 
@@ -253,7 +254,9 @@ class Push(Item):
         return f"a free slot of {f.name}: all {f.count} slots hold entries nobody freed"
 
     def provider(self, core: Core) -> tuple[Core, str] | None:
-        return queued(core.cluster.cores, lambda item: isinstance(item, Free | Pop) and item.fifo is self.fifo)
+        return queued(
+            core.cluster.cores, lambda item: isinstance(item, Free | Pop) and item.fifo is self.fifo
+        )
 
     def perform(self, core: Core, pipe: str) -> None:
         f = self.fifo

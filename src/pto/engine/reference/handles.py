@@ -7,6 +7,7 @@ unit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import mul
 from typing import Any
 
 from ...ir.core import Operation
@@ -62,8 +63,15 @@ def home(core: Core, key: Any, buffer: Buffer, size: int) -> int:
     """The address of storage that no one placed: the same one every time an operation runs."""
     found = core.homes.get(key)
     if found is None:
+        check_size(buffer, size)
         found = core.homes[key] = buffer.reserve(size)
     return found
+
+
+def check_size(buffer: Buffer, size: int) -> None:
+    """Storage that only the run knows the size of has to fit its buffer."""
+    if size > buffer.limit:
+        raise IllegalInstruction(f"takes {size} bytes of {buffer.name}, which has {buffer.limit}")
 
 
 @handle("alloc_tile")
@@ -202,12 +210,18 @@ def make_tensor_view(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 def partition_view(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     source: View = args["source"]
     offsets, sizes = args["offsets"], tuple(args["sizes"])
-    at = source.offset
+    at = source.offset + bytes_from(sum(map(mul, offsets, source.strides)), source.bits)
     for d, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
-        at += offset * source.strides[d] * source.bits // 8
         if size and (offset < 0 or offset + size > source.dims[d]):
             core.grid.outside_view(core, op, source, d, offset, size)
     return View(source.buffer, at, sizes, source.strides, source.dtype, source.layout, source.name)
+
+
+def bytes_from(count: int, bits: int) -> int:
+    """Bytes before element `count`; views and pointers start at whole bytes."""
+    if count * bits % 8:
+        raise IllegalInstruction(f"starts at element {count} of {bits} bits, in the middle of a byte")
+    return count * bits // 8
 
 
 @handle("get_tensor_view_dim", "memref.dim")
@@ -254,7 +268,9 @@ def castptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 @handle("addptr")
 def addptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    return args["ptr"].moved(args["offset"])
+    pointer: Pointer = args["ptr"]
+    at = pointer.offset + bytes_from(args["offset"], DTYPES[pointer.dtype].bits)
+    return Pointer(pointer.buffer, at, pointer.dtype, pointer.name)
 
 
 # -- memrefs -----------------------------------------------------------------------------------------------
@@ -282,6 +298,8 @@ def memref_alloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     assert isinstance(type, MemRefType)
     given = iter(args.get("dynamicSizes", ()))
     dims = tuple(d if d is not None else next(given, 1) for d in type.dims)
+    if min(dims, default=0) < 0:
+        raise IllegalInstruction(f"a negative size: {' x '.join(map(str, dims))}")
     size = DTYPES[str(type.dtype)].bits
     for d in dims:
         size *= d
@@ -312,7 +330,7 @@ def cast(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 def reinterpret_cast(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     source = args["source"]
     offsets, sizes, strides = (_mixed(op, args, n) for n in ("offsets", "sizes", "strides"))
-    at = source.offset + offsets[0] * DTYPES[source.dtype].bits // 8 if offsets else source.offset
+    at = source.offset + bytes_from(sum(offsets), DTYPES[source.dtype].bits)
     return View(source.buffer, at, tuple(sizes), tuple(strides), source.dtype, None, source.name)
 
 
@@ -320,7 +338,7 @@ def reinterpret_cast(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 def memref_subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     source: View = args["source"]
     offsets, sizes, strides = (_mixed(op, args, n) for n in ("offsets", "sizes", "strides"))
-    at = source.offset + sum(o * s for o, s in zip(offsets, source.strides, strict=True)) * source.bits // 8
+    at = source.offset + bytes_from(sum(map(mul, offsets, source.strides)), source.bits)
     kept = [(n, step * s) for n, step, s in zip(sizes, strides, source.strides, strict=True)]
     type = op.result.type
     assert isinstance(type, MemRefType)

@@ -10,8 +10,8 @@ An executor is a function of an `Instr`. It reads its operands, computes with Nu
 It touches memory only through these methods, so one executor serves the plain run, the sanitizers (which
 watch or replay it) and the float64 shadow run (in which `values` and `raw` give float64 and `round` does
 nothing). Two rules follow: read everything before the first store (what was read may share memory with the
-destination), and keep no state outside the instruction: the mode registers it runs under are `i.registers`, and
-only instructions that set them, on the scalar unit, change `i.core.registers`.
+destination), and keep no state outside the instruction: the mode registers it runs under are `i.registers`,
+and only instructions that set them, on the scalar unit, change `i.core.registers`.
 """
 
 from __future__ import annotations
@@ -283,8 +283,8 @@ class Instr:
         return place, place.region(rows, cols, at[0], at[1])
 
     def frozen(self) -> Instr:
-        """The instruction as issued: later changes of a tile's address or valid region, or of mode registers, do
-        not reach it."""
+        """The instruction as issued: later changes of a tile's address or valid region, or of mode registers,
+        do not reach it."""
         self.registers = dict(self.core.registers)
         self.args = {k: _copied(v) for k, v in self.args.items()}
         return self

@@ -28,16 +28,29 @@ class Program:
         self.module = module
         self.profile = profile
         self.track = track  # whether undefined scalars are followed
+        self._functions = {str(f.attr("sym_name")): f for f in module.functions}
         self._codes: dict[str, Code] = {}
+        self._waiting: list[Code] = []  # called by what is lowered right now
+        self._lowering = False
 
     def code(self, name: str) -> Code:
         found = self._codes.get(name)
         if found is None:
-            function = self.module.function(name)
-            assert function is not None
-            found = self._codes[name] = Code(function)
-            Lower(self, found).function(function)
+            found = self._codes[name] = Code(self._functions[name])
+            self._waiting.append(found)
+            if not self._lowering:
+                self._lower()
         return found
+
+    def _lower(self) -> None:
+        """Lower what waits and all that it calls: one after the other, since chains of calls may be long."""
+        self._lowering = True
+        try:
+            while self._waiting:
+                code = self._waiting.pop()
+                Lower(self, code).function(code.function)
+        finally:
+            self._lowering = False
 
 
 class Lower(Control):
@@ -240,7 +253,8 @@ def _nothing(core: Core, i: Instr) -> None: ...
 def _scalar_step(evaluate: Callable[..., Any], operands: list[int], target: int) -> Step:
     if not operands:
         value = evaluate()
-        if not isinstance(value, int | float):  # a vector: instructions may write into it, so each has its own
+        # a vector: instructions may write into it, so each has its own
+        if not isinstance(value, int | float):
 
             def fresh(core: Core) -> None:
                 core.regs[target] = evaluate()

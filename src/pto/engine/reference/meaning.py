@@ -107,7 +107,7 @@ def _exp(n: Numbers, a: Array) -> Array:
 def _pow(n: Numbers, a: Array, b: Any) -> Array:
     if not _whole(a):
         found = _real_power(a, b)
-        return _through_f32(n, a, found) if DTYPES[n.dtype].is_float else _last_bits(a, b, found)
+        return _through_f32(n, a, found) if DTYPES[n.dtype].is_float else _last_bits(n, a, b, found)
     found = np.power(a, np.maximum(b, 0))
     if a.dtype.kind == "u":
         return found
@@ -141,9 +141,11 @@ def _without(found: Array, undefined: Array) -> Array:
     return found
 
 
-def _last_bits(a: Array, b: Any, found: Array) -> Array:
+def _last_bits(n: Numbers, a: Array, b: Any, found: Array) -> Array:
     """Powers of integers, where a cast shows the last bit: NumPy's are good to one unit, the C library's are
-    what the reference casts."""
+    what the reference casts. The cast to u8 is a plain one, through i32, unlike that of a conversion."""
+    if n.dtype == "u8":
+        return select(np.abs(found) < 2.0**31, found, np.float64(0))
     far = (np.abs(found) >= 2.0**53) & (np.abs(found) < 2.0**64)
     found[far] = np.frompyfunc(math.pow, 2, 1)(a[far], np.broadcast_to(b, a.shape)[far])
     return found

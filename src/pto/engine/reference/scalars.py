@@ -75,11 +75,18 @@ def evaluator(op: Operation) -> Evaluate:
         return special(op)
     source = op.operands[0].type if op.operands else op.result.type
     function = _compiled(row.meaning, len(op.operands), bits_of(source), _is_float(source))
+    if str(source) == "i1":
+        function = _signed_bits(function)
     fits = [fit(str(r.type)) for r in op.results]
     if len(fits) == 1:
         one = fits[0]
         return lambda *args: one(function(*args))
     return lambda *args: tuple(f(v) for f, v in zip(fits, function(*args), strict=True))
+
+
+def _signed_bits(function: Evaluate) -> Evaluate:
+    """A function of signed numbers for operands of type i1, whose 1 is -1 as such."""
+    return lambda *args: function(*[-x for x in args])
 
 
 def _is_float(type: Type) -> bool:
@@ -281,6 +288,8 @@ def _cmpi(op: Operation) -> Evaluate:
     if predicate[0] == "u":
         mask = (1 << bits_of(op.operands[0].type)) - 1
         return lambda x, y: int(compare(x & mask, y & mask))
+    if str(op.operands[0].type) == "i1":
+        compare = _signed_bits(compare)
     return lambda x, y: int(compare(x, y))
 
 
@@ -315,14 +324,6 @@ def _to_int(op: Operation) -> Evaluate:
     return convert
 
 
-def _extend(op: Operation) -> Evaluate:
-    """Sign extension; of i1 it is 0 or -1."""
-    fits = fit(str(op.result.type))
-    if str(op.operands[0].type) == "i1":
-        return lambda x: fits(-x)
-    return fits
-
-
 def _truncf(op: Operation) -> Evaluate:
     mode = {"to_nearest_even": "RINT", "downward": "FLOOR", "upward": "CEIL", "toward_zero": "TRUNC",
             "to_nearest_away": "ROUND"}.get(str(op.attr("roundingmode")), "RINT")  # fmt: skip
@@ -350,5 +351,4 @@ def _bitcast(op: Operation) -> Evaluate:
 _SPECIAL: dict[str, Callable[[Operation], Evaluate]] = {
     "arith.constant": _constant, "arith.cmpi": _cmpi, "arith.cmpf": _cmpf, "arith.select": _select,
     "arith.fptosi": _to_int, "arith.fptoui": _to_int, "arith.truncf": _truncf, "arith.bitcast": _bitcast,
-    "arith.extsi": _extend,
 }  # fmt: skip

@@ -145,7 +145,12 @@ def _free_event(module: Module, source: str, target: str) -> int | None:
 def _free_semaphore(module: Module) -> int:
     used: set[int] = set()
     for op in module.walk():
-        if op.row is not None and op.row.name in ("sync.set", "sync.wait", "set_intra_block", "wait_intra_core"):
+        if op.row is not None and op.row.name in (
+            "sync.set",
+            "sync.wait",
+            "set_intra_block",
+            "wait_intra_core",
+        ):
             given = op.attr("event_id")
             if given is not None:
                 used.add(int(given) % 16)

@@ -14,7 +14,9 @@ from ..memory import Buffer, ConvTile, Tile, View
 from ..reference.grid import Watch
 from ..reference.instr import Instr, Place, Port, start_of
 from ..region import Region
-from .race import Clock, RaceChecker, forget_blocks, meet
+from .blocks import forget_blocks
+from .clock import Clock, meet
+from .race import RaceChecker
 from .reports import Reports, bytes_of
 from .undef import FREED, PADDING, SCRATCH, Load, Origin, Undefined, dependence, name_of
 
@@ -165,7 +167,9 @@ class Observer(Watch):
         elif found.result:
             i.core.registers["undefined scalar"] = origin
         number = undef.number(origin) if any(t.any() for t in found.taints) else 0
-        fifo = i.op.row is not None and i.op.row.name.startswith("tpush")  # its slot carries what is undefined
+        fifo = i.op.row is not None and i.op.row.name.startswith(
+            "tpush"
+        )  # its slot carries what is undefined
         for (place, where, _), taint in zip(port.stores, found.taints, strict=True):
             bad = taint.any() and not found.address
             if place.buffer.space != "gm":

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory import Tile
 from ..reference.core import Core, Work
-from .race import CHAINED, UNORDERED
+from .clock import UNORDERED
+from .race import CHAINED
 
 if TYPE_CHECKING:
     from ..reference.grid import Grid

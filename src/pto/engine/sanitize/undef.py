@@ -296,19 +296,20 @@ class Moved(Exception):
 class Replay(Port):
     """Gives recorded loads again with other values for undefined elements, and keeps what is stored."""
 
-    def __init__(self, loads: list[Load], which: int) -> None:
-        self.loads = iter(loads)
+    def __init__(self, loads: list[Load], groups: list[int], which: int) -> None:
+        self.loads = iter(zip(loads, groups, strict=True))
         self.which = which
         self.stores: list[tuple[Place, Any, Array]] = []
 
     def _next(self, place: Place, where: Any) -> Array:
-        load = next(self.loads, None)
+        load, group = next(self.loads, (None, 0))
         if load is None or not same_bytes(load.place, load.where, place, where):
             raise Moved
         data = np.array(load.data)
         if load.mask is not None:
             codes = data.view(code_dtype(load.place.dtype)) if data.dtype.kind != "u" else data
-            codes[load.mask] = np.array(patterns(load.place.dtype)[self.which], np.uint64).astype(codes.dtype)
+            pattern = patterns(load.place.dtype)[(self.which + group) % 3]
+            codes[load.mask] = np.array(pattern, np.uint64).astype(codes.dtype)
         return data
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
@@ -357,8 +358,9 @@ def dependence(
     """Run the instruction again with other values for what is undefined, and see what changes."""
     found = Dependence(stores)
     port, args = i.port, i.args
+    groups = _groups(loads)
     for which in range(3):
-        again = Replay(loads, which)
+        again = Replay(loads, groups, which)
         i.port, i.args = again, _other_scalars(i, args, which)
         try:
             other = execute(i)
@@ -379,6 +381,16 @@ def dependence(
             else:
                 found.taints[n][...] = True
     return found
+
+
+def _groups(loads: list[Load]) -> list[int]:
+    """Loads of the same bytes get the same values, others do not: the difference of two undefined tiles is
+    undefined, that of one and itself is not."""
+    out: list[int] = []
+    for n, load in enumerate(loads):
+        same = (m for m in range(n) if same_bytes(load.place, load.where, loads[m].place, loads[m].where))
+        out.append(next((out[m] for m in same), max(out, default=-1) + 1))
+    return out
 
 
 def _other_scalars(i: Instr, args: dict[str, Any], which: int) -> dict[str, Any]:

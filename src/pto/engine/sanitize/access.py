@@ -1,0 +1,80 @@
+"""One access of an instruction to memory, as the race checkers see it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.core import Operation
+from ..elements import Array
+from ..reference.instr import Instr, Place
+from ..region import Region
+from .clock import agent_pipe
+
+
+class Access:
+    """One access: bytes `low` to `high` of a buffer by an event; `region` or `at` give them exactly."""
+
+    __slots__ = (
+        "agent", "at", "atomic", "core", "dense", "high", "know", "low", "op", "pipe", "place", "region",
+        "replaced", "sequence", "write",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        i: Instr,
+        place: Place,
+        low: int,
+        high: int,
+        write: bool,
+        region: Region | None,
+        at: Array | None,
+    ) -> None:
+        self.agent, self.sequence, self.know = i.event
+        self.low, self.high = low, high
+        self.core = i.core
+        self.write = write
+        self.region = region
+        self.at = at
+        self.replaced = 0  # what this one stands for: an earlier write of its agent, by sequence
+        self.dense = region is not None and region.dense
+        self.op = i.op
+        self.pipe = agent_pipe(i)
+        self.place = place
+        self.atomic = is_atomic(i.op)
+
+    def bytes(self) -> Array:
+        if self.region is not None:
+            return self.region.byte_offsets()
+        assert self.at is not None
+        return self.at
+
+
+def is_atomic(op: Operation) -> bool:
+    """Whether an instruction may meet others like it on the same bytes: atomic stores, signals."""
+    if op.row is None:
+        return False
+    if op.row.family == "signal":
+        return True
+    kinds = (str(op.attr(n) or "none") for n in ("atomicType", "scatterAtomicOp") if n in op.row.attr_index)
+    return any(not k.endswith("none") for k in kinds)
+
+
+def hazard(new_writes: bool, old_writes: bool) -> str:
+    """The kind of a race: read after write, write after read, write after write."""
+    return "RAW" if not new_writes else "WAW" if old_writes else "WAR"
+
+
+def overlap(a: Access, b: Access) -> tuple[int, int] | None:
+    """The first byte that two accesses share and the one behind the last; None where they share none."""
+    low, high = max(a.low, b.low), min(a.high, b.high)
+    if low >= high:
+        return None
+    if a.dense and b.dense:
+        return low, high
+    marks = np.zeros(high - low, bool)
+    first = a.bytes()
+    marks[first[(first >= low) & (first < high)] - low] = True
+    second = b.bytes()
+    second = second[(second >= low) & (second < high)]
+    shared = second[marks[second - low]]
+    return (int(shared.min()), int(shared.max()) + 1) if shared.size else None

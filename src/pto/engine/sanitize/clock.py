@@ -1,0 +1,204 @@
+"""Vector clocks: what is known to have happened before what.
+
+Every pipe of every core of a block is an *agent*; an instruction is an event of its agent, numbered. What an
+agent knows is a token: for every agent of the block the number of the last event that happened before. Flags,
+buffer tokens, semaphores and FIFOs carry tokens from the pipe that gives to the pipe that takes; barriers and
+stalls of the scalar unit spread them over a core. Blocks learn of each other at grid barriers and by signals
+in global memory only: `Clock.learn` keeps what a core learned, and counts that as events of one more agent, so
+that flags pass it on like everything else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..memory import Buffer
+from ..reference.instr import Instr
+
+if TYPE_CHECKING:
+    from ..reference.core import Core
+
+#: Pipes whose instructions may overlap when they depend on each other, by legality column: they need a
+#: barrier between them. Accumulating in M, moving by MTE1 and FIX and loading by MTE2 is done in order.
+UNORDERED: dict[str, frozenset[str]] = {
+    "cpu": frozenset(),
+    "a2a3": frozenset({"V", "MTE3"}),
+    "a5": frozenset({"MTE3"}),
+}
+
+#: The agent of a core that counts what the core learned of other blocks.
+GRID = "GRID"
+
+Token = list[int]
+
+
+def ordered(isa: str, pipe: str) -> bool:
+    return pipe not in UNORDERED[isa]
+
+
+class Clock:
+    """The clocks of the agents of one block."""
+
+    def __init__(self, isa: str, block: int = 0) -> None:
+        self.isa = isa
+        self.block = block
+        self.agents: dict[tuple[Core, str], int] = {}
+        self.names: list[str] = []  # core of each agent
+        self.know: list[Token] = []
+        self.count: list[int] = []
+        #: What the scalar unit of a core waited for: known to all that is issued from then on, by any pipe.
+        self.stalls: dict[Core, Token] = {}
+        #: Tokens of other blocks, by core and then by how often the core learned something.
+        self.learned: dict[Core, list[dict[int, Token]]] = {}
+
+    def agent(self, core: Core, pipe: str) -> int:
+        found = self.agents.get((core, pipe))
+        if found is None:
+            found = self.agents[core, pipe] = len(self.know)
+            self.names.append(core.name)
+            self.count.append(0)
+            self.know.append(list(self.stalls.get(core, ())))
+        return found
+
+    def instruction(self, core: Core, i: Instr) -> None:
+        agent = self.agent(core, agent_pipe(i))
+        know = self.know[agent]
+        if ordered(self.isa, agent_pipe(i)):
+            learn_of(know, agent, self.count[agent])
+        self.count[agent] += 1
+        i.event = (agent, self.count[agent], list(know))
+
+    def release(self, core: Core, pipe: str) -> Token:
+        """What is known to have happened once the pipe gets here."""
+        agent = self.agent(core, pipe)
+        token = list(self.know[agent])
+        learn_of(token, agent, self.count[agent])
+        return token
+
+    def release_all(self, core: Core) -> Token:
+        """What is known to have happened once every pipe of the core gets here."""
+        token = list(self.stalls.get(core, ()))
+        for (owner, pipe), _ in list(self.agents.items()):
+            if owner is core:
+                join(token, self.release(core, pipe))
+        return token
+
+    def acquire(self, core: Core, pipe: str, token: Token | None) -> None:
+        """What the pipe does from here on comes after `token`; a stalled scalar unit stalls all issue."""
+        if token is None:
+            return
+        if pipe == "S":
+            self.acquire_all(core, token)
+        else:
+            join(self.know[self.agent(core, pipe)], token)
+
+    def acquire_all(self, core: Core, token: Token | None) -> None:
+        if token is None:
+            return
+        stalls = list(self.stalls.get(core, ()))  # a new list: queued items keep the one of their issue
+        join(stalls, token)
+        self.stalls[core] = stalls
+        for (owner, pipe), agent in self.agents.items():
+            if owner is core and not core.queues.get(pipe):
+                join(self.know[agent], token)
+
+    def resume(self, core: Core, pipe: str, stalls: Token | None) -> None:
+        """A queued item goes on: it knows what the scalar unit had waited for when it issued the item."""
+        if stalls is not None:
+            join(self.know[self.agent(core, pipe)], stalls)
+
+    def barrier(self, core: Core, pipe: str) -> None:
+        agent = self.agent(core, pipe)
+        learn_of(self.know[agent], agent, self.count[agent])
+
+    def barrier_all(self, core: Core) -> None:
+        self.acquire_all(core, self.release_all(core))
+
+    def merged(self, tokens: list[Token | None]) -> Token:
+        out: Token = []
+        for token in tokens:
+            join(out, token or [])
+        return out
+
+    # -- other blocks ----------------------------------------------------------------------------------
+
+    def learn(self, core: Core, tokens: dict[int, Token]) -> None:
+        """The core waited for what `tokens` say of each block; flags pass that on like all other knowledge."""
+        known = self.learned.setdefault(core, [])
+        now = {block: list(token) for block, token in known[-1].items()} if known else {}
+        for block, token in tokens.items():
+            if block == self.block:
+                self.acquire_all(core, token)
+            else:
+                join(now.setdefault(block, []), token)
+        known.append(now)
+        agent = self.agent(core, GRID)
+        self.count[agent] += 1
+        self.acquire_all(core, [0] * agent + [self.count[agent]])
+
+    def others(self, know: Token) -> dict[int, Token]:
+        """What is known of other blocks by whoever knows `know`."""
+        out: dict[int, Token] = {}
+        for core, known in self.learned.items():
+            agent = self.agents[core, GRID]
+            times = know[agent] if agent < len(know) else 0
+            for block, token in known[times - 1].items() if times else ():
+                join(out.setdefault(block, []), token)
+        return out
+
+
+def agent_pipe(i: Instr) -> str:
+    return i.pipe if i.pipe and i.pipe != "ALL" else "S"
+
+
+def knows(know: Token, agent: int, sequence: int) -> bool:
+    return agent < len(know) and know[agent] >= sequence
+
+
+def learn_of(know: Token, agent: int, count: int) -> None:
+    """Know an event and all before it of its agent."""
+    if len(know) <= agent:
+        know.extend([0] * (agent + 1 - len(know)))
+    if know[agent] < count:
+        know[agent] = count
+
+
+def join(know: Token, token: Token) -> None:
+    """Know also what a token says."""
+    if len(know) < len(token):
+        know.extend([0] * (len(token) - len(know)))
+    for n, t in enumerate(token):
+        if t > know[n]:
+            know[n] = t
+
+
+def meet(cores: list[Core]) -> None:
+    """Cores that met at a grid barrier know all that each of them did and knew."""
+    tokens: dict[int, Token] = {}
+    for core in cores:
+        own = core.clock.release_all(core)
+        join(tokens.setdefault(core.block, []), own)
+        for block, token in core.clock.others(own).items():
+            join(tokens.setdefault(block, []), token)
+    for core in cores:
+        core.clock.learn(core, tokens)
+
+
+class Signals:
+    """What whoever wrote a signal in global memory had done before, by word."""
+
+    def __init__(self) -> None:
+        self.words: dict[tuple[Buffer, int], dict[int, Token]] = {}
+
+    def notify(self, core: Core, buffer: Buffer, offset: int) -> None:
+        token = core.clock.release(core, "S")
+        tokens = self.words.setdefault((buffer, offset), {})
+        join(tokens.setdefault(core.block, []), token)
+        for block, other in core.clock.others(token).items():
+            join(tokens.setdefault(block, []), other)
+
+    def awaited(self, core: Core, buffer: Buffer, offsets: list[int]) -> None:
+        for offset in offsets:
+            tokens = self.words.get((buffer, offset))
+            if tokens:
+                core.clock.learn(core, tokens)
