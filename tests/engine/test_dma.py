@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pto.engine.memory import MemoryFault, Pointer
-from pto.engine.reference import dma
 from pto.engine.reference.core import Core
 from pto.engine.reference.grid import Cluster
 from pto.engine.reference.instr import IllegalInstruction, Instr
@@ -78,8 +77,6 @@ class Bench:
         for name in [k for k, v in args.items() if v is None]:
             self.case.args.pop(name, None)
         i = Instr(self.case.op, self.case.args, self.case.core, "MTE2")
-        if self.name in ("copy_gm_to_ubuf", "copy_ubuf_to_gm"):
-            dma.with_registers(i)
         execute = find(self.case.row)
         assert execute is not None
         execute(i)

@@ -287,3 +287,42 @@ def test_a_reserved_buffer_has_to_fit() -> None:
         attributes="attributes {pto.kernel_kind = #pto.kernel_kind<vector>}",
     )
     assert codes(run(text, np.zeros(1, np.int64))) == ["PTO-E2102"]
+
+
+QUANTISED = {
+    "F322F16": ("f16", None, lambda x: x),
+    "F322BF16": ("bf16", None, lambda x: x),
+    "QF322F16_PRE": ("f16", 0.5, lambda x: x * 0.5),
+    "QF322BF16_PRE": ("bf16", 4.0, lambda x: x * 4),
+    "QF322B8_PRE": ("i8", 8.0, lambda x: np.clip(x * 8, -128, 127)),
+}
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("mode", QUANTISED)
+def test_a_push_from_the_accumulator_may_quantise(mode: str, relu: bool) -> None:
+    """The slot holds the quantised type; a vector tile of another type converts it back."""
+    import pto
+
+    type, scale, expected = QUANTISED[mode]
+    text = cube_to_vector("a5", 3, 4, 1)
+    at = text.index("pto.aic_initialize_pipe")
+    pipe = text[at : text.index("\n", at)]
+    handle = "%pipe = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 4, flag_base = 0} (%buf : i32) -> !pto.pipe"
+    text = text.replace(pipe, handle).replace(pipe.replace("aic", "aiv"), handle)
+    word = f'%scale = arith.constant {scale or 1.0} : f32\n      pto.set_quant_scalar %scale {{out_type = "{type}"}} : f32\n      '
+    more = ", reluPreMode = #pto<relu_pre_mode normal_relu>" if relu else ""
+    text = text.replace(
+        f"pto.tpush_to_aiv(%acc : {ACC}) {{split = 1}}",
+        f'{word}pto.tpush(%acc, %pipe : {ACC}, !pto.pipe) {{split = 1}} {{quant_mode = "{mode}"{more}}}',
+    )
+    half = "!pto.tile_buf<vec, 8x16xf32>"
+    text = text.replace(
+        f"%t = pto.tpop_from_aic {{split = 1}} -> {half}",
+        f"%t = pto.declare_tile -> {half}\n      pto.tpop(%t, %pipe : {half}, !pto.pipe) {{split = 1}}",
+    ).replace("pto.tfree_from_aic {split = 1}", "pto.tfree(%pipe : !pto.pipe) {split = 1}")
+    x, eye, out, gm = data(3)
+    result = pto.kernel(pto.parse(text), check=False).run(x, eye, out, gm)
+    assert result.ok, result.diagnostics
+    want = expected(x.astype(np.float32))
+    assert np.array_equal(out, np.maximum(want, 0) if relu else want)

@@ -154,6 +154,29 @@ def test_tmov_with_words_or_a_word() -> None:
         check(Case(plan, n), n, n % 2 == 0, False)
 
 
+@pytest.mark.parametrize("name", ["tmov", "tinsert"])
+def test_words_without_a_quantisation(name: str) -> None:
+    """Of i32 to i32, i8 to i8 and the like there is none: a copy, which may be rectified."""
+    plans = [
+        p for p in chosen_plans(name) if "preQuantScalar" in p.operands and not quantising(p) and fits(p)
+    ]
+    assert {"i32", "i16", "u8", "f16", "i64"} <= {str(p.operands["dst"][0].dtype) for p in plans}
+    for n, plan in enumerate(plans):
+        case = Case(plan, n)
+        src, dst = case.args["src"], case.args["dst"]
+        shape = min(src.rows, dst.rows), min(src.cols, dst.cols)
+        for tile in (src, dst):
+            tile.v_row, tile.v_col = shape
+        case.args["preQuantScalar"] = word(case.rng) | 1
+        codes = mixed_codes(case.rng, src.dtype, src.shape)
+        case.set("src", codes)
+        if n % 2 and DTYPES[src.dtype].is_int:
+            attribute(case, "reluPreMode", "normal_relu")
+            codes = np.where(elements.decode(src.dtype, codes) > 0, codes, codes.dtype.type(0))
+        run(case, "dst")
+        assert (case.get("dst", shape) == codes[: shape[0], : shape[1]]).all(), (plan.isa, src, dst)
+
+
 def fits(plan: Any) -> bool:
     """Room for a window of 7x11 at (16, 16)."""
     return all(

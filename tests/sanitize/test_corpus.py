@@ -70,9 +70,11 @@ def test_the_twin_has_nothing_to_report(name: str) -> None:
 
 
 @each_bug
-def test_sanitizers_change_no_result(name: str) -> None:
+def test_watching_changes_no_result(name: str) -> None:
     good = load(f"{name}.good")
-    assert good.run(sanitize="all")[1] == good.run()[1]
+    _, expected = good.run()
+    for options in ({"sanitize": "all"}, {"shadow": "f64"}, {"memory_map": True}):
+        assert good.run(**options)[1] == expected, options
 
 
 @each_bug
@@ -100,6 +102,48 @@ def test_some_schedule_shows_the_race(name: str) -> None:
         assert differs is None, f"seed {differs} shows it: remove the comment"
     else:
         assert differs is not None, "no schedule gives another result"
+
+
+#: Pairs of pipes of which the first comes before the second: the standard hazards, and those of the scalar unit.
+HAZARDS = {
+    "RAW": "MTE2-V V-MTE3 MTE2-MTE1 MTE1-M M-FIX MTE2-MTE3 FIX-MTE1 V-V S-V V-S MTE2-S S-MTE3 S-MTE2 MTE3-MTE2",
+    "WAR": "V-MTE2 MTE3-V FIX-M M-MTE1 MTE1-MTE2 MTE3-MTE2 MTE2-MTE3 V-V V-S S-V MTE3-S S-MTE2",
+    "WAW": "V-MTE2 MTE2-V V-V MTE3-MTE3",
+}
+
+_PIPES = re.compile(r": (RAW|WAR|WAW) race: PIPE_(\w+) .*?PIPE_(\w+)")
+
+
+def test_every_standard_hazard_has_a_program() -> None:
+    found: dict[str, set[str]] = {kind: set() for kind in HAZARDS}
+    for name in RACES:
+        for d in errors(load(f"{name}.bad").run(sanitize="race")[0]):
+            if m := _PIPES.search(d.message):
+                found[m[1]].add(f"{m[3]}-{m[2]}")
+    assert {kind: set(pairs.split()) - found[kind] for kind, pairs in HAZARDS.items()} == {
+        kind: set() for kind in HAZARDS
+    }
+
+
+#: Items of the catalogue of illegal programs that depend on what happens at run time, each with a program.
+CATALOGUE = {
+    2: ("event_id_range", "token_range", "semaphore_range"),
+    3: ("wait_without_set", "set_on_one_path", "left_set", "not_drained"),
+    4: ("set_twice", "set_twice_dynamic"),
+    5: ("raw_mte2_v", "war_v_mte2", "waw_mte2_v", "raw_v_v"),
+    6: ("dma_raw_gm_ub", "dma_raw_ub_gm"),
+    7: ("raw_m_fix",),
+    8: ("token_twice", "token_not_held", "token_left_held"),
+    10: ("semaphore_overflow",),
+    22: ("tile_beyond_capacity", "misaligned_tile", "tassign_beyond_capacity"),
+    29: ("signal_never_comes",),
+    30: ("fifo_pop_without_push", "fifo_slot_too_small", "fifo_free_without_pop", "fifo_full"),
+    31: ("barrier_not_met", "barrier_of_other_cores"),
+}
+
+
+def test_every_item_of_the_catalogue_that_a_run_decides_has_a_program() -> None:
+    assert {name for names in CATALOGUE.values() for name in names} <= set(NAMES)
 
 
 def test_most_races_can_be_seen() -> None:

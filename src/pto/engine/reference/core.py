@@ -71,7 +71,7 @@ class Item:
         return f"{self.waits_for(core, pipe)}, which {whose} would give after its own wait"
 
 
-def queued(cores: Iterable[Core], wanted: Callable[[Item], bool]) -> tuple[Core, str] | None:
+def queued(cores: Iterable[Any], wanted: Callable[[Item], bool]) -> tuple[Core, str] | None:
     """The core and pipe that have an item queued."""
     for core in cores:
         for pipe, items in core.queues.items():

@@ -213,7 +213,7 @@ def _shared(i: Instr, target: Pointer) -> Pointer:
     "set_loop_size_ubtoout", "set_loop1_stride_ubtoout", "set_loop2_stride_ubtoout",
 )  # fmt: skip
 def set_loop(i: Instr) -> None:
-    """Copies already issued are not affected: they took the registers with them (see `with_registers`)."""
+    """Copies already issued are not affected: they took the registers with them (see `Instr.frozen`)."""
     what, _, way = i.name.removeprefix("set_").rpartition("_")
     strides = (_GM, _UB) if way == "outtoub" else (_UB, _GM)
     widths = (_COUNT, _COUNT) if what == "loop_size" else strides
@@ -221,12 +221,11 @@ def set_loop(i: Instr) -> None:
     i.core.registers[f"{what}_{way}"] = first, second
 
 
-def with_registers(i: Instr) -> None:
-    """Give a copy the loops of the registers as they are when it is issued: loop 2 (outer) and loop 1, one
-    iteration each where never set."""
-    r, way = i.core.registers, "outtoub" if i.name == "copy_gm_to_ubuf" else "ubtoout"
+def _register_loops(i: Instr, way: str) -> list[Loop]:
+    """The loops of the registers: loop 2 (outer) and loop 1, one iteration each where never set."""
+    r = i.registers
     inner, outer = r.get(f"loop_size_{way}", (1, 1))
-    i.args["registers"] = [
+    return [
         (outer, *r.get(f"loop2_stride_{way}", (0, 0))),
         (inner, *r.get(f"loop1_stride_{way}", (0, 0))),
     ]
@@ -235,7 +234,7 @@ def with_registers(i: Instr) -> None:
 @executor("copy_gm_to_ubuf")
 def copy_gm_to_ubuf(i: Instr) -> None:
     target = i.arg("ub_dst")
-    length, loops = _nest(i, _GM, _UB, i.arg("registers"))
+    length, loops = _nest(i, _GM, _UB, _register_loops(i, "outtoub"))
     _rows_apart(i, length, loops)
     _aligned(i, target)
     # No instruction of the table sets the pad value register: it holds 0. The left and right counts of this
@@ -247,6 +246,6 @@ def copy_gm_to_ubuf(i: Instr) -> None:
 
 @executor("copy_ubuf_to_gm")
 def copy_ubuf_to_gm(i: Instr) -> None:
-    length, loops = _nest(i, _UB, _GM, i.arg("registers"))
+    length, loops = _nest(i, _UB, _GM, _register_loops(i, "ubtoout"))
     _aligned(i, i.arg("ub_src"))
     _copy(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)

@@ -1,9 +1,9 @@
 """FIFOs between the cube core and the vector cores of a cluster: tpush, tpop, tfree, talloc and their set-up.
 
-A `Fifo` is one direction of a TPipe: a ring of slots that both sides see. A tile pushed keeps its elements as
-a matrix in its slot (FIFOs in global memory also hold it there, dense and row by row); a pop writes the lane's
-part of it into the consumer's tile, which lies in the consumer's staging buffer unless it was placed already.
-Slots are memory like any other, so that sanitizers and shadows follow what passes through them.
+A `Fifo` is one direction of a TPipe: a ring of slots that both sides see. A tile pushed keeps its elements
+as a matrix in its slot (FIFOs in global memory also hold it there, dense and row by row); a pop writes the
+lane's part of it into the consumer's tile, which lies in the consumer's staging buffer unless it was placed
+already. Slots are memory like any other, so that sanitizers and shadows follow what passes through them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ...ir.core import Operation
 from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
 from ..memory import SPACES, Buffer, Pointer, Tile, View, array_of
+from . import fixpipe
 from .core import BLOCKED, Core, Item, queued
 from .handles import check_size, home, make_tile, result_name
 from .instr import IllegalInstruction, Instr
@@ -273,24 +274,22 @@ class Push(Item):
     def _write(self, i: Instr) -> None:
         f = self.fifo
         tile: Tile = i.args["tile"]
-        matrix = i.raw(tile)
-        if str(i.attr("reluPreMode") or "no_relu") != "no_relu":
-            values = i.decoded(tile.dtype, matrix)
-            matrix = i.encoded(np.where(values > 0, values, np.zeros_like(values)), tile.dtype)
+        matrix, dtype = fixpipe.pushed(i, tile)
+        bits = DTYPES[dtype].bits
         rows, cols = matrix.shape
         whole, at = (rows, cols), (0, 0)
         if f.direction == V2C and i.core.kind == "vector" and self.split:
             down = self.split in (1, 3)
             whole = (rows * f.lanes, cols) if down else (rows, cols * f.lanes)
             at = (self.lane * rows, 0) if down else (0, self.lane * cols)
-        data = f.entry(self.index).matrix(f"slot {self.index % f.count} of {f.name}", whole, tile.dtype)
+        data = f.entry(self.index).matrix(f"slot {self.index % f.count} of {f.name}", whole, dtype)
         size = data.buffer.data.size
-        if size > f.size > 0 and tile.bits >= 8:
+        if size > f.size > 0 and bits >= 8:
             raise IllegalInstruction(f"a tile of {size} bytes does not fit a slot of {f.size}")
         i.store_raw(data, matrix, at)
-        if f.memory is not None and tile.bits >= 8:
+        if f.memory is not None and bits >= 8:
             start = f.memory.offset + self.index % f.count * f.size
-            place = View(f.memory.buffer, start, whole, (whole[1], 1), tile.dtype, "ND", f.memory.name)
+            place = View(f.memory.buffer, start, whole, (whole[1], 1), dtype, "ND", f.memory.name)
             i.store_raw(place, matrix, at)
 
 
@@ -497,8 +496,8 @@ class Free(Item):
 
 @fifo("tfree", "tfree_from_aic", "tfree_from_aiv")
 def tfree(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    """Give the slot popped first back. The signal is queued on the pipe that consumes: MTE2 loads from slots in
-    global memory, V or MTE1 works on those in on-chip memory."""
+    """Give the slot popped first back. The signal is queued on the pipe that consumes: MTE2 loads from slots
+    in global memory, V or MTE1 works on those in on-chip memory."""
     pipe, direction = _incoming(core, _ends(core, op, args))
     split, lane = int(op.attr("split") or 0), _lane(core, args)
     if _idle_lane(core, pipe, split):

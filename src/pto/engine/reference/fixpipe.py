@@ -7,6 +7,8 @@ column (vector modes). Stores and moves share this: `tstore`, `tmov`, `textract`
     bits 35..32  shift - 1, for i32 to i16
     bits 45..37  offset, unsigned, for 8-bit results
     bit  46      8-bit results are signed
+
+A word says nothing where the unit has no quantisation from the one type to the other, as from i32 to i32.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ import numpy as np
 
 from ...isa.dtypes import DTYPES
 from ..elements import Array
+from ..memory import Tile
 from .instr import Instr, Place, Shape
 
 _WORD = (1 << 64) - 1
 #: Bit of the CTRL register: infinities saturate and NaN becomes 0 in conversions to f16 and bf16.
 CTRL_SATURATE = 48
+#: The types that are quantised, and the integer types they may become; any float type is another.
+_INTEGERS = {"f32": ("i8", "u8"), "i32": ("i8", "u8", "i16")}
 
 
 def word_of(value: int) -> Array:
@@ -45,6 +50,13 @@ def rectified(x: Array) -> Array:
     return np.where(x > 0, x, x.dtype.type(0))
 
 
+def is_quantised(i: Instr, src: str, dst: str) -> bool:
+    """Whether there are words, and a quantisation of the element types that heeds them."""
+    if not (i.has("fp") or i.has("preQuantScalar")):
+        return False
+    return src in _INTEGERS and (dst in _INTEGERS[src] or DTYPES[dst].is_float)
+
+
 def is_rectified(i: Instr) -> bool:
     return i.attr("reluPreMode") == "normal_relu"
 
@@ -54,7 +66,7 @@ def outgoing(
 ) -> Array:
     """A window of `src` (or of a place that stands for it) as elements of `dtype`, for `store_raw`."""
     place: Place = i.arg("src") if src is None else src
-    plain = not (i.has("fp") or i.has("preQuantScalar") or is_rectified(i))
+    plain = not (is_quantised(i, place.dtype, dtype) or is_rectified(i))
     if plain and place.dtype == dtype:
         return i.raw(place, shape, at)
     return i.encoded(outgoing_numbers(i, place, dtype, shape, at, first_word), dtype)
@@ -65,15 +77,14 @@ def outgoing_numbers(
 ) -> Array:
     """The same as numbers that are yet to be rounded to `dtype`."""
     x = i.values(src, shape, at)
+    if not is_quantised(i, src.dtype, dtype):
+        return rectified(x) if is_rectified(i) else x
     if i.has("fp"):
         # A plain column-major tile has one word per row.
         if i.name == "tstore_fp" and i.tile("src").layout == "DN":
             return quantised(i, x, dtype, table(i, shape[0]).T, vector=True)
         return quantised(i, x, dtype, table(i, shape[1], first_word), vector=True)
-    word = i.arg("preQuantScalar")
-    if word is not None:
-        return quantised(i, x, dtype, word_of(word), vector=False)
-    return rectified(x) if is_rectified(i) else x
+    return quantised(i, x, dtype, word_of(i.arg("preQuantScalar")), vector=False)
 
 
 def quantised(i: Instr, x: Array, dtype: str, words: Array, vector: bool) -> Array:
@@ -117,3 +128,34 @@ def scales(words: Array, vector: bool) -> Array:
     size = np.ldexp(1.0 + mantissa / 1024.0, exponent.astype(np.int32) - 127)
     value = np.where((exponent | mantissa) == 0, 0.0, np.where(low >> 31 == 1, -size, size))
     return value.astype(np.float32)
+
+
+# --- pushes into a FIFO -----------------------------------------------------------------------------------
+
+#: Element type that a quantisation mode gives, with or without its V for words by column; "8" is i8 or u8, as
+#: the word says.
+_PUSHED = {
+    "F322F16": "f16", "F322BF16": "bf16", "REQ8": "8", "DEQF16": "f16", "SHIFTS322S16": "i16",
+    "QF322B8_PRE": "8", "QF322F16_PRE": "f16", "QF322BF16_PRE": "bf16", "QS322BF16_PRE": "bf16",
+}  # fmt: skip
+
+
+def pushed(i: Instr, tile: Tile) -> tuple[Array, str]:
+    """What a push puts into its slot, and its element type; quantisation and ReLU are for Acc tiles."""
+    mode = str(i.attr("quant_mode") or "NoQuant")
+    if mode == "NoQuant":
+        if not is_rectified(i):
+            return i.raw(tile), tile.dtype
+        return i.encoded(rectified(i.values(tile)), tile.dtype), tile.dtype
+    number = i.attr("id") or 0
+    vector = mode.startswith("V")
+    fp = i.registers.get(f"QUANT_VECTOR_{number}") if vector else None
+    word = word_of(int(i.registers.get(f"QUANT_SCALAR_{number}", 0)))
+    words = i.bits(fp, (1, min(fp.cols, tile.v_col))).astype(np.uint64) if fp is not None else word
+    dtype = _PUSHED[mode.removeprefix("V")]
+    if dtype == "8":
+        dtype = "i8" if words.size and int(words.flat[0]) >> 46 & 1 else "u8"
+    if mode.startswith("F322"):  # a plain conversion
+        x = i.values(tile)
+        return i.encoded(rectified(x) if is_rectified(i) else x, dtype), dtype
+    return i.encoded(quantised(i, i.values(tile), dtype, words, vector), dtype), dtype

@@ -226,8 +226,8 @@ class Grid:
             f"the program is stuck: {what}",
             help="nobody does what is waited for: add it on every path, before the wait"
             if waits[0][0] < 3
-            else "those named here wait for each other: let one do its part before it waits (before a loop: set "
-            "the flag back once)",
+            else "those named here wait for each other: let one do its part before it waits (before a loop: "
+            "set the flag back once)",
         )
         for _, other, at, why in waits[1:12]:
             where = other.where()

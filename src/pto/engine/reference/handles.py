@@ -15,8 +15,10 @@ from ...ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufTy
 from ...isa.dtypes import DTYPES
 from ...verify.context import left_layout
 from ..memory import SPACES, Buffer, ConvTile, Pointer, Tile, View, memref_strides
+from .affine import affine_map
 from .core import Core
 from .instr import IllegalInstruction
+from .scalars import fit
 
 Handler = Callable[[Core, Operation, dict[str, Any]], Any]
 HANDLERS: dict[str, Handler] = {}
@@ -372,7 +374,13 @@ def _mixed(op: Operation, args: dict[str, Any], name: str) -> list[int]:
 
 @handle("affine.apply")
 def affine_apply(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    raise IllegalInstruction("affine maps are not executed")
+    text = str(op.attr("map"))
+    try:
+        return fit("index")(affine_map(text)(*args.get("mapOperands", ())))
+    except (SyntaxError, NameError, TypeError):
+        raise IllegalInstruction(f"{text} is not a map of these operands to one index") from None
+    except ZeroDivisionError:
+        raise IllegalInstruction("division of an integer by zero") from None
 
 
 class Group:

@@ -14,7 +14,7 @@ from ...ir.core import Module, Operation
 from ...ir.types import MemRefType, ScalarType
 from ...isa.profiles import Profile
 from ...verify.context import pipe_of
-from . import dma, fifo, handles, registry, scalars, sync
+from . import fifo, handles, registry, scalars, sync
 from .code import Code, Step
 from .control import Control, set_mark
 from .core import BLOCKED, Core
@@ -195,15 +195,10 @@ class Lower(Control):
         pipe = pipe_of(op, self.program.profile)
         results = [self.slot(r) for r in op.results]
         if not results:
-            snapshot = (
-                dma.with_registers if op.name in ("pto.copy_gm_to_ubuf", "pto.copy_ubuf_to_gm") else None
-            )
 
             def step(core: Core) -> int | None:
                 i = Instr(op, arguments(core), core, pipe)
                 poison(core, i)
-                if snapshot is not None:
-                    snapshot(i)
                 if pipe == "ALL":  # the pipes are drained before and after
                     if not core.idle:
                         core.waiting = "all its pipes to drain"

@@ -28,7 +28,7 @@ def tmov(i: Instr) -> None:
         _scale_boxes(i)
     elif isinstance(src, ConvTile):
         i.store_raw("dst", convolution.fractal_window(i, dst.valid, (0, 0)))
-    elif i.has("fp") or i.has("preQuantScalar"):
+    elif fixpipe.is_quantised(i, src.dtype, dst.dtype):
         _deliver(i)
     else:
         if i.isa == "cpu" and (src.loc, dst.loc) != ("acc", "vec"):

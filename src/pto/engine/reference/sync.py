@@ -378,7 +378,11 @@ class Await(Item):
 
     def provider(self, core: Core) -> tuple[Core, str] | None:
         missing = [s for s in self.sources if not core.cluster.semaphores.get(s)]
-        return queued(core.cluster.cores, lambda i: isinstance(i, Signal) and any(s in missing for s in i.targets))
+
+        def raises(item: Item) -> bool:
+            return isinstance(item, Signal) and any(s in missing for s in item.targets)
+
+        return queued(core.cluster.cores, raises)
 
 
 def _signal(core: Core, op: Operation, pipe: str, targets: list[tuple[str, int]]) -> int | None:

@@ -21,7 +21,8 @@ _SEMAPHORES = range(11)
 
 @dataclass(frozen=True)
 class Side:
-    """One of two accesses: the instruction, its pipe without PIPE_, and the core it ran on ("" for the only one)."""
+    """One of two accesses: the instruction, its pipe without PIPE_, and the core it ran on ("" for the only
+    one)."""
 
     op: Operation
     pipe: str

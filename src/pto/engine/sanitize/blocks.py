@@ -14,8 +14,8 @@ from .access import Access, hazard
 from .clock import GRID, Clock
 from .reports import Reports, bytes_of
 
-#: Rows of the table beside a buffer: two writers and two readers per byte, of different blocks, so that whoever
-#: comes next meets at least one that is not of its own block.
+#: Rows of the table beside a buffer: two writers and two readers per byte, of different blocks, so that
+#: whoever comes next meets at least one that is not of its own block.
 _WRITERS, _READERS = (0, 1), (2, 3)
 
 
@@ -81,8 +81,8 @@ class BlockMap:
     def _remember(
         self, i: Instr, new: Access, cells: _Cells, row: int, number: int, where: Array | None
     ) -> Array | None:
-        """Put the new access where it stands for what is there: for nothing, an access of its own block, or one
-        it follows. Gives where it does not; None where it does everywhere."""
+        """Put the new access where it stands for what is there: for nothing, an access of its own block, or
+        one it follows. Gives where it does not; None where it does everywhere."""
         found = cells.get(row)
         if not found.any():
             free: Any = True
@@ -129,10 +129,10 @@ class BlockMap:
         d = i.core.diagnostic(
             i.op,
             "PTO-E2202",
-            f"{kind} race between blocks: {said} {bytes_of(new.place, low, high)}, which block {block} {done}, "
-            "in either order",
-            help="blocks run in any order: give each its own part, use an atomic store, or let all of them meet "
-            "in 'pto.syncall' between the two",
+            f"{kind} race between blocks: {said} {bytes_of(new.place, low, high)}, which block {block} "
+            f"{done}, in either order",
+            help="blocks run in any order: give each its own part, use an atomic store, or let all of them "
+            "meet in 'pto.syncall' between the two",
         )
         d.notes.append((f"block {block} {'writes' if wrote else 'reads'} them here", i.core.grid.span(op)))
         self.reports.add(("blocks", frozenset((i.op, op))), d)
@@ -188,5 +188,5 @@ def forget_blocks(buffers: list[Buffer]) -> None:
     """All cores of all blocks have met: nothing before matters any more."""
     for buffer in buffers:
         buffer.shadows.pop("blocks", None)
-        for key in [k for k in buffer.shadows if isinstance(k, tuple) and k[0] == "race"]:
+        for key in [k for k in buffer.shadows if k.startswith("race ")]:
             del buffer.shadows[key]

@@ -4,8 +4,8 @@ Every pipe of every core of a block is an *agent*; an instruction is an event of
 agent knows is a token: for every agent of the block the number of the last event that happened before. Flags,
 buffer tokens, semaphores and FIFOs carry tokens from the pipe that gives to the pipe that takes; barriers and
 stalls of the scalar unit spread them over a core. Blocks learn of each other at grid barriers and by signals
-in global memory only: `Clock.learn` keeps what a core learned, and counts that as events of one more agent, so
-that flags pass it on like everything else.
+in global memory only: `Clock.learn` keeps what a core learned, and counts that as events of one more agent,
+so that flags pass it on like everything else.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ..reference.instr import Instr
 
 if TYPE_CHECKING:
     from ..reference.core import Core
+    from ..reference.state import CoreState
 
 #: Pipes whose instructions may overlap when they depend on each other, by legality column: they need a
 #: barrier between them. Accumulating in M, moving by MTE1 and FIX and loading by MTE2 is done in order.
@@ -123,7 +124,7 @@ class Clock:
     # -- other blocks ----------------------------------------------------------------------------------
 
     def learn(self, core: Core, tokens: dict[int, Token]) -> None:
-        """The core waited for what `tokens` say of each block; flags pass that on like all other knowledge."""
+        """The core waited for what `tokens` say of each block; flags pass that on like other knowledge."""
         known = self.learned.setdefault(core, [])
         now = {block: list(token) for block, token in known[-1].items()} if known else {}
         for block, token in tokens.items():
@@ -190,14 +191,14 @@ class Signals:
     def __init__(self) -> None:
         self.words: dict[tuple[Buffer, int], dict[int, Token]] = {}
 
-    def notify(self, core: Core, buffer: Buffer, offset: int) -> None:
+    def notify(self, core: CoreState, buffer: Buffer, offset: int) -> None:
         token = core.clock.release(core, "S")
         tokens = self.words.setdefault((buffer, offset), {})
         join(tokens.setdefault(core.block, []), token)
         for block, other in core.clock.others(token).items():
             join(tokens.setdefault(block, []), other)
 
-    def awaited(self, core: Core, buffer: Buffer, offsets: list[int]) -> None:
+    def awaited(self, core: CoreState, buffer: Buffer, offsets: list[int]) -> None:
         for offset in offsets:
             tokens = self.words.get((buffer, offset))
             if tokens:

@@ -23,6 +23,7 @@ from .undef import FREED, PADDING, SCRATCH, Load, Origin, Undefined, dependence,
 if TYPE_CHECKING:
     from ..reference.core import Core
     from ..reference.grid import Grid
+    from ..reference.state import CoreState
 
 
 class Observer(Watch):
@@ -75,8 +76,8 @@ class Observer(Watch):
                     op,
                     "PTO-E0805",
                     f"flag PIPE_{src} -> PIPE_{dst}, id {number} is still set when the kernel ends",
-                    help=f"wait for it with 'pto.wait_flag{flag}' before the end, or set it one time less: the "
-                    "next kernel would find it set",
+                    help=f"wait for it with 'pto.wait_flag{flag}' before the end, or set it one time less: "
+                    "the next kernel would find it set",
                 )
                 self.reports.add(("left", op), d)
         for number, token in core.tokens.items():
@@ -85,7 +86,8 @@ class Observer(Watch):
                     op,
                     "PTO-E0807",
                     f"PIPE_{pipe} still holds buffer token {number} when the kernel ends",
-                    help=f"release it with 'pto.rls_buf[PIPE_{pipe}, {number}]' after the last use of the buffer",
+                    help=f"release it with 'pto.rls_buf[PIPE_{pipe}, {number}]' after the last use of the "
+                    "buffer",
                 )
                 self.reports.add(("held", op), d)
         for (owner, number), left in core.cluster.semaphores.items() if last else ():
@@ -95,8 +97,8 @@ class Observer(Watch):
                     op,
                     "PTO-E0805",
                     f"cross-core semaphore {number} ({owner}) is still raised when the kernel ends",
-                    help="let the other core wait for it, or raise it one time less: the next kernel would find "
-                    "it raised",
+                    help="let the other core wait for it, or raise it one time less: the next kernel would "
+                    "find it raised",
                 )
                 self.reports.add(("raised", op), d)
 
@@ -180,8 +182,8 @@ class Observer(Watch):
                     i.core,
                     i.op,
                     origin,
-                    f"stores undefined data to {place.buffer.name}: {int(taint.sum())} of {taint.size} elements"
-                    + (f", the first at ({at})" if taint.size > 1 else ""),
+                    f"stores undefined data to {place.buffer.name}: {int(taint.sum())} of {taint.size} "
+                    + (f"elements, the first at ({at})" if taint.size > 1 else "elements"),
                 )
 
     def _signal(self, i: Instr, name: str, result: Any) -> None:
@@ -247,8 +249,8 @@ class Observer(Watch):
                 got=str(offset + size),
                 help="a partition starts at 0 or later"
                 if offset < 0
-                else f"only {left} elements are left there: make the partition that small, with a dynamic valid "
-                "region of the tile",
+                else f"only {left} elements are left there: make the partition that small, with a dynamic "
+                "valid region of the tile",
             )
             self.reports.add(("view", op), d)
 
@@ -278,7 +280,7 @@ class Observer(Watch):
         if len(cores) == grid.blocks * len(grid.roles):
             forget_blocks(grid.gm.buffers)
 
-    def awaited(self, core: Core, signal: View) -> None:
+    def awaited(self, core: CoreState, signal: View) -> None:
         if self.race is not None:
             at = signal.whole()
             words = at.base + (at.rows.offsets[:, None] + at.cols.offsets[None, :]) * at.bits // 8
@@ -370,7 +372,8 @@ class Watched(Port):
                 d = i.core.diagnostic(
                     i.op,
                     "PTO-E2205",
-                    f"{'writes' if write else 'reads'} {bytes_of(place, low, high)}, which has {buffer.limit}",
+                    ("writes" if write else "reads")
+                    + f" {bytes_of(place, low, high)}, which has {buffer.limit}",
                     help="place the tile lower, or make it smaller",
                 )
                 o.reports.add(("chip", i.op, place.name), d)

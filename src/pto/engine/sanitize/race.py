@@ -1,8 +1,8 @@
 """Races: two accesses to the same bytes that nothing orders.
 
-Every access is compared with the earlier ones of its block to the same bytes. If one of the two is a write and
-the new one does not know the old one (see `clock`), they race. This does not depend on the order in which the
-engine happens to run things. Races between blocks are found in `blocks`.
+Every access is compared with the earlier ones of its block to the same bytes. If one of the two is a write
+and the new one does not know the old one (see `clock`), they race. This does not depend on the order in which
+the engine happens to run things. Races between blocks are found in `blocks`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RaceChecker:
         if self.automatic:
             return
         pages = range(low // PAGE, (high - 1) // PAGE + 1) if buffer.space == "gm" else (0,)
-        seen: dict[int, list[Access]] = buffer.shadows.setdefault(("race", i.core.block), {})
+        seen: dict[int, list[Access]] = buffer.shadows.setdefault(f"race {i.core.block}", {})
         for page in pages:
             entries = seen.setdefault(page, [])
             self._compare(i, new, entries)
@@ -171,8 +171,7 @@ def _sides(a: Access, b: Access, entries: list[Access]) -> tuple[Access, Access]
 def _other_side(new: Access, old: Access) -> str:
     """What the access that came first did."""
     first = old.op.row.name if old.op.row else old.op.name
-    name = old.place.name
-    what = "them" if name == new.place.name or not name else f"them as %{name}"
+    what = f"%{old.place.name}" if old.place.name else "them"
     earlier = old.core is new.core and (old.op is new.op or old.op.start > new.op.start)
     when = " in an earlier iteration" if earlier else ""
     return f"{first} {'writes' if old.write else 'reads'} {what}{when}"

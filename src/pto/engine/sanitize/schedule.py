@@ -2,8 +2,8 @@
 
 Every item is queued. A seeded choice says what goes on next: the scalar unit of a core, or a pipe whose first
 item is ready. Each run draws its own preferences, so that in some runs loads complete as late as their wait,
-in others the scalar unit runs far ahead. Instructions of a pipe that does not keep its order may overtake each
-other. A program that synchronises correctly gives the same result under every seed.
+in others the scalar unit runs far ahead. Instructions of a pipe that does not keep its order may overtake
+each other. A program that synchronises correctly gives the same result under every seed.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Schedule:
 
 
 def _follows(later: Any, earlier: Any) -> bool:
-    """Whether an instruction reads exactly the many bytes an earlier one writes: hardware keeps these apart."""
+    """Whether an instruction reads exactly the many bytes an earlier one writes: these are kept apart."""
     if not (isinstance(later, Work) and isinstance(earlier, Work)):
         return True
     written = {

@@ -1,8 +1,8 @@
 """A float64 shadow of a run: every element of a float type has a twin computed without rounding.
 
-Each instruction runs twice: in its own types, and on the twins with a port that never rounds. The first result
-that is further from its twin than the type explains is reported, and where a NaN or infinity first appears:
-an infinity that the twin is not, or a NaN of operands that hold none.
+Each instruction runs twice: in its own types, and on the twins with a port that never rounds. The first
+result that is further from its twin than the type explains is reported, and where a NaN or infinity first
+appears: an infinity that the twin is not, or a NaN of operands that hold none.
 How much a type explains follows the coarsest rounding on the way: a float32 product of weights that were
 rounded to half precision is held to half precision. Integers, and what instructions make out of bits, have no
 twin: there the shadow starts anew from the result.

@@ -1,10 +1,10 @@
 """Undefined elements: storage nobody wrote, lanes outside a valid region, and all that is computed from them.
 
-Beside every on-chip buffer lies a shadow of the same size: 0xFF where a byte is undefined. What an instruction
-makes of undefined elements is found by running it again with other values in their place: result elements that
-change are undefined too. So no instruction needs a rule of its own, and an undefined lane that does not matter
-(multiplied away by a select, dropped by a copy) is not reported. Reports come at the first observable use: a
-store to global memory, a branch, an address.
+Beside every on-chip buffer lies a shadow of the same size: 0xFF where a byte is undefined. What an
+instruction makes of undefined elements is found by running it again with other values in their place: result
+elements that change are undefined too. So no instruction needs a rule of its own, and an undefined lane that
+does not matter (not chosen by a select, dropped by a copy) is not reported. Reports come at the first
+observable use: a store to global memory, a branch, an address.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..region import Region, load_at, store_at
 from .reports import Reports
 
 if TYPE_CHECKING:
-    from ..reference.core import Core
+    from ..reference.state import CoreState
 
 #: Origin number of bytes nobody wrote.
 NEVER = 1
@@ -56,7 +56,7 @@ class Origin:
 
     def __init__(
         self,
-        core: Core | None,
+        core: CoreState | None,
         op: Operation | None,
         name: str,
         element: tuple[int, int] | None,
@@ -196,7 +196,7 @@ class Undefined:
             found = self._numbers[key] = len(self.origins) - 1
         return found
 
-    def report(self, core: Core, op: Operation, origin: Origin, what: str) -> None:
+    def report(self, core: CoreState, op: Operation, origin: Origin, what: str) -> None:
         """Report a use; the notes lead from what it reads back to where that was first undefined."""
         first = origin.first
         d = core.diagnostic(
@@ -223,20 +223,17 @@ def name_of(place: Place) -> str:
     return f"%{place.name}" if place.name else place.buffer.name
 
 
-def _declaration(core: Core, origin: Origin) -> Operation | None:
-    """What made the tile: in the function that reads it, or in the one that runs."""
-    functions = [core.code.function]
+def _declaration(core: CoreState, origin: Origin) -> Operation | None:
+    """What made the tile: in the function that reads it, else in another one."""
+    scopes: list[Operation] = [core.grid.program.module.op]
     op = origin.op
     while op is not None and op.parent is not None and op.parent.parent is not None:
         op = op.parent.parent.parent
         if op is not None and op.name == "func.func":
-            functions.insert(0, op)
+            scopes.insert(0, op)
     name = origin.name.removeprefix("%")
-    for function in functions:
-        for found in function.walk():
-            if any(r.name == name for r in found.results):
-                return found
-    return None
+    made = (op for scope in scopes for op in scope.walk() if any(r.name == name for r in op.results))
+    return next(made, None)
 
 
 def _unsigned(bits: int) -> np.dtype[Any]:

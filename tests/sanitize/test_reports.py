@@ -1,0 +1,143 @@
+"""How problems are kept and how memory is named in their messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.diag import Diagnostic, Source, Span
+from pto.engine.memory import Buffer, Pointer, Tile
+from pto.engine.sanitize.reports import MOST, MOST_NOTES, Reports, bytes_of
+from pto.ir.types import ScalarType, TileBufType
+
+SOURCE = Source("t.pto", "line\n" * 100)
+
+
+def line(number: int) -> Span:
+    return Span(SOURCE, 5 * number, 5 * number + 4)
+
+
+def problem(text: str = "wrong") -> Diagnostic:
+    return Diagnostic("PTO-E2201", text, line(0))
+
+
+def test_a_problem_is_kept_once_and_counted() -> None:
+    reports = Reports()
+    for _ in range(3):
+        reports.add("key", problem())
+    (found,) = reports.all()
+    assert found.notes == [("seen 3 times; this is the first", None)]
+
+
+def test_further_sides_become_notes() -> None:
+    reports = Reports()
+    assert not reports.again("key", ("tload writes %t", line(1)))
+    first = problem()
+    first.notes.append(("tload writes %t", line(1)))
+    reports.add("key", first)
+    assert reports.again("key", ("tload writes %t", line(1)))  # nothing new
+    assert reports.again("key", ("tload writes %u", line(2)))
+    assert [text for text, _ in first.notes] == ["tload writes %t", "tload writes %u"]
+    for n in range(10):
+        reports.again("key", ("more", line(n + 3)))
+    assert len(first.notes) == MOST_NOTES
+
+
+def test_what_is_too_much_is_counted() -> None:
+    reports = Reports()
+    for n in range(MOST + 7):
+        reports.add(n, problem(str(n)))
+    found = reports.all()
+    assert len(found) == MOST
+    assert found[-1].notes == [("7 further problems are not shown", None)]
+
+
+# -- places ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ub() -> Buffer:
+    return Buffer("UB", "vec", np.zeros(4096, np.uint8), 0, 1024)
+
+
+def tile(buffer: Buffer, address: int, name: str = "t") -> Tile:
+    type = TileBufType(ScalarType("f32"), "vec", 8, 16, 8, 16)
+    return Tile(type, buffer, address, (8, 16), name)
+
+
+def test_placed_tiles_are_located(ub: Buffer) -> None:
+    assert bytes_of(tile(ub, 256), 256, 320) == "bytes 256..320 of UB (%t)"
+
+
+def test_other_tiles_are_named(ub: Buffer) -> None:
+    """What nobody placed lies behind the capacity, at addresses that mean nothing to the program."""
+    there = tile(ub, 1536)
+    assert bytes_of(there, 1536, 2048) == "%t (UB)"
+    assert bytes_of(there, 1600, 1664) == "bytes 64..128 of %t (UB)"
+
+
+def test_global_memory_is_named_after_the_argument() -> None:
+    buffer = Buffer("%x", "gm", np.zeros(64, np.uint8))
+    assert bytes_of(Pointer(buffer, 0, "f32", "p"), 8, 16) == "bytes 8..16 of %x"
+
+
+def test_pointers_into_buffers(ub: Buffer) -> None:
+    assert bytes_of(Pointer(ub, 0, "f32"), 0, 4) == "bytes 0..4 of UB"
+
+
+# -- messages ----------------------------------------------------------------------------------------------
+
+LOADS = """!tile = !pto.tile_buf<vec, 8x16xf32>
+!view = !pto.partition_tensor_view<8x16xf32>
+module attributes {pto.target_arch = "a3"} {
+  func.func @k(%x: !view, %y: !view) attributes {pto.entry} {
+    %a = arith.constant 0 : i64
+    %b = arith.constant 512 : i64
+    %t = pto.alloc_tile addr = %a : !tile
+    %u = pto.alloc_tile addr = %b : !tile
+    pto.tload ins(%x : !view) outs(%t : !tile)
+    pto.tload ins(%x : !view) outs(%u : !tile)
+    pto.tadd ins(%t, %u : !tile, !tile) outs(%t : !tile)
+    pto.tneg ins(%u : !tile) outs(%u : !tile)
+    pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+    pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+    pto.tstore ins(%t : !tile) outs(%y : !view)
+    return
+  }
+}
+"""
+
+
+def run(text: str, **options: Any) -> list[Diagnostic]:
+    x = np.ones((8, 16), np.float32)
+    return pto.kernel(pto.parse(text)).run(x, np.zeros_like(x), **options).diagnostics
+
+
+def test_one_missing_flag_is_one_report() -> None:
+    """Both loads race with tadd, for reading and writing, and with tneg: one flag repairs it all."""
+    found = [d for d in run(LOADS, sanitize="race") if "MTE2" in d.message]
+    (d,) = found
+    assert d.span is not None and d.span.place[0] == 11
+    assert sorted(span.place[0] for _, span in d.notes if span is not None) == [9, 10]
+    assert "after line 10 and" in d.help and "before line 11" in d.help
+
+
+def test_the_event_id_is_a_free_one() -> None:
+    used = LOADS.replace(
+        "    pto.tload ins(%x : !view) outs(%t : !tile)",
+        "    pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]\n    pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]\n"
+        "    pto.tload ins(%x : !view) outs(%t : !tile)",
+    )
+    assert "EVENT_ID1" in next(d.help for d in run(used, sanitize="race") if "MTE2" in d.message)
+
+
+def test_where_ids_may_be_any_the_last_one_is_taken() -> None:
+    used = LOADS.replace(
+        "    pto.tload ins(%x : !view) outs(%t : !tile)",
+        "    %c0 = arith.constant 0 : index\n    pto.set_flag_dyn[<PIPE_MTE2>, <PIPE_V>, %c0]\n"
+        "    pto.wait_flag_dyn[<PIPE_MTE2>, <PIPE_V>, %c0]\n    pto.tload ins(%x : !view) outs(%t : !tile)",
+    )
+    assert "EVENT_ID7" in next(d.help for d in run(used, sanitize="race") if "MTE2" in d.message)
