@@ -53,7 +53,9 @@ def _tested() -> dict[str, str]:
     for path in Path(__file__).parent.glob("test_*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in tree.body:
-            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "ROWS" for t in node.targets):
+            if isinstance(node, ast.Assign) and any(
+                isinstance(t, ast.Name) and t.id == "ROWS" for t in node.targets
+            ):
                 names = _names(node.value, path)
                 found.update(dict.fromkeys(names, path.name))
     return found

@@ -266,3 +266,19 @@ def test_numbers_beyond_all_floats_are_reported(type: str) -> None:
         run(program("", f"%a: {type}"), 10**400)
     assert e.value.diagnostics[0].code == "PTO-E2013"
     assert run(program("", f"%a: {type}"), float("inf")).ok
+
+
+def test_an_unchecked_program_ends_with_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be a bug of ours in a checked program is the program's own fault in one nobody checked."""
+    from pto.engine.reference.grid import Grid
+
+    def broken(self: Grid) -> None:
+        self.admit()
+        raise TypeError("no such operand")
+
+    monkeypatch.setattr(Grid, "run", broken)
+    module = pto.parse(program("", ""))
+    result = pto.kernel(module, check=False).run()
+    assert codes(result) == ["PTO-E2102"] and "no such operand" in result.diagnostics[0].message
+    with pytest.raises(TypeError):
+        pto.kernel(module).run()

@@ -250,4 +250,10 @@ def test_one_bit_is_minus_one_as_a_signed_number() -> None:
         compare = operation(f"%r = arith.cmpi {predicate}, %x, %y : i1", "%x: i1, %y: i1")
         assert scalars.evaluator(compare)(1, 0) == expected, predicate
     assert [evaluate(f"arith.{n}", "i1", 1, 0) for n in ("maxsi", "minsi", "maxui", "minui")] == [0, 1, 1, 0]
-    assert [evaluate(f"arith.{n}", "i1", 1, 1) for n in ("addi", "muli", "xori", "shrsi", "divsi")] == [0, 1, 0, 1, 1]
+    assert [evaluate(f"arith.{n}", "i1", 1, 1) for n in ("addi", "muli", "xori", "shrsi", "divsi")] == [
+        0,
+        1,
+        0,
+        1,
+        1,
+    ]

@@ -109,10 +109,11 @@ class Kernel:
         """One launch on `blocks` blocks.
 
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
-        mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on). `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule`
-        seeds an adversarial order of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives
-        what the program prints (default: standard output); `max_steps` ends a run that takes more steps;
-        `progress` is called now and then with the blocks begun, all blocks and the steps done.
+        mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on).
+        `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule` seeds an adversarial order
+        of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives what the program prints
+        (default: standard output); `max_steps` ends a run that takes more steps; `progress` is called now and
+        then with the blocks begun, all blocks and the steps done.
         """
         from .sanitize import observe, parse_names
 
@@ -174,7 +175,7 @@ def kernel(
     module: Module, entry: str | None = None, engine: str = "reference", target: str | Profile | None = None,
     check: bool = True,
 ) -> Kernel:  # fmt: skip
-    """A kernel of a module; `entry` may be left out where there is only one. `check=False` leaves out legality."""
+    """A kernel of a module; `entry` may be left out where there is only one, `check=False` skips legality."""
     if engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
     return Kernel(module, entry, target, check)
@@ -276,8 +277,8 @@ def _unsynchronised(kernel: Kernel) -> Diagnostic:
     span = Span(kernel.module.source, function.start, end) if end >= 0 else None
     return Diagnostic(
         "PTO-E2206",
-        f"'@{kernel.name}' has neither synchronisation nor addresses: its pipes run in program order and their "
-        "races are not checked",
+        f"'@{kernel.name}' has neither synchronisation nor addresses: its pipes run in program order and "
+        "their races are not checked",
         span,
         severity="warning",
         help="check the program that has its synchronisation inserted",

@@ -213,11 +213,11 @@ class Control:
         condition = self.slot(op.operands[0])
         test = self.emit(op, _end)
         self.region(op, op.regions[0], lambda y: self.copy(y, y.operands, results))
-        has_else = len(op.regions) > 1 and bool(op.regions[-1].blocks)
-        skip = self.emit(op, _end) if has_else else -1
+        rest = [r for r in list(op.regions)[1:] if r.blocks]
+        skip = self.emit(op, _end) if rest else -1
         otherwise = self.here
-        if has_else:
-            self.region(op, op.regions[-1], lambda y: self.copy(y, y.operands, results))
+        if rest:
+            self.region(op, rest[0], lambda y: self.copy(y, y.operands, results))
             after = self.here
             self.code.steps[skip] = lambda core: after
         self.code.steps[test] = self.decision(
@@ -357,8 +357,11 @@ def _used_outside(op: Operation, section: str) -> bool:
     """Whether results of an operation are used outside of sections of a kind."""
     results = set(op.results)
     function = op
-    while function.name != "func.func" and function.parent is not None and function.parent.parent is not None:
-        function = function.parent.parent.parent
+    while function.name != "func.func":
+        region = function.parent.parent if function.parent is not None else None
+        if region is None or region.parent is None:
+            break
+        function = region.parent
     inside = {id(inner) for outer in function.walk() if outer.name == section for inner in outer.walk()}
     return any(id(user) not in inside and not results.isdisjoint(_operands(user)) for user in function.walk())
 

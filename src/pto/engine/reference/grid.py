@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from ...diag import Span
+from ...diag import Diagnostic, Span
 from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..memory import GlobalMemory, Tile, View
@@ -238,6 +238,16 @@ class Grid:
             names = ", ".join(self._ended[:8]) + (", .." if len(self._ended) > 8 else "")
             d.notes.append((f"{names} {'has' if len(self._ended) == 1 else 'have'} ended", None))
         return RunError(d)
+
+    def unexpected(self, problem: Exception) -> Diagnostic:
+        """A program that nobody checked met an instruction that cannot run as it stands."""
+        core = next((c for c in self.active if not c.done), self.active[0])
+        return core.diagnostic(
+            core.code.ops[core.pc],
+            "PTO-E2102",
+            f"cannot run here: {type(problem).__name__}: {problem}"[:200],
+            help="the program was not checked; `pto check` says what is wrong with it",
+        )
 
     # -- what cores report -----------------------------------------------------------------------------
 
