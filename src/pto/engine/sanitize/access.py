@@ -36,11 +36,22 @@ class Access:
         self.region = region
         self.at = at
         self.replaced = 0  # what this one stands for: an earlier write of its agent, by sequence
-        self.dense = region is not None and region.dense
+        # at most one element is its bytes without a gap
+        self.dense = region.dense if region is not None else at is not None and at.size == high - low <= 8
         self.op = i.op
         self.pipe = agent_pipe(i)
         self.place = place
         self.atomic = is_atomic(i.op)
+
+    def covers(self, old: Access) -> bool:
+        """Whether every byte of an older access is one of this: it has no gaps, or the same ones."""
+        if self.dense:
+            return self.low <= old.low and old.high <= self.high
+        a, b = self.region, old.region
+        return (
+            a is not None and b is not None and a.rows is b.rows and a.cols is b.cols
+            and (a.base, a.bits, a.nibble) == (b.base, b.bits, b.nibble)
+        )  # fmt: skip
 
     def bytes(self) -> Array:
         if self.region is not None:

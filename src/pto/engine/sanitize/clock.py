@@ -105,8 +105,11 @@ class Clock:
 
     def resume(self, core: Core, pipe: str, stalls: Token | None) -> None:
         """A queued item goes on: it knows what the scalar unit had waited for when it issued the item."""
-        if stalls is not None:
-            join(self.know[self.agent(core, pipe)], stalls)
+        first = (core, pipe) not in self.agents
+        agent = self.agent(core, pipe)
+        if first:  # what the scalar unit waited for since then, this item does not know
+            self.know[agent] = []
+        join(self.know[agent], stalls or [])
 
     def barrier(self, core: Core, pipe: str) -> None:
         agent = self.agent(core, pipe)

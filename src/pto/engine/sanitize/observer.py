@@ -64,8 +64,10 @@ class Observer(Watch):
 
     def core_ended(self, core: Core) -> None:
         last = not any(c.block == core.block for c in core.grid.active if c is not core)
-        if last:
+        if last:  # only the table of `BlockMap` is still of interest to other blocks
             self.clocks.pop(core.block, None)
+            for buffer in core.gm.buffers:
+                buffer.shadows.pop(f"race {core.block}", None)
         if not self.sync:
             return
         for (src, dst, number), left in core.flags.items():
@@ -152,7 +154,7 @@ class Observer(Watch):
 
     def undefine(self, i: Instr, place: Place, region: Region, kind: str) -> None:
         if self.undef is not None and region.shape[0] and region.shape[1]:
-            number = self.undef.number(Origin(i.core, i.op, name_of(place), None, kind))
+            number = self.undef.number(Origin(i.op, name_of(place), None, kind))
             self.undef.define(place, region, np.ones(region.shape, bool), number)
 
     def _undefined(
@@ -290,7 +292,7 @@ class Observer(Watch):
         """The producer may overwrite a popped tile from here on."""
         if self.undef is not None and tile.address is not None:
             region = tile.region(tile.rows, tile.cols)
-            number = self.undef.number(Origin(core, op, name_of(tile), None, FREED))
+            number = self.undef.number(Origin(op, name_of(tile), None, FREED))
             self.undef.define(tile, region, np.ones(region.shape, bool), number)
 
 
@@ -388,7 +390,7 @@ def _scalar_origin(i: Instr) -> Origin:
     (name, n), parent = next(iter(i.poison.items()))
     value = i.op.group(name)[n or 0]
     shown = f"%{value.name}" if value.name else ""
-    return Origin(i.core, i.op, shown, None, parent.kind, "which is undefined", parent)
+    return Origin(i.op, shown, None, parent.kind, "which is undefined", parent)
 
 
 def _unplaced(buffer: Buffer, low: int, high: int) -> bool:

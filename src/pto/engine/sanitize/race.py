@@ -90,10 +90,8 @@ class RaceChecker:
                 known = True
             # what the new access covers and follows needs no memory of its own: whoever knows the new one
             # knows it too
-            if (
-                known and new.dense and new.low <= old.low and old.high <= new.high
-                and (new.write or (not old.write and old.agent == new.agent))
-            ):  # fmt: skip
+            replaces = new.write or (not old.write and old.agent == new.agent)
+            if known and replaces and new.covers(old):
                 entries[n] = None  # type: ignore[call-overload]
                 covered = True
                 if old.write and old.agent == new.agent:

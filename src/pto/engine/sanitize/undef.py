@@ -52,11 +52,10 @@ _HELP = {
 class Origin:
     """Where undefined elements come from: an operand read by an instruction, and the origin before that."""
 
-    __slots__ = ("core", "element", "kind", "name", "op", "parent", "why")
+    __slots__ = ("element", "kind", "name", "op", "parent", "why")
 
     def __init__(
         self,
-        core: CoreState | None,
         op: Operation | None,
         name: str,
         element: tuple[int, int] | None,
@@ -64,7 +63,6 @@ class Origin:
         why: str = "",
         parent: Origin | None = None,
     ) -> None:
-        self.core = core
         self.op = op
         self.name = name  # in words: %tile
         self.element = element
@@ -178,13 +176,13 @@ class Undefined:
             element = (r, c)
             if isinstance(place, Tile) and (r >= place.v_row or c >= place.v_col):
                 why = f"{OUTSIDE} of {place.v_row} x {place.v_col}"
-                return Origin(i.core, i.op, name_of(place), element, OUTSIDE, why)
+                return Origin(i.op, name_of(place), element, OUTSIDE, why)
         shadow = self.shadow(place.buffer)
         assert shadow is not None
         parent = self.origins[int(shadow[1][_first_bytes(place, load.where)[first]])]
         if parent is None:
-            return Origin(i.core, i.op, name_of(place), element, UNWRITTEN)
-        return Origin(i.core, i.op, name_of(place), element, parent.kind, "which is undefined", parent)
+            return Origin(i.op, name_of(place), element, UNWRITTEN)
+        return Origin(i.op, name_of(place), element, parent.kind, "which is undefined", parent)
 
     def number(self, origin: Origin) -> int:
         """A number for the origin shadow; origins that say the same share one."""
