@@ -1,0 +1,82 @@
+"""Long runs stay cheap: what is ordered is forgotten, whatever its shape, and a block that ended leaves nothing."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+import pto
+from pto.engine.sanitize.access import Access
+from pto.engine.sanitize.race import RaceChecker
+
+TILE = "!pto.tile_buf<vec, 4x16xf32, valid=4x12>"
+VIEW = "!pto.partition_tensor_view<4x12xf32>"
+
+
+def flags(*pairs: tuple[str, str, str]) -> str:
+    return "\n".join(f"pto.{k}[<PIPE_{a}>, <PIPE_{b}>, <EVENT_ID0>]" for k, a, b in pairs)
+
+
+LOOP = f"""module attributes {{pto.target_arch = "a3"}} {{
+func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c12 = arith.constant 12 : index
+  %c16 = arith.constant 16 : index
+  %a0 = arith.constant 0 : i64
+  %v = pto.make_tensor_view %x, shape = [%c4, %c16], strides = [%c16, %c1] : !pto.tensor_view<?x?xf32>
+  %w = pto.make_tensor_view %y, shape = [%c4, %c16], strides = [%c16, %c1] : !pto.tensor_view<?x?xf32>
+  %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c4, %c12] : !pto.tensor_view<?x?xf32> -> {VIEW}
+  %q = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c4, %c12] : !pto.tensor_view<?x?xf32> -> {VIEW}
+  %t = pto.alloc_tile addr = %a0 : {TILE}
+  scf.for %i = %c0 to %n step %c1 {{
+    pto.tload ins(%p : {VIEW}) outs(%t : {TILE})
+    {flags(("set_flag", "MTE2", "V"), ("wait_flag", "MTE2", "V"))}
+    pto.texp ins(%t : {TILE}) outs(%t : {TILE})
+    pto.barrier <PIPE_ALL>
+    pto.tstore ins(%t : {TILE}) outs(%q : {VIEW})
+    pto.barrier <PIPE_ALL>
+    %s = pto.load_scalar %x[%c0] : !pto.ptr<f32> -> f32
+    pto.store_scalar %s, %y[%c16] : !pto.ptr<f32>, f32
+    pto.barrier <PIPE_ALL>
+  }}
+  return
+}}
+}}
+"""
+
+
+def test_a_loop_over_ragged_tiles_and_scalars_keeps_few_accesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+    compare = RaceChecker._compare
+
+    def counting(self: RaceChecker, i: object, new: Access, entries: list[Access]) -> None:
+        lengths.append(len(entries))
+        compare(self, i, new, entries)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RaceChecker, "_compare", counting)
+    kernel = pto.kernel(pto.parse(LOOP))
+    x, y = np.zeros(64, np.float32), np.zeros(64, np.float32)
+    result = kernel.run(x, y, 200, sanitize="all", out=io.StringIO())
+    assert result.ok, result.diagnostics
+    assert len(lengths) > 1000 and max(lengths) < 16
+
+
+def test_blocks_that_ended_leave_no_accesses_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pto.engine.reference.grid import Grid
+
+    seen: list[Grid] = []
+    run = Grid.run
+
+    def remembering(self: Grid) -> None:
+        seen.append(self)
+        run(self)
+
+    monkeypatch.setattr(Grid, "run", remembering)
+    kernel = pto.kernel(pto.parse(LOOP))
+    kernel.run(np.zeros(64, np.float32), np.zeros(64, np.float32), 1, blocks=20, sanitize="race")
+    kept = {key for buffer in seen[0].gm.buffers for key in buffer.shadows}
+    assert kept == {"blocks"}
