@@ -152,7 +152,9 @@ def save(folder: Path, name: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python reference.py FOLDER [NAME...]")
-    for each in sys.argv[2:] or KERNELS:
+    names = sys.argv[2:] or list(KERNELS)
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-") or not set(names) <= set(KERNELS):
+        sys.exit(f"usage: python reference.py FOLDER [NAME...]\nnames: {', '.join(KERNELS)}")
+    Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
+    for each in names:
         save(Path(sys.argv[1]), each)
