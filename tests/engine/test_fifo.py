@@ -326,3 +326,51 @@ def test_a_push_from_the_accumulator_may_quantise(mode: str, relu: bool) -> None
     assert result.ok, result.diagnostics
     want = expected(x.astype(np.float32))
     assert np.array_equal(out, np.maximum(want, 0) if relu else want)
+
+
+def without_synchronisation(text: str) -> str:
+    """The program as a frontend writes it, its pipes left to the tools."""
+    return "\n".join(line for line in text.split("\n") if line.strip() != ALL)
+
+
+@pytest.mark.parametrize("arch", ["a3", "a5"])
+def test_without_synchronisation_a_pop_holds_up_what_follows_it(arch: str) -> None:
+    """The vector core comes to its pop long before the cube core has pushed."""
+    x, eye, out, gm = data(3)
+    text = without_synchronisation(cube_to_vector(arch, 3, 4, 1))
+    # the vector half first in the file does not make it run later: both start together
+    result = run(text, x, eye, out, gm)
+    assert result.ok, result.diagnostics
+    assert np.array_equal(out, x.astype(np.float32))
+
+
+def test_without_synchronisation_the_cube_core_waits_for_what_it_pops() -> None:
+    import pto
+
+    x = np.random.default_rng(4).integers(-99, 99, (48, 16)).astype(np.float16)
+    out, gm = np.zeros_like(x), np.zeros(4096, np.float16)
+    text = without_synchronisation(vector_to_cube("a3", 3, 1))
+    assert pto.kernel(pto.parse(text), check=False).run(x, out, gm).ok
+    assert np.array_equal(out, x)
+
+
+def test_a_kernel_that_splits_nothing_runs_on_one_vector_core() -> None:
+    """Without a split only the first lane has data; a kernel that never asks for its lane has no second one."""
+    import pto
+
+    text = cube_to_vector("a5", 2, 4, 0)
+    asking = pto.kernel(pto.parse(text))
+    assert asking.subblocks == 2
+    silent = "\n".join(
+        line
+        for line in text.replace(
+            "%first = arith.cmpi eq, %lane, %c0 : index", "%first = arith.constant true"
+        ).split("\n")
+        if "subblock" not in line
+    ).replace("%lane = arith.index_cast %s : i64 to index", "%lane = arith.constant 0 : index")
+    kernel = pto.kernel(pto.parse(silent))
+    assert kernel.subblocks == 1
+    x, eye, out, gm = data(2)
+    assert kernel.run(x, eye, out, gm).ok
+    assert np.array_equal(out, x.astype(np.float32))
+    assert pto.kernel(pto.parse(cube_to_vector("a5", 2, 4, 1))).subblocks == 2

@@ -31,7 +31,7 @@ def axes(draw: st.DrawFn) -> tuple[Axis, Axis]:
     across, down = draw(st.booleans()), draw(st.booleans())
     inner = (1, r) if down else (c, 1)
     block = r * c
-    outer = (block, block * 8) if across else (block * 8, block)
+    outer = (block, block * 16) if across else (block * 16, block)
     return blocked(0, rows, r, outer[0], inner[0]), blocked(0, cols, c, outer[1], inner[1])
 
 

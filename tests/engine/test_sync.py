@@ -268,3 +268,24 @@ def test_signals_in_memory_order_blocks() -> None:
     assert out[0] == 7 and signal[0] == 2
     result = run(text, np.zeros(1, np.int32), out, blocks=2)
     assert codes(result) == ["PTO-E2104"] and "signal" in result.diagnostics[0].message
+
+
+def test_a_cube_core_waits_for_both_vector_cores() -> None:
+    """One count of each lane: with only one of them signalling, the cube core is stuck."""
+    body = """%c0 = arith.constant 0 : index
+    %i0 = arith.constant 0 : i64
+    %i3 = arith.constant 3 : i64
+    pto.section.vector {{
+      %s = pto.get_subblock_idx
+      %n = arith.index_cast %s : i64 to index
+      %first = arith.cmpi eq, %n, %c0 : index
+      {signal}
+    }}
+    pto.section.cube {{
+      pto.wait_flag_dev %i0, %i3 : i64, i64
+    }}"""
+    both = "pto.set_cross_core %i0, %i3 : i64, i64"
+    assert run(program(body.format(signal=both)), np.zeros(1, np.int64)).ok
+    one = f"scf.if %first {{\n{both}\n}}"
+    result = run(program(body.format(signal=one)), np.zeros(1, np.int64))
+    assert codes(result) == ["PTO-E2104"] and "AIV1" in result.diagnostics[0].message

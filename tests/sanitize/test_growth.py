@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import pto
+from pto.engine.region import Region, blocked
 from pto.engine.sanitize.access import Access
 from pto.engine.sanitize.race import RaceChecker
 
@@ -80,3 +82,21 @@ def test_blocks_that_ended_leave_no_accesses_behind(monkeypatch: pytest.MonkeyPa
     kernel.run(np.zeros(64, np.float32), np.zeros(64, np.float32), 1, blocks=20, sanitize="race")
     kept = {key for buffer in seen[0].gm.buffers for key in buffer.shadows}
     assert kept == {"blocks"}
+
+
+def access(region: Region) -> Access:
+    core = SimpleNamespace(name="", kind="mix")
+    i = SimpleNamespace(event=(0, 1, []), core=core, op=SimpleNamespace(row=None), pipe="V")
+    return Access(i, None, *region.bounds, True, region, None)  # type: ignore[arg-type]
+
+
+def test_an_access_is_covered_by_one_without_gaps_or_with_the_same() -> None:
+    def rows(first: int, count: int, cols: int = 16) -> Access:
+        return access(Region(first * 64, blocked(0, count, 1, 16, 0), blocked(0, cols, 1, 1, 0), 32))
+
+    assert rows(0, 8).covers(rows(0, 8)) and rows(0, 8).covers(rows(2, 4))
+    assert not rows(0, 4).covers(rows(0, 8)) and not rows(2, 6).covers(rows(0, 4))
+    assert rows(0, 8).covers(rows(0, 8, 12)), "gaps of the older one do not matter"
+    assert rows(0, 8, 12).covers(rows(0, 8, 12))
+    assert not rows(0, 8, 12).covers(rows(0, 8)) and not rows(0, 8, 12).covers(rows(0, 8, 10))
+    assert not rows(0, 8, 12).covers(rows(1, 8, 12))

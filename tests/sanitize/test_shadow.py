@@ -208,3 +208,34 @@ def test_no_floats_no_histogram() -> None:
     x = np.ones((8, 16), np.int32)
     result = pto.kernel(pto.parse(text)).run(x, np.zeros_like(x), shadow="f64")
     assert result.ok and result.shadow.text() == "no floating-point results"
+
+
+def test_what_was_rounded_to_a_coarse_type_is_held_to_that_type() -> None:
+    """A value rounded to f16 on purpose may be that far off in the f32 results made of it."""
+    f32, f16 = "!pto.tile_buf<vec, 4x16xf32>", "!pto.tile_buf<vec, 4x16xf16>"
+
+    def program(middle: str) -> str:
+        return f"""module attributes {{pto.target_arch = "a3"}} {{
+func.func @k(%n: i64) {{
+  %third = arith.constant 0.333333343 : f32
+  %a = pto.alloc_tile : {f32}
+  %b = pto.alloc_tile : {f16}
+  %c = pto.alloc_tile : {f32}
+  pto.texpands ins(%third : f32) outs(%a : {f32})
+  {middle}
+  pto.tmul ins(%c, %c : {f32}, {f32}) outs(%c : {f32})
+  return
+}}
+}}
+"""
+
+    rounded = f"""pto.tcvt ins(%a {{rmode = #pto<round_mode RINT>}} : {f32}) outs(%b : {f16})
+  pto.tcvt ins(%b {{rmode = #pto<round_mode RINT>}} : {f16}) outs(%c : {f32})
+  pto.tsub ins(%c, %a : {f32}, {f32}) outs(%a : {f32})
+  pto.tmuls ins(%c, %third : {f32}, f32) outs(%c : {f32})"""
+    kernel = pto.kernel(pto.parse(program(rounded)))
+    result = kernel.run(0, shadow="f64")
+    assert [d.code for d in result.diagnostics] == ["PTO-E2301"]  # the difference is all rounding error
+    assert "tsub" in result.diagnostics[0].message
+    silent = program(rounded.replace(f"  pto.tsub ins(%c, %a : {f32}, {f32}) outs(%a : {f32})\n", ""))
+    assert pto.kernel(pto.parse(silent)).run(0, shadow="f64").ok
