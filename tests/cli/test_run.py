@@ -165,7 +165,7 @@ def test_f16_keeps_its_type(folder: Path) -> None:
         ("@pair.npz", "holds several arrays", "one by one"),
         ("f23:4x64", "unknown element type 'f23'", "did you mean 'f32'?"),
         ("f32:99999x99999x99", "larger than 64 GiB", "fewer"),
-        ("f32:4x", "neither an array nor a number", "--help"),
+        ("f32:4x", "neither an array nor a number", "ROWSxCOLS"),
         ("hello", "neither an array nor a number", "--help"),
         ("", "neither an array nor a number", "--help"),
     ],

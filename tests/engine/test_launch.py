@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -122,7 +124,12 @@ def test_scalars_take_the_type_of_the_argument() -> None:
 
 def test_launch_options_are_checked() -> None:
     k = pto.kernel(pto.parse(program("", "")))
-    for options in ({"blocks": 0}, {"blocks": -1}, {"subblocks": 3}, {"sanitize": "rce"}, {"shadow": "f32"}):
+    wrong: list[dict[str, Any]] = [
+        {"blocks": 0}, {"blocks": -1}, {"blocks": "2"}, {"subblocks": 3}, {"sanitize": "rce"}, {"sanitize": True},
+        {"shadow": "f32"}, {"schedule": "seed=4"}, {"schedule": -1}, {"schedule": True}, {"max_steps": 0},
+        {"memory_map": "m.html"},
+    ]  # fmt: skip
+    for options in wrong:
         with pytest.raises(ValueError):
             k(**options)
     with pytest.raises(ValueError, match="engine"):
@@ -282,3 +289,18 @@ def test_an_unchecked_program_ends_with_a_diagnostic(monkeypatch: pytest.MonkeyP
     assert codes(result) == ["PTO-E2102"] and "no such operand" in result.diagnostics[0].message
     with pytest.raises(TypeError):
         pto.kernel(module).run()
+
+
+def test_a_kernel_is_made_from_a_module_and_names_itself() -> None:
+    with pytest.raises(TypeError, match=r"pto\.parse"):
+        pto.kernel("k.pto")  # type: ignore[arg-type]
+    kernel = pto.kernel(pto.parse(program("", "%n: i32")), "@k")
+    assert repr(kernel) == "<Kernel @k(%n: i32)>"
+    assert repr(kernel(4)) == "<Run ok>"
+    assert repr(kernel.run(4, sanitize="oob")) == "<Run ok, checked for oob>"
+
+
+@pytest.mark.parametrize(("limit", "ok"), [(1, False), (10, False), (10_000, True)])
+def test_the_step_limit_is_exact_enough_for_small_numbers(limit: int, ok: bool) -> None:
+    text = program(f"{CONSTANTS}\nscf.for %i = %c0 to %n step %c1 {{\n}}", "%n: index")
+    assert run(text, 100, max_steps=limit).ok == ok

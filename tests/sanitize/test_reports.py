@@ -141,3 +141,39 @@ def test_where_ids_may_be_any_the_last_one_is_taken() -> None:
         "    pto.wait_flag_dyn[<PIPE_MTE2>, <PIPE_V>, %c0]\n    pto.tload ins(%x : !view) outs(%t : !tile)",
     )
     assert "EVENT_ID7" in next(d.help for d in run(used, sanitize="race") if "MTE2" in d.message)
+
+
+FLAGS = """module attributes {{pto.target_arch = "a3"}} {{
+  func.func @k(%x: !pto.partition_tensor_view<8x64xf32>, %y: !pto.partition_tensor_view<8x64xf32>) {{
+    %a0 = arith.constant 0 : i64
+    %a1 = arith.constant 2048 : i64
+    %t = pto.alloc_tile addr = %a0 : !pto.tile_buf<vec, 8x64xf32>
+    %u = pto.alloc_tile addr = %a1 : !pto.tile_buf<vec, 8x64xf32>
+    pto.tload ins(%x : !pto.partition_tensor_view<8x64xf32>) outs(%t : !pto.tile_buf<vec, 8x64xf32>)
+    pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID3>]
+    {before}
+    pto.tneg ins(%t : !pto.tile_buf<vec, 8x64xf32>) outs(%u : !pto.tile_buf<vec, 8x64xf32>)
+    {after}
+    pto.barrier <PIPE_ALL>
+    return
+  }}
+}}
+"""
+WAIT = "pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID3>]"
+
+
+def test_a_flag_that_is_set_needs_only_its_wait() -> None:
+    import numpy as np
+
+    import pto
+
+    def help(before: str, after: str) -> list[str]:
+        kernel = pto.kernel(pto.parse(FLAGS.format(before=before, after=after)))
+        arrays = np.zeros((8, 64), np.float32), np.zeros((8, 64), np.float32)
+        return [d.help for d in kernel.run(*arrays, sanitize="race").diagnostics]
+
+    assert help(WAIT, "") == []
+    (forgotten,) = help("", "")
+    assert f"line 8 sets a flag for this, and nobody waits for it: put '{WAIT}' before line 10" == forgotten
+    (late,) = help("", WAIT)
+    assert late == "line 8 sets a flag for this, and line 11 waits for it too late: move line 11 up"

@@ -30,12 +30,11 @@ def main(arguments: Sequence[str]) -> int:
             else "\n".join(f"{e.code:<10} {e.title}" for e in entries)
         )
         return OK
-    found = CATALOGUE.get(options.code.upper())
+    code = options.code.upper()
+    found = CATALOGUE.get(code) or CATALOGUE.get(f"PTO-{code}") or CATALOGUE.get(f"PTO-E{code}")
     if found is None:
-        print(
-            f"pto explain: unknown code '{options.code}'. {did_you_mean(options.code.upper(), CATALOGUE)}",
-            file=sys.stderr,
-        )
+        hint = did_you_mean(code, CATALOGUE) or "pto explain --list shows all"
+        print(f"pto explain: unknown code '{options.code}'; {hint}", file=sys.stderr)
         return FAILED
     print(
         json.dumps(found.as_dict(), indent=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import time
@@ -194,9 +195,9 @@ class _Argument:
             self.value = np.load(path, allow_pickle=False)
         except OSError as e:
             self._bad(f"cannot read '{path}': {(e.strerror or str(e)).lower()}", "check the path")
-        except (ValueError, EOFError, SyntaxError) as e:
+        except (ValueError, EOFError, SyntaxError):
             self._bad(
-                f"'{path}' is no .npy array: {e}", "save it with numpy.save; several arrays need a file each"
+                f"'{path}' is no .npy array", "save it with numpy.save, one array per file and no objects"
             )
         else:
             if not isinstance(self.value, np.ndarray):
@@ -233,7 +234,12 @@ class _Argument:
             try:
                 self.value = float(text)
             except ValueError:
-                self._bad("neither an array nor a number", "see 'pto run --help' for the forms of arguments")
+                hint = "see 'pto run --help' for the forms of arguments"
+                if os.path.exists(text):
+                    hint = f"did you mean the array in the file: '@{text}'?"
+                elif ":" in text:
+                    hint = "a fresh array is TYPE:ROWSxCOLS, such as f32:16x64 or f32:16x64=out.npy"
+                self._bad("neither an array nor a number", hint)
 
     def save(self) -> list[Diagnostic]:
         if self.path is None or not self.is_array:

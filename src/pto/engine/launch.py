@@ -47,6 +47,10 @@ class Run:
     def ok(self) -> bool:
         return not has_errors(self.diagnostics)
 
+    def __repr__(self) -> str:
+        found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
+        return f"<Run {found}{', checked for ' + ', '.join(sorted(self.checked)) if self.checked else ''}>"
+
 
 class Kernel:
     """A launchable function: one that every core runs, or a pair `X_aic`, `X_aiv`."""
@@ -67,6 +71,9 @@ class Kernel:
         self.automatic = self.in_order and not any(_placed(op) for op in module.walk())
         self._programs: dict[bool, Program] = {}
         self.program(False)
+
+    def __repr__(self) -> str:
+        return f"<Kernel @{self.name}({', '.join(f'%{a.name}: {a.type}' for a in self.args)})>"
 
     @property
     def args(self) -> list[Value]:
@@ -122,8 +129,7 @@ class Kernel:
         if self.automatic and ("race" in names or schedule is not None):
             result.diagnostics.append(_unsynchronised(self))
             schedule = None
-        if blocks < 1 or (subblocks is not None and subblocks not in (1, 2)):
-            raise ValueError(f"blocks must be positive and subblocks 1 or 2, got {blocks} and {subblocks}")
+        _check_options(blocks, subblocks, schedule, max_steps, memory_map)
         result.checked = names
         gm = GlobalMemory()
         binding = _Binding(self, gm)
@@ -171,11 +177,26 @@ class Kernel:
         return result
 
 
+def _check_options(blocks: Any, subblocks: Any, schedule: Any, max_steps: Any, memory_map: Any) -> None:
+    """Options that a caller may get wrong, as errors that name them."""
+    for name, value, least in (("blocks", blocks, 1), ("max_steps", max_steps, 1), ("schedule", schedule, 0)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise ValueError(f"{name} is a whole number from {least} on, got {value!r}")
+    if subblocks not in (None, 1, 2):
+        raise ValueError(f"subblocks is 1 or 2, got {subblocks!r}")
+    if not isinstance(memory_map, bool):
+        raise ValueError(
+            f"memory_map is True or False, got {memory_map!r}; the result's memory_map can be drawn"
+        )
+
+
 def kernel(
     module: Module, entry: str | None = None, engine: str = "reference", target: str | Profile | None = None,
     check: bool = True,
 ) -> Kernel:  # fmt: skip
     """A kernel of a module; `entry` may be left out where there is only one, `check=False` skips legality."""
+    if not isinstance(module, Module):
+        raise TypeError(f"kernel takes a module, got {type(module).__name__}: call pto.parse first")
     if engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
     return Kernel(module, entry, target, check)
@@ -188,6 +209,7 @@ def _entry(module: Module, entry: str | None) -> tuple[str, list[Operation]]:
     functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
     pairs = [n.removesuffix("_aic") for n in functions if n.endswith("_aic") and f"{n[:-4]}_aiv" in functions]
     if entry is not None:
+        entry = entry.removeprefix("@")
         if entry in functions:
             return entry, [functions[entry]]
         if entry in pairs:

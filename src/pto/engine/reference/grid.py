@@ -151,7 +151,8 @@ class Grid:
         for core in list(self.active):
             before = (core.ticks, core.performed)
             if not core.done:
-                core.run(QUANTUM)
+                left = QUANTUM if self.max_steps is None else self.max_steps - self._steps + 1
+                core.run(max(1, min(QUANTUM, left)))
             else:
                 core.drain()
             self.spend(core, core.ticks - before[0])

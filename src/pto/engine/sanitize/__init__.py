@@ -15,6 +15,8 @@ NAMES = ("race", "undef", "oob", "sync")
 
 def parse_names(text: str | Sequence[str]) -> frozenset[str]:
     """Names of sanitizers, from a comma-separated list; `all` stands for every one."""
+    if not isinstance(text, str | Sequence | frozenset):
+        raise ValueError(f"sanitize takes names, got {text!r}: expected {', '.join(NAMES)} or all")
     words = [w.strip() for w in text.split(",")] if isinstance(text, str) else list(text)
     found: set[str] = set()
     for word in words:

@@ -10,6 +10,7 @@ before the loop and waited for once after it.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from ...ir.core import Block, Module, Operation
@@ -33,8 +34,8 @@ class Side:
         return self.core == "AIC"
 
 
-def how_to_order(module: Module, isa: str, old: Side, new: Side) -> str:
-    """Help for two accesses of which `new` has to come after `old`."""
+def how_to_order(module: Module, isa: str, old: Side, new: Side, event: int | None) -> str:
+    """Help for two accesses of which `new` has to come after `old`; `event` is an id for a flag of theirs."""
     if old.core != new.core:
         return _between_cores(module, isa, old, new)
     place = _meeting(old.op, new.op)
@@ -42,10 +43,9 @@ def how_to_order(module: Module, isa: str, old: Side, new: Side) -> str:
         if place is None:
             return f"let 'pto.barrier <PIPE_{new.pipe}>' stand between the two"
         return f"put 'pto.barrier <PIPE_{new.pipe}>' before line {_first(module, new.op)}"
-    number = _free_event(module, old.pipe, new.pipe)
-    if place is None or number is None:
+    if place is None or event is None:
         return f"put 'pto.barrier <PIPE_ALL>' before line {_first(module, new.op)}"
-    flag = f"[<PIPE_{old.pipe}>, <PIPE_{new.pipe}>, <EVENT_ID{number}>]"
+    flag = f"[<PIPE_{old.pipe}>, <PIPE_{new.pipe}>, <EVENT_ID{event}>]"
     raised, waited = f"'pto.set_flag{flag}'", f"'pto.wait_flag{flag}'"
     first, second, loop = place
     after, before = _last(module, first), _first(module, second)
@@ -126,9 +126,34 @@ def _last(module: Module, op: Operation) -> int:
 # -- numbers -----------------------------------------------------------------------------------------------
 
 
-def _free_event(module: Module, source: str, target: str) -> int | None:
-    """An event id that no instruction uses between two pipes; ids known at run time only may be low ones."""
-    used: set[int] = set()
+def wait_for(module: Module, flag: tuple[str, str, int], set_by: Operation, new: Operation) -> str:
+    """Help where the flag that would order the two is set, and nobody waits for it in time."""
+    source, target, number = flag
+    dynamic = set_by.row is not None and set_by.row.name == "set_flag_dyn"
+    word, id = ("wait_flag_dyn", "the id set there") if dynamic else ("wait_flag", f"<EVENT_ID{number}>")
+    first = _first(module, set_by)
+    late = next((op for op in module.walk() if op.start > new.start and _waits(op, word, flag)), None)
+    if late is not None:
+        at = _first(module, late)
+        return f"line {first} sets a flag for this, and line {at} waits for it too late: move line {at} up"
+    return (
+        f"line {first} sets a flag for this, and nobody waits for it: put "
+        f"'pto.{word}[<PIPE_{source}>, <PIPE_{target}>, {id}]' before line {_first(module, new)}"
+    )
+
+
+def _waits(op: Operation, word: str, flag: tuple[str, str, int]) -> bool:
+    if op.row is None or op.row.name != word:
+        return False
+    pipes = (f"PIPE_{flag[0]}", f"PIPE_{flag[1]}")
+    same = word == "wait_flag_dyn" or str(op.attr("event_id")) == f"EVENT_ID{flag[2]}"
+    return same and (str(op.attr("src_pipe")), str(op.attr("dst_pipe"))) == pipes
+
+
+def free_event(module: Module, source: str, target: str, taken: Set[int]) -> int | None:
+    """An event id that neither an instruction nor other advice (`taken`) uses between two pipes; ids known at
+    run time only may be low ones."""
+    used = set(taken)
     dynamic = False
     for op in module.walk():
         if op.row is None or op.row.name not in ("set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn"):

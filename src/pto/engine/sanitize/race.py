@@ -16,7 +16,7 @@ from ..elements import Array
 from ..reference.instr import Instr, Place, start_of
 from ..region import Region
 from .access import Access, hazard, overlap
-from .advice import Side, how_to_order
+from .advice import Side, free_event, how_to_order, wait_for
 from .blocks import BlockMap
 from .clock import Clock, Signals, join, knows, learn_of
 from .reports import Reports, bytes_of
@@ -40,6 +40,8 @@ class RaceChecker:
         self.across = BlockMap(blocks, reports) if blocks > 1 else None
         #: The earlier access that the advice of a report is about.
         self.advised: dict[Any, Operation] = {}
+        #: The flag (pipes and event id) that the advice of a report proposes.
+        self.events: dict[Any, tuple[tuple[str, str], int]] = {}
 
     def access(self, i: Instr, place: Place, write: bool, region: Region | None, at: Array | None) -> None:
         """Record an access and report what it races with."""
@@ -124,10 +126,7 @@ class RaceChecker:
         if again and (known is None or not self.advised[key].start < old.op.start < new.op.start):
             return
         self.advised[key] = old.op
-        help = how_to_order(
-            grid.program.module, self.isa, Side(old.op, old.pipe, old.core.name),
-            Side(new.op, new.pipe, new.core.name),
-        )  # fmt: skip
+        help = self._help(key, new, old)
         if known is not None:
             known.help = help  # the flag has to be set after the last of several
             return
@@ -148,6 +147,23 @@ class RaceChecker:
         )  # fmt: skip
         d.notes.append(note)
         self.reports.add(key, d)
+
+    def _help(self, key: Any, new: Access, old: Access) -> str:
+        """What to insert: only the wait where the flag is there, else a flag no other advice uses."""
+        module = new.core.grid.program.module
+        pair = (old.pipe, new.pipe)
+        core: Any = new.core
+        for flag, raised in core.flags.items() if old.core is core else ():
+            if flag[:2] == pair:
+                for token, op in raised:
+                    if token is not None and knows(token, old.agent, old.sequence):
+                        return wait_for(module, flag, op, new.op)
+        taken = {n for k, (p, n) in self.events.items() if p == pair and k != key}
+        event = free_event(module, *pair, taken)
+        if event is not None:
+            self.events[key] = (pair, event)
+        first, second = (Side(a.op, a.pipe, a.core.name) for a in (old, new))
+        return how_to_order(module, self.isa, first, second, event)
 
 
 def _sides(a: Access, b: Access, entries: list[Access]) -> tuple[Access, Access]:

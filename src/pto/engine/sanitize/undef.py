@@ -204,13 +204,14 @@ class Undefined:
             help=_HELP[first.kind].replace("%{name}", first.name or "the tile"),
         )
         at: Origin | None = origin if origin.op is not op else origin.parent
-        depth = 0
-        while at is not None and depth < 8:
-            if at.op is not None:
+        said: set[tuple[Operation, str]] = set()  # a loop comes by the same instruction again and again
+        while at is not None and len(said) < 8:
+            if at.op is not None and (at.op, at.text()) not in said:
+                said.add((at.op, at.text()))
                 name = at.op.row.name if at.op.row else at.op.name
                 reads = ":" if at.kind in (SCRATCH, PADDING, FREED) and at.parent is None else " reads"
                 d.notes.append((f"{name}{reads} {at.text()}", core.grid.span(at.op)))
-            at, depth = at.parent, depth + 1
+            at = at.parent
         made = _declaration(core, first) if first.kind in (UNWRITTEN, OUTSIDE) else None
         if made is not None:
             d.notes.append((f"{first.name} is made here", core.grid.span(made)))
