@@ -62,7 +62,10 @@ def main(arguments: Sequence[str]) -> int:
         "--blocks", type=_positive, default=1, metavar="N", help="blocks of the launch (default: 1)"
     )
     p.add_argument(
-        "--subblocks", type=int, choices=(1, 2), help="vector cores per block of a mixed kernel (default: 2)"
+        "--subblocks",
+        type=int,
+        choices=(1, 2),
+        help="vector cores per block of a mixed kernel (default: 2, or 1 as the kernel is written)",
     )
     p.add_argument(
         "--sanitize", type=_sanitizers, default="", metavar="LIST",

@@ -124,12 +124,12 @@ class Kernel:
         """
         from .sanitize import observe, parse_names
 
+        _check_options(blocks, subblocks, schedule, max_steps, memory_map)
         result = Run()
         names = parse_names(sanitize)
         if self.automatic and ("race" in names or schedule is not None):
             result.diagnostics.append(_unsynchronised(self))
             schedule = None
-        _check_options(blocks, subblocks, schedule, max_steps, memory_map)
         result.checked = names
         gm = GlobalMemory()
         binding = _Binding(self, gm)
