@@ -354,7 +354,7 @@ def _view_axes(
         return blocked(r, rows, 1, strides[3], 0), blocked(c, cols, 1, strides[4], 0)
     if layout == "DN" and c + cols <= shape[4]:
         return blocked(r, rows, 1, strides[3], 0), blocked(c, cols, 1, strides[4], 0)
-    c0 = 32 * 8 // bits
+    c0 = tiles.block_elements(bits)
     down = [views.element_offset(layout, i, 0, shape, strides, c0) for i in range(r, r + rows)]
     across = [views.element_offset(layout, 0, j, shape, strides, c0) for j in range(c, c + cols)]
     return scattered(np.array(down, np.intp)), scattered(np.array(across, np.intp))

@@ -69,6 +69,14 @@ DEFAULT = "a2a3"
 ISAS = ("cpu", "a2a3", "a5")
 ARCH_NAMES = {"cpu": "CPU", "a2a3": "A2/A3", "a5": "A5"}
 
+#: Pipes whose instructions may overlap although they depend on each other, by column: they need a barrier
+#: between them. Accumulating in M, moving by MTE1 and FIX and loading by MTE2 is done in order.
+OVERLAPPING_PIPES: dict[str, frozenset[str]] = {
+    "cpu": frozenset(),
+    "a2a3": frozenset({"V", "MTE3"}),
+    "a5": frozenset({"MTE3"}),
+}
+
 
 def resolve(target: str | Profile | None, written: str | None) -> Profile:
     """The profile a program is held to: the given one, else the one it names itself, else the default."""

@@ -39,6 +39,11 @@ DEFAULT_CONFIG: dict[str, tuple[str, str, int]] = {
 }
 
 
+def block_elements(bits: int) -> int:
+    """Elements in a block of 32 bytes: C0."""
+    return 32 * 8 // bits
+
+
 def inner_box(bits: int, slayout: str, fractal: int) -> tuple[int, int]:
     """Rows and columns of the inner box; (1, 1) for an unboxed tile."""
     if slayout == "none_box":
@@ -47,7 +52,7 @@ def inner_box(bits: int, slayout: str, fractal: int) -> tuple[int, int]:
         return 16, 16
     if fractal == 32:
         return (16, 2) if slayout == "row_major" else (2, 16)
-    c0 = 32 * 8 // bits  # elements in 32 bytes
+    c0 = block_elements(bits)
     return (16, c0) if slayout == "row_major" else (c0, 16)
 
 

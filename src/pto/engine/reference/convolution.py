@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from ...isa import tile as tiles
 from ...isa import view as views
 from ..elements import Array
 from ..memory import ConvTile, View
@@ -18,7 +19,7 @@ N0 = 16
 
 def block_size(tile: ConvTile) -> int:
     """Channels of a block: 32 bytes of them."""
-    return 256 // tile.bits
+    return tiles.block_elements(tile.bits)
 
 
 def as_view(tile: ConvTile) -> View:
@@ -37,7 +38,7 @@ def as_view(tile: ConvTile) -> View:
 
 def matrix_shape(view: View) -> Shape:
     """Rows and columns of a view as a matrix."""
-    return views.matrix_shape(view.effective_layout(), view.dims5[0], 256 // view.bits)
+    return views.matrix_shape(view.effective_layout(), view.dims5[0], tiles.block_elements(view.bits))
 
 
 def fractal_window(i: Instr, shape: Shape, start: Shape) -> Array:

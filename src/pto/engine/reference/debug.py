@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any
 
+from ...isa import tile as tiles
 from ...isa.dtypes import DTYPES
 from ...isa.view import matrix_shape
 from ..elements import Array
@@ -44,7 +45,7 @@ def _view_values(i: Instr, view: View) -> Array:
     """A view as the matrix that its layout shows; in index order where the layout shows none."""
     if len(view.dims) > 5:
         raise IllegalInstruction(f"expects a view of at most 5 dimensions, got {len(view.dims)}")
-    extents, c0 = view.dims5[0], 256 // view.bits
+    extents, c0 = view.dims5[0], tiles.block_elements(view.bits)
     try:
         shape = matrix_shape(view.effective_layout(), extents, c0)
     except KeyError:

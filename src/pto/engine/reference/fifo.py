@@ -17,6 +17,7 @@ import numpy as np
 from ...ir.core import Operation
 from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
+from ...verify.context import pipe_of
 from ..memory import SPACES, Buffer, Pointer, Tile, View, array_of
 from . import fixpipe
 from .core import BLOCKED, Core, Item, queued
@@ -307,7 +308,7 @@ def tpush(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     if isinstance(args["tile"], View):  # what wrote the slot: the fix pipe of a cube core
         where = "FIX" if pipe.direction == C2V else "MTE3"
     else:
-        where = "FIX" if args["tile"].loc in ("acc", "mat") else "MTE3"
+        where = pipe_of(op, core.profile)
     i = Instr(op, args, core, where)
     core.enqueue(where, Push(i.frozen(), pipe, index, lane, split))
     return None
@@ -433,7 +434,7 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
             core, declared, None, (args.get("valid_row"), args.get("valid_col")), result_name(op)
         )
     frees = isinstance(entry, Tile) and _pop_frees(core, pipe)
-    i = Instr(op, {**args, "tile": entry}, core, "S" if core.profile.isa == "a5" else "MTE2")
+    i = Instr(op, {**args, "tile": entry}, core, pipe_of(op, core.profile))
     item = Pop(i, pipe, index, lane, split, frees)
     if i.pipe == "S" and not item.ready(core, "S") and not _idle_lane(core, pipe, split):
         core.waiting = item

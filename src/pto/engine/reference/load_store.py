@@ -69,7 +69,7 @@ def global_side(i: Instr, name: str, shape: Shape, layout: str | None = None) ->
     if given or (layout and not view.layout):
         view = view.copy()
         view.layout = given.upper() if given else layout
-    rows, cols = views.matrix_shape(view.effective_layout(), view.dims5[0], 256 // view.bits)
+    rows, cols = views.matrix_shape(view.effective_layout(), view.dims5[0], tiles.block_elements(view.bits))
     i.require(
         shape[0] <= rows and shape[1] <= cols,
         f"expects {name} to hold the valid region of the tile, {shape[0]}x{shape[1]}, got {rows}x{cols}",
@@ -86,7 +86,7 @@ def inferred_layout(view: View, tile: Tile) -> str | None:
     )
     if wanted is None or len(view.dims) < 3:
         return None
-    shape, c0 = view.dims5[0], 256 // view.bits
+    shape, c0 = view.dims5[0], tiles.block_elements(view.bits)
     plain = views.matrix_shape("ND", shape, c0) == tile.valid
     return wanted if not plain and views.matrix_shape(wanted, shape, c0) == tile.valid else None
 

@@ -12,20 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...isa.profiles import OVERLAPPING_PIPES
 from ..memory import Buffer
 from ..reference.instr import Instr
 
 if TYPE_CHECKING:
     from ..reference.core import Core
     from ..reference.state import CoreState
-
-#: Pipes whose instructions may overlap when they depend on each other, by legality column: they need a
-#: barrier between them. Accumulating in M, moving by MTE1 and FIX and loading by MTE2 is done in order.
-UNORDERED: dict[str, frozenset[str]] = {
-    "cpu": frozenset(),
-    "a2a3": frozenset({"V", "MTE3"}),
-    "a5": frozenset({"MTE3"}),
-}
 
 #: The agent of a core that counts what the core learned of other blocks.
 GRID = "GRID"
@@ -34,7 +27,7 @@ Token = list[int]
 
 
 def ordered(isa: str, pipe: str) -> bool:
-    return pipe not in UNORDERED[isa]
+    return pipe not in OVERLAPPING_PIPES[isa]
 
 
 class Clock:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..memory import Tile
 from ..reference.core import Core, Work
-from .clock import UNORDERED
+from .clock import ordered
 from .race import CHAINED
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Schedule:
         if not queue[0].ready(core, pipe):
             return []
         found = [0]
-        if pipe in UNORDERED[core.profile.isa] and isinstance(queue[0], Work):
+        if not ordered(core.profile.isa, pipe) and isinstance(queue[0], Work):
             for index in range(1, min(WINDOW, len(queue))):
                 item = queue[index]
                 if not item.movable or any(_follows(item, queue[n]) for n in range(index)):
