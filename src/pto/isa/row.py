@@ -188,6 +188,7 @@ class Row(Record):
     also: tuple[str, ...] = ()  # further instruction sets that list it
     infer: dict[str, str] = _NO_TEXTS  # result type where the text omits it
     types: dict[str, str] = _NO_TEXTS  # witness types, see pto.witness
+    meaning_on: dict[str, str] = _NO_TEXTS  # meaning by legality column, where it is another
     notes: tuple[str, ...] = ()
     since: str = "0.1"
 

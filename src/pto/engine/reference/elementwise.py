@@ -18,8 +18,6 @@ from .instr import Instr, Place
 from .meaning import FUNCTIONS, Numbers, compiled
 from .registry import Execute, builder, executor
 
-#: Sums of three that are two instructions on the hardware: the first rounds too.
-_TWO_STEPS = ("taddc", "tsubc", "taddsc", "tsubsc")
 #: Instructions that do nothing where their scalar is zero.
 _SKIP_ZERO = ("trems", "tfmods")
 
@@ -62,7 +60,7 @@ def build(row: Row) -> Execute:
     operands = letters(row)
     converts = text != row.meaning
     once = compiled(text)
-    by_step = compiled(text, by_step=True) if row.name in _TWO_STEPS else once
+    columns = {isa: compiled(meaning) for isa, meaning in row.meaning_on.items()}
     read = tuple((letter, operands[letter]) for letter in once.names)
     skips = row.name in _SKIP_ZERO
 
@@ -73,7 +71,7 @@ def build(row: Row) -> Execute:
         values = {letter: _operand(i, numbers, name, shape) for letter, name in read}
         if skips and values["s"] == 0:
             return
-        result = (once if i.isa == "cpu" else by_step)(numbers, values)
+        result = columns.get(i.isa, once)(numbers, values)
         if converts and i.dtype("dst") != numbers.dtype:
             i.store(
                 "dst",

@@ -195,12 +195,10 @@ OPERATORS[ast.Div] = _divided
 
 
 class Meaning:
-    """A compiled expression. `names` are the values it wants; `by_step` rounds every inner operation to the
-    element type, as a sequence of instructions does."""
+    """A compiled expression. `names` are the values it wants."""
 
-    def __init__(self, text: str, by_step: bool = False) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self._by_step = by_step
         self._steps: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
         self._start: list[str | int] = []
         self._known: dict[str, int] = {}
@@ -226,22 +224,15 @@ class Meaning:
         if self._known.setdefault(ast.dump(node), len(self._start)) == len(self._start):
             self._start.append(value)
 
-    def _place(self, node: ast.expr, inner: bool = False) -> int:
+    def _place(self, node: ast.expr) -> int:
         """Where the value of a part will stand."""
         key = ast.dump(node)
         if key in self._known:
             return self._known[key]
         function, parts = self._operation(node)
-        at = tuple(self._place(p, isinstance(node, ast.BinOp)) for p in parts)
-        place = self._step(function, at)
-        if inner and self._by_step and isinstance(node, ast.BinOp):
-            place = self._step(Numbers.round, (place,))
-        self._known[key] = place
+        self._steps.append((function, tuple(self._place(p) for p in parts)))
+        place = self._known[key] = len(self._start) + len(self._steps) - 1
         return place
-
-    def _step(self, function: Callable[..., Any], at: tuple[int, ...]) -> int:
-        self._steps.append((function, at))
-        return len(self._start) + len(self._steps) - 1
 
     def _operation(self, node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
@@ -258,6 +249,6 @@ class Meaning:
 
 
 @lru_cache(maxsize=1024)
-def compiled(text: str, by_step: bool = False) -> Meaning:
+def compiled(text: str) -> Meaning:
     """The compiled form of an expression; `ValueError` or `SyntaxError` where it is none."""
-    return Meaning(text, by_step)
+    return Meaning(text)

@@ -50,3 +50,8 @@ def form(ins: str, outs: str, attrs_inside: bool = False) -> str:
     if attrs_inside:
         return f"ins({group(ins, ' attr-dict')}) outs({group(outs)})"
     return f"ins({group(ins)}) outs({group(outs)}) attr-dict"
+
+
+def two_steps(first: str, last: str) -> dict[str, str]:
+    """The meaning of a sum of three where it is two instructions, of which the first rounds too."""
+    return dict.fromkeys(("a2a3", "a5"), f"round({first}) + {last}")

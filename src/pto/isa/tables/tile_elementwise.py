@@ -12,7 +12,7 @@ from typing import Any
 
 from ..row import Attr, Combos, Family, Row
 from ..rules import R, Rule
-from ._common import form, row_major, same_dtype, same_shape, same_valid, vec
+from ._common import form, row_major, same_dtype, same_shape, same_valid, two_steps, vec
 
 #: C++ template parameter of the instructions that have two algorithms.
 PRECISION = Attr(
@@ -351,13 +351,13 @@ _NARROW_NOTES = (
 
 _FUSED = (
     ternary(
-        "taddc", opcode=0x1008, meaning="x + y + z", doc="Sum of three tiles.",
+        "taddc", opcode=0x1008, meaning="x + y + z", meaning_on=two_steps("x + y", "z"), doc="Sum of three tiles.",
         cpp="TADD($dst, $src0, $src1); TADD($dst, $dst, $src2) | TADDC($dst, $src0, $src1, $src2)",
         cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="f32 f16 bf16 ints",
         rules=same_shape("dst src0 src1 src2", on="a2a3 a5"),
     ),
     ternary(
-        "tsubc", opcode=0x1068, meaning="x - y + z", doc="Difference of two tiles plus a third.",
+        "tsubc", opcode=0x1068, meaning="x - y + z", meaning_on=two_steps("x - y", "z"), doc="Difference of two tiles plus a third.",
         cpp="TSUB($dst, $src0, $src1); TADD($dst, $dst, $src2) | TSUBC($dst, $src0, $src1, $src2)",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32",
     ),

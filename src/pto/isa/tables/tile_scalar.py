@@ -10,7 +10,7 @@ from typing import Any
 
 from ..row import Attr, Combos, Family, Row
 from ..rules import R, Rule
-from ._common import form, row_major, same_dtype, same_shape, same_valid, vec
+from ._common import form, row_major, same_dtype, same_shape, same_valid, two_steps, vec
 from .tile_elementwise import HIGH, I16_32, NEEDS_TMP, NON_EMPTY, PRECISION, spelled
 
 _TILE = "!pto.tile_buf<vec, 16x64x{T}>"
@@ -196,6 +196,7 @@ _POWERS = (
         types={"tmp": _TILE},
         notes=(
             "fmod is taken in double and rounded to the element type before the scalar is added.", _TMP_A2A3,
+            "A scalar of 0 leaves dst as it is.",
             "On a2a3 i32 operands must stay within 2^24.", _HDR64,
         ),
     ),
@@ -204,7 +205,10 @@ _POWERS = (
         doc="Truncated remainder by a scalar: the result takes the sign of the element.",
         cpp=spelled("tfmods", "$dst, $src, $scalar", "FmodS"),
         cpu="any", a2a3="f32 f16 i32 i16", a5="f32 f16 " + I16_32,
-        notes="The documented a2a3 list has f32 only; the assembler takes the others too.",
+        notes=(
+            "The documented a2a3 list has f32 only; the assembler takes the others too.",
+            "A scalar of 0 leaves dst as it is.",
+        ),
     ),
     tile_scalar(
         "tpows", opcode=0x1140, operands="base exp=scalar tmp:tmp? dst:out", attrs=PRECISION,
@@ -252,13 +256,13 @@ def _axpy(types: str) -> str:
 
 _TERNARY = (
     _three(
-        "taddsc", opcode=0x100A, meaning="x + s + y", doc="Adds a scalar and a second tile.",
+        "taddsc", opcode=0x100A, meaning="x + s + y", meaning_on=two_steps("x + s", "y"), doc="Adds a scalar and a second tile.",
         cpp="TADDS($dst, $src0, $scalar); TADD($dst, $dst, $src1) | TADDSC($dst, $src0, $scalar, $src1)",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
         rules=same_shape("dst src0 src1", on="a2a3 a5"),
     ),
     _three(
-        "tsubsc", opcode=0x106A, meaning="x - s + y", doc="Subtracts a scalar and adds a second tile.",
+        "tsubsc", opcode=0x106A, meaning="x - s + y", meaning_on=two_steps("x - s", "y"), doc="Subtracts a scalar and adds a second tile.",
         cpp="TSUBS($dst, $src0, $scalar); TADD($dst, $dst, $src1) | TSUBSC($dst, $src0, $scalar, $src1)",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
     ),
