@@ -257,3 +257,8 @@ def test_one_bit_is_minus_one_as_a_signed_number() -> None:
         1,
         1,
     ]
+
+
+def test_a_fused_product_rounds_once() -> None:
+    """The exact sum lies just beside a midpoint of f32; a double in between would lose the side."""
+    assert evaluate("math.fma", "f32", 2.5, -4.556739539736986e16, 1.0) == -1.1391848419845734e17

@@ -348,7 +348,26 @@ def _bitcast(op: Operation) -> Evaluate:
     return lambda x: fits(to_code(x))
 
 
+def _fused(op: Operation) -> Evaluate:
+    """One rounding: the double on the way keeps what it loses as an odd last bit."""
+    fits = fit(str(op.result.type))
+    if str(op.result.type) == "f64":
+        return _fma
+
+    def fused(x: float, y: float, z: float) -> Number:
+        near = _fma(x, y, z)
+        if not all(map(math.isfinite, (x, y, z, near))):
+            return fits(near)
+        rest = Fraction(x) * Fraction(y) + Fraction(z) - Fraction(near)
+        if rest and not struct.unpack("<q", struct.pack("<d", near))[0] & 1:
+            near = math.nextafter(near, math.inf if rest > 0 else -math.inf)
+        return fits(near)
+
+    return fused
+
+
 _SPECIAL: dict[str, Callable[[Operation], Evaluate]] = {
+    "math.fma": _fused,
     "arith.constant": _constant, "arith.cmpi": _cmpi, "arith.cmpf": _cmpf, "arith.select": _select,
     "arith.fptosi": _to_int, "arith.fptoui": _to_int, "arith.truncf": _truncf, "arith.bitcast": _bitcast,
 }  # fmt: skip
