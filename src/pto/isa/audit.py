@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 from .dtypes import DTYPES
 from .enums import ENUMS
 from .format import variables
 from .profiles import ISAS
 from .row import EFFECTS, KINDS, ROLES, SCOPES, Row
-from .rules import compile_expr, names_in
+from .rules import lowered, lowered_text, names_in
 
 _ATTR_KINDS = {"int", "bool", "str", "float", "ints", "type", "symbol", "unit", "any"}
 
@@ -65,7 +67,8 @@ def problems(row: Row) -> list[str]:
         exprs += [condition for condition, _ in row.pipe if condition]
     for expr in exprs:
         try:
-            compile_expr(expr)
+            quick = ast.parse(lowered_text(expr), mode="eval")
+            need(ast.dump(quick) == ast.dump(lowered(expr)), f"rule {expr!r} is lowered in two ways")
             unknown = names_in(expr) - known
             need(not unknown, f"rule {expr!r} names {', '.join(sorted(unknown))}")
         except SyntaxError as error:

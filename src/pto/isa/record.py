@@ -37,8 +37,10 @@ class Record:
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             values = self.__dict__
             values.update(self._defaults)
-            values.update(zip(self._fields, args, strict=False))
-            values.update(kwargs)
+            if args:
+                values.update(zip(self._fields, args, strict=False))
+            if kwargs:
+                values.update(kwargs)
             if len(values) != len(self._fields) or len(args) > len(self._fields):
                 unknown = sorted(set(values) - set(self._fields))
                 missing = [n for n in self._fields if n not in values]

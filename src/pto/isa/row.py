@@ -11,7 +11,7 @@ The C++ and PTO-AS orders (destinations first) follow from the roles.
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from .dtypes import names
@@ -136,6 +136,7 @@ class Combos(Record):
 _SPEC = re.compile(r"(\w+)(?:=([\w|]+))?(?::(\w+))?([?*]*)$")
 
 
+@cache
 def operand_list(spec: str) -> tuple[Operand, ...]:
     out: list[Operand] = []
     for word in spec.split():

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import CodeType
 from typing import Any
 
@@ -38,6 +39,7 @@ class Rule(Record):
     when: str = ""  # guard: the rule applies only where this holds
 
 
+@cache
 def R(expr: str, on: str = "", code: str = "", msg: str = "", when: str = "") -> Rule:  # noqa: N802
     return Rule(expr, tuple(on.split()), code, msg, when)
 
@@ -176,19 +178,42 @@ class _Lower(ast.NodeTransformer):
         return ast.Call(ast.Name("_item", ast.Load()), [node.value, node.slice], [])
 
 
+def lowered(text: str) -> ast.Expression:
+    """The expression as it is evaluated; `SyntaxError` says what is wrong with it."""
+    return ast.fix_missing_locations(_Lower().visit(ast.parse(text, mode="eval")))
+
+
+#: A name with the facts and constant indices asked of it.
+_CHAIN = re.compile(r"\b([A-Za-z_]\w*)((?:\.[a-z_]+|\[-?\d+\])+)")
+_LINK = re.compile(r"\.([a-z_]+)|\[(-?\d+)\]")
+
+
+def _chain(m: re.Match[str]) -> str:
+    made = m[1]
+    for fact, index in _LINK.findall(m[2]):
+        made = f"_get({made}, '{fact}')" if fact else f"_item({made}, {index})"
+    return made
+
+
+def lowered_text(text: str) -> str:
+    """What `lowered` does, without its checks: a tool that starts has no time to build trees of its rules.
+
+    A test compares the two on every rule of the table.
+    """
+    return _CHAIN.sub(_chain, text)
+
+
 _cache: dict[str, tuple[CodeType, bool]] = {}
 
 
 def compile_expr(text: str) -> tuple[CodeType, bool]:
-    """Compile a rule expression; `SyntaxError` says what is wrong with it.
+    """Compile a rule expression.
 
     The second value says that it holds a generator, which sees global names only.
     """
     found = _cache.get(text)
     if found is None:
-        tree = ast.fix_missing_locations(_Lower().visit(ast.parse(text, mode="eval")))
-        loops = any(isinstance(n, ast.GeneratorExp) for n in ast.walk(tree))
-        found = _cache[text] = compile(tree, "<rule>", "eval"), loops
+        found = _cache[text] = compile(lowered_text(text), "<rule>", "eval"), " for " in text
     return found
 
 
@@ -238,9 +263,12 @@ def names_in(text: str) -> set[str]:
     return used - bound - set(FUNCTIONS) - set(CONSTANTS)
 
 
+_NAMED_FACT = re.compile(r"\.([a-z_]+)")
+
+
 def facts_in(text: str) -> set[str]:
     """Fact names (`dtype`, `v_row`, ...) an expression refers to."""
-    found = {n.attr for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Attribute)}
+    found = set(_NAMED_FACT.findall(text))
     if "valid_eq" in text or "valid_le" in text:
         found |= {"v_row", "v_col"}
     return found
