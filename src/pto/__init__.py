@@ -5,6 +5,7 @@
     pto.verify(m, target="a3")           # list[Diagnostic]
     pto.kernel(m, "vec_add")(a, b, out)  # NumPy arrays, used in place
     print(pto.to_text(m, form="ssa"))
+    print(pto.emit_cpp(m, target="a3"))  # C++ with PTO intrinsics
     pto.from_bytecode(pto.to_bytecode(m))
 
 Names are imported on first use, so that `import pto` costs next to nothing.
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .asm import to_text
     from .bytecode import from_bytecode, to_bytecode
+    from .codegen.flow import emit_cpp
     from .diag import Diagnostic, DiagnosticError
     from .engine.launch import kernel
     from .frontdoor import parse
@@ -29,6 +31,7 @@ _LAZY = {
     "Builder": "ir",
     "Diagnostic": "diag",
     "DiagnosticError": "diag",
+    "emit_cpp": "codegen.flow",
     "Module": "ir",
     "from_bytecode": "bytecode",
     "kernel": "engine.launch",
@@ -39,8 +42,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "from_bytecode", "kernel", "parse",
-    "to_bytecode", "to_text", "verify",
+    "Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "emit_cpp", "from_bytecode", "kernel",
+    "parse", "to_bytecode", "to_text", "verify",
 ]  # fmt: skip
 
 

@@ -21,6 +21,9 @@ KNOBS: dict[str, Knob] = {
     for k in (
         Knob("PTO_COLOR", "auto", "colour of diagnostics", ("auto", "always", "never")),
         Knob("NO_COLOR", "", "any value switches colour off"),
+        Knob("PTO_CXX", "", "C++ compiler, with options (default: g++, clang++, c++)"),
+        Knob("PTO_CACHE_DIR", "", "where compiled kernels are kept (default: pto in XDG_CACHE_HOME)"),
+        Knob("XDG_CACHE_HOME", "", "the user's cache (default: ~/.cache)"),
         Knob("PTO_REPRODUCER_DIR", "", "where a reproducer of an internal error is written (default: here)"),
     )
 }

@@ -658,7 +658,7 @@ PAIRS: list[Pair] = [
 +pto.tpush(%t, %p : {TILE}, !pto.pipe) {{split = 2}}
 """, arguments=f"%t: {TILE}, %p: !pto.pipe", attributes=VECTOR),
     Pair(30, "slot number", """
--%p = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 3, flag_base = 0} (%a : i32) -> !pto.pipe //~ PTO-E0116
+-%p = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 0, flag_base = 0} (%a : i32) -> !pto.pipe //~ PTO-E0116
 +%p = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 4, flag_base = 0} (%a : i32) -> !pto.pipe
 """, arguments="%a: i32"),
     Pair(30, "producer tile", f"""

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,6 +34,7 @@ class Problem(Exception):
         self.way_out = way_out
 
 
+_GET_COMPILER = "install g++ 12 or clang++ 15 or newer, for instance: apt install g++"
 _REINSTALL = "install the package again: pip install --force-reinstall pto, or make setup in a checkout"
 
 
@@ -174,35 +172,39 @@ def _tool(package: str, what: str) -> Callable[[], str]:
     return check
 
 
-_PROGRAM = """\
-#include <concepts>
-template <std::integral T> T twice(T x) { return x + x; }
-int main() { return twice(0); }
-"""
-_GET_COMPILER = "install g++ 10 or clang++ 12 or newer, for instance: apt install g++"
-
-
 def _compiler() -> str:
-    wanted = ("c++", "g++", "clang++")
-    problems: list[str] = []
-    for name in wanted:
-        path = shutil.which(name)
-        if path is None:
-            continue
-        with tempfile.TemporaryDirectory(prefix="pto-doctor-") as folder:
-            source = Path(folder, "check.cpp")
-            source.write_text(_PROGRAM)
-            command = [path, "-std=c++20", "-c", str(source), "-o", str(Path(folder, "check.o"))]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-        if done.returncode == 0:
-            return f"{_compiler_version(path)}, C++20 works ({path})"
-        problems.append(f"{path} does not compile C++20: {(done.stderr.splitlines() or ['no message'])[0]}")
-    raise Problem("; ".join(problems) or f"none of {', '.join(wanted)} found", _GET_COMPILER)
+    from ..diag import DiagnosticError
+    from ..engine.cpp import compiler
+
+    try:
+        found = compiler.find()
+    except DiagnosticError as error:
+        problem = error.diagnostics[0]
+        raise Problem(problem.message.removeprefix("no C++ compiler: "), problem.help) from error
+    tuned = "" if found.native else "; it knows no -march=native"
+    return f"{found.version}, C++20 works ({' '.join(found.command)}){tuned}"
 
 
-def _compiler_version(path: str) -> str:
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
-    return (done.stdout.splitlines() or ["unknown version"])[0]
+def _engine_cpp() -> str:
+    """A kernel on engine cpp; the compiler has its own entry."""
+    import ml_dtypes
+    import numpy as np
+
+    from ..asm import parse
+    from ..diag import DiagnosticError
+    from ..engine import launch
+    from ..engine.cpp import build
+
+    x = np.arange(64).reshape(1, 64).astype(ml_dtypes.bfloat16)
+    y = np.zeros((1, 64), np.float32)
+    try:
+        launch.kernel(parse(_KERNEL), engine="cpp")(x, y)
+    except DiagnosticError as error:
+        problem = error.diagnostics[0]
+        raise Problem(problem.message, problem.help or _GET_COMPILER) from error
+    if not np.array_equal(y[0], 2.0 * np.arange(64)):
+        raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", _REINSTALL)
+    return f"cpp: compiles and runs a kernel, self-check passed (cache: {build.cache_dir()})"
 
 
 def _color() -> str:
@@ -221,6 +223,7 @@ _CHECKS: tuple[tuple[str, bool, Callable[[], str]], ...] = (
     ("native", True, _native),
     ("engine", True, _engine),
     ("compiler", False, _compiler),
+    ("engine cpp", False, _engine_cpp),
     ("xdsl", False, _tool("xdsl", "cross-checks the generic form in the tests")),
     ("mkdocs", False, _tool("mkdocs", "builds the documentation site")),
     ("colour", True, _color),

@@ -10,6 +10,7 @@ from .. import __version__
 #: verb -> one line; the module is pto.cli.VERB.
 VERBS = {
     "run": "execute a kernel exactly, on arrays from files; sanitizers, schedules, pictures",
+    "build": "compile a kernel to a shared library with the system's C++ compiler",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",
     "isa": "what the instruction table knows",

@@ -32,6 +32,7 @@ _EXAMPLES = """\
   pto run k.pto --sanitize all --print -- @a.npy f32:16x64
   pto run k.pto --schedule seed=7 -- @a.npy f32:16x64
   pto run k.pto --shadow f64 --memory-map map.html -- @a.npy f32:16x64
+  pto run k.pto --engine cpp --threads 4 --blocks 24 -- @a.npy f32:16x64=out.npy
 
 arguments:
   @FILE.npy            an array, copied in
@@ -54,7 +55,10 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("args", nargs="*", metavar="ARG", help="one value per argument of the kernel, after '--'")
     p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")
     p.add_argument(
-        "--engine", choices=("reference",), default="reference", help="how to execute (default: reference)"
+        "--engine",
+        choices=("reference", "cpp"),
+        default="reference",
+        help="how to execute: exactly, or compiled by the system's C++ compiler (default: reference)",
     )
     add_target(p)
     add_capacity(p)
@@ -66,6 +70,9 @@ def main(arguments: Sequence[str]) -> int:
         type=int,
         choices=(1, 2),
         help="vector cores per block of a mixed kernel (default: 2, or 1 as the kernel is written)",
+    )
+    p.add_argument(
+        "--threads", type=_threads, default=1, metavar="N", help="host threads of engine cpp (default: 1)"
     )
     p.add_argument(
         "--sanitize", type=_sanitizers, default="", metavar="LIST",
@@ -126,6 +133,7 @@ def run(options: Namespace) -> list[Diagnostic]:
             progress=bar.step,
             out=printed,
             max_steps=options.max_steps,
+            **({"threads": options.threads} if options.engine == "cpp" else {}),
         )
         bar.end()
     except DiagnosticError as e:
@@ -285,6 +293,12 @@ class _Progress:
 def _positive(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= 1 << 16:
         raise ArgumentTypeError(f"'{text}' is not a number of blocks (1 to 65536)")
+    return int(text)
+
+
+def _threads(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= 256:
+        raise ArgumentTypeError(f"'{text}' is not a number of threads (1 to 256)")
     return int(text)
 
 

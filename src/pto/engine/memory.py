@@ -275,11 +275,11 @@ class ConvTile:
 class View:
     """A strided window of global memory (or of a FIFO slot): pointer, extents and strides in elements."""
 
-    __slots__ = ("buffer", "dims", "dtype", "layout", "name", "offset", "strides")
+    __slots__ = ("buffer", "dims", "dtype", "layout", "name", "offset", "strides", "whole_of")
 
     def __init__(
         self, buffer: Buffer, offset: int, dims: tuple[int, ...], strides: tuple[int, ...], dtype: str,
-        layout: str | None = None, name: str = "",
+        layout: str | None = None, name: str = "", whole_of: tuple[int, ...] | None = None,
     ) -> None:  # fmt: skip
         self.buffer = buffer
         self.offset = offset  # in bytes from the start of the buffer
@@ -288,6 +288,7 @@ class View:
         self.dtype = dtype
         self.layout = layout  # as declared, upper case; None leaves it to the shape
         self.name = name
+        self.whole_of = whole_of or dims  # extents of the view that a window is taken from
 
     @property
     def bits(self) -> int:
@@ -298,7 +299,9 @@ class View:
         return Pointer(self.buffer, self.offset, self.dtype, self.name)
 
     def copy(self) -> View:
-        return View(self.buffer, self.offset, self.dims, self.strides, self.dtype, self.layout, self.name)
+        return View(
+            self.buffer, self.offset, self.dims, self.strides, self.dtype, self.layout, self.name, self.whole_of
+        )
 
     @property
     def dims5(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -310,13 +313,12 @@ class View:
         return (1,) * lack + self.dims, (first,) * lack + self.strides
 
     def effective_layout(self, layout: str | None = None) -> str:
-        """The declared layout, else DN where the strides run down the columns, else ND."""
-        found = layout or self.layout
-        if found:
-            return found
-        if len(self.dims) >= 2 and self.strides[-2] == 1 and self.strides[-1] != 1 and self.dims[-1] > 1:
-            return "DN"
-        return "ND"
+        """The declared layout, else the one that shape and strides of the whole view say."""
+        return layout or self.layout or self.strided.layout
+
+    @property
+    def strided(self) -> views.Strided:
+        return views.strided(self.whole_of, self.strides, self.bits)
 
     def region(self, rows: int, cols: int, r: int = 0, c: int = 0, layout: str | None = None) -> Region:
         """`rows` x `cols` elements of the view seen as a matrix of its layout, from element (r, c)."""

@@ -17,6 +17,15 @@ class Enum(Record):
     spaced: bool = False  # printed as #pto<name value>
     aliases: dict[str, str] = _NONE
     doc: str = ""
+    cpp: str = "{0}"  # C++ spelling of a value: {0} as it is, {U} upper case, {C} CamelCase
+
+    def spelling(self, value: str) -> str:
+        """A value in C++, e.g. `ReluPreMode::NormalRelu`."""
+        if self.name == "round_mode":  # RINT has a second name
+            value = value.removeprefix("CAST_")
+        words = value.split("_")
+        camel = "".join(w.upper() if w in ("aiv", "aic") else w[:1].upper() + w[1:] for w in words)
+        return self.cpp.format(value, U=value.upper(), C=camel)
 
     def canonical(self, text: str) -> str | None:
         """The canonical value of a spelling (case-insensitive, aliases included), or None."""
@@ -94,53 +103,63 @@ ENUMS: dict[str, Enum] = {
         Enum("layout", _seq("nd dn nz scale mx_a_nd mx_a_dn mx_a_zz mx_b_nd mx_b_dn mx_b_nn hif4_a_zz "
                             "hif4_b_nn nc1hwc0 gnc1hwc0 nchw gnchw nhwc ndc1hwc0 ncdhw fractal_z "
                             "fractal_z_s16s8 fractal_z_3d"),
-             doc="layout of a global tensor, as C++ `Layout`; the field's text has the first three"),
+             doc="layout of a global tensor, as C++ `Layout`; the field's text has the first three",
+             cpp="pto::Layout::{U}"),
         Enum("kernel_kind", _seq("cube vector"), doc="core kind a function runs on"),
         Enum("func_core_type", _seq("AIC AIV MIX AIC_OR_AIV", 1), doc="core type of a function"),
         Enum("module_core_type", _seq("AIC AIV MIX"), doc="core type of a module"),
         Enum("blayout", _seq("row_major col_major"),
-             aliases={"RowMajor": "row_major", "ColMajor": "col_major"}, doc="outer order of a tile"),
+             aliases={"RowMajor": "row_major", "ColMajor": "col_major"}, doc="outer order of a tile",
+             cpp="BLayout::{C}"),
         Enum("slayout", _seq("none_box row_major col_major"),
              aliases={"NoneBox": "none_box", "RowMajor": "row_major", "ColMajor": "col_major"},
-             doc="order inside the fractal box of a tile"),
-        Enum("pad_value", _seq("null zero max min"), doc="what fills a tile outside its valid region"),
-        Enum("compact_mode", _seq("null normal row_plus_one"), doc="packing of boxed tiles"),
+             doc="order inside the fractal box of a tile", cpp="SLayout::{C}"),
+        Enum("pad_value", _seq("null zero max min"), doc="what fills a tile outside its valid region",
+             cpp="PadValue::{C}"),
+        Enum("compact_mode", _seq("null normal row_plus_one"), doc="packing of boxed tiles",
+             cpp="CompactMode::{C}"),
         Enum("padmode", _seq("PadNull PadFirstElem PadValue"), doc="padding of a load"),
         Enum("mask_pattern", _seq("P0101 P1010 P0001 P0010 P0100 P1000 P1111", 1),
-             doc="repeating lane selection, read right to left"),
+             doc="repeating lane selection, read right to left", cpp="MaskPattern::{0}"),
         Enum("acc_to_vec_mode",
              _seq("single_mode_vec0 single_mode_vec1 dual_mode_split_m dual_mode_split_n"),
-             doc="which vector core receives an accumulator move"),
-        Enum("cmp", _seq("eq ne lt le gt ge"), spaced=True, doc="comparison"),
+             doc="which vector core receives an accumulator move", cpp="pto::AccToVecMode::{C}"),
+        Enum("cmp", _seq("eq ne lt le gt ge"), spaced=True, doc="comparison", cpp="CmpMode::{U}"),
         Enum("round_mode", _seq("NONE RINT ROUND FLOOR CEIL TRUNC ODD CAST_RINT"), spaced=True,
              aliases={f"CAST_{m}": m for m in "NONE ROUND FLOOR CEIL TRUNC ODD".split()},
-             doc="rounding of a conversion"),
-        Enum("saturation_mode", _seq("ON OFF"), spaced=True, doc="saturation of a conversion"),
+             doc="rounding of a conversion", cpp="RoundMode::CAST_{0}"),
+        Enum("saturation_mode", _seq("ON OFF"), spaced=True, doc="saturation of a conversion",
+             cpp="SaturationMode::{0}"),
         Enum("st_phase", {"unspecified": 0, "partial": 2, "final": 3}, spaced=True,
-             doc="phase of a store from the accumulator"),
+             doc="phase of a store from the accumulator", cpp="STPhase::{C}"),
         Enum("atomic_type", _seq("atomic_none atomic_add atomic_max atomic_min"), spaced=True,
              aliases={"none": "atomic_none", "add": "atomic_add", "max": "atomic_max",
-                      "min": "atomic_min"}, doc="atomic combination of a store"),
-        Enum("relu_pre_mode", _seq("no_relu normal_relu"), spaced=True, doc="fused ReLU"),
+                      "min": "atomic_min"}, doc="atomic combination of a store", cpp="AtomicType::{C}"),
+        Enum("relu_pre_mode", _seq("no_relu normal_relu"), spaced=True, doc="fused ReLU",
+             cpp="ReluPreMode::{C}"),
         Enum("gather_oob", _seq("undefined clamp wrap zero"), spaced=True,
-             doc="out-of-bounds policy of a gather"),
+             doc="out-of-bounds policy of a gather", cpp="pto::GatherOOB::{C}"),
         Enum("scatter_atomic_op", _seq("none add max min"), spaced=True,
-             doc="atomic combination of a scatter"),
+             doc="atomic combination of a scatter", cpp="pto::ScatterAtomicOp::{C}"),
         Enum("scatter_oob", _seq("undefined skip clamp wrap"), spaced=True,
-             doc="out-of-bounds policy of a scatter"),
+             doc="out-of-bounds policy of a scatter", cpp="pto::ScatterOOB::{C}"),
         Enum("precision_mode", _seq("DEFAULT HIGH_PRECISION"), spaced=True, doc="algorithm of a function"),
         Enum("quant_type", _seq("INT8_SYM INT8_ASYM MXFP8 MXFP4_E2M1"), spaced=True,
-             doc="quantisation scheme"),
+             doc="quantisation scheme", cpp="pto::QuantType::{0}"),
         Enum("notify_op", _seq("AtomicAdd Set"), aliases={"add": "AtomicAdd", "atomic_add": "AtomicAdd"},
-             doc="signal update"),
-        Enum("reduce_op", _seq("Sum Max Min"), doc="reduction of a collective"),
+             doc="signal update", cpp="pto::comm::NotifyOp::{0}"),
+        Enum("reduce_op", _seq("Sum Max Min"), doc="reduction of a collective",
+             cpp="pto::comm::ReduceOp::{0}"),
         Enum("sync_core", _seq("aiv aic mix"), doc="cores taking part in a grid barrier"),
         Enum("sync_core_type", _seq("aiv_only aic_only mix"),
              aliases={"aiv": "aiv_only", "aic": "aic_only", "AIVOnly": "aiv_only", "AICOnly": "aic_only"},
-             doc="cores taking part in a grid barrier"),
-        Enum("sync_all_mode", _seq("hard soft"), doc="how a grid barrier meets: core flags or a GM counter"),
-        Enum("wait_cmp", _seq("eq ne gt ge lt le"), spaced=True, doc="comparison a signal wait makes"),
-        Enum("op", _seq(" ".join(OP_PIPE)), doc="C++ operation class that names a pipe; our numbering"),
+             doc="cores taking part in a grid barrier", cpp="SyncCoreType::{C}"),
+        Enum("sync_all_mode", _seq("hard soft"), doc="how a grid barrier meets: core flags or a GM counter",
+             cpp="SyncAllMode::{C}"),
+        Enum("wait_cmp", _seq("eq ne gt ge lt le"), spaced=True, doc="comparison a signal wait makes",
+             cpp="pto::comm::WaitCmp::{U}"),
+        Enum("op", _seq(" ".join(OP_PIPE)), doc="C++ operation class that names a pipe; our numbering",
+             cpp="Op::{0}"),
         Enum("div_precision", {"high_precision": 1}, spaced=True, doc="precision of a vector division"),
     )
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 01xx text, 02xx names and structure, 03xx types, 04xx shapes, 05xx locations and layouts, 06xx target
 profiles, 07xx memory, 08xx synchronization, 09xx auto and manual mode, 10xx scopes, 11xx cross-core FIFOs,
-12xx bytecode.
+12xx bytecode, 13xx emitted C++.
 """
 
 from __future__ import annotations
@@ -214,6 +214,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Move it with pto.tmov, or change its type.",
     ),
     (
+        "PTO-E0502",
+        "layout contradicts the strides",
+        "A view is declared with a layout that its constant shape and strides rule out.",
+        "Correct the strides, or leave the layout out to have it inferred.",
+    ),
+    (
         "PTO-E0601",
         "instruction not on this profile",
         "The target does not have this instruction.",
@@ -236,6 +242,18 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "destination overlaps a source",
         "The instruction may not write what it still reads.",
         "Write to another tile.",
+    ),
+    (
+        "PTO-E0702",
+        "tiles do not fit",
+        "At some point of the program more bytes are in use than the buffer has.",
+        "Use smaller tiles, or fewer at a time; the message lists those in use, `ptoas --explain-memory` all.",
+    ),
+    (
+        "PTO-E0703",
+        "storage of unknown size",
+        "A buffer in local memory has an extent that is not constant, so it cannot be placed.",
+        "Give it static dimensions.",
     ),
     (
         "PTO-E0803",
@@ -379,6 +397,18 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Initialise the pipe in both functions, on the same reserved buffer.",
     ),
     (
+        "PTO-E1108",
+        "reserved buffer without a place",
+        "A reserved buffer has an impossible base, or finds no room beside the tiles of its core.",
+        "Correct the base; use smaller tiles or a smaller FIFO; or place the buffer by hand.",
+    ),
+    (
+        "PTO-E1109",
+        "flags of a FIFO",
+        "The ends of a FIFO name different flags, or a kernel has more FIFOs than flags.",
+        "Give both ends the same flag_base, or none; let one FIFO carry several kinds of tile.",
+    ),
+    (
         "PTO-E1201",
         "not bytecode",
         "The file does not start with the bytes 'PTOBC' and 0.",
@@ -473,6 +503,24 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "not expressible in PTO-BC v0",
         "With --strict-v0, an operation that the field's reader cannot take.",
         "Encode without --strict-v0, or rewrite the operation.",
+    ),
+    (
+        "PTO-E1301",
+        "no C++ spelling",
+        "Nothing in C++ stands for this instruction, or for this form of it.",
+        "Write it with instructions that have a spelling (`pto isa NAME` shows it), or run it on another engine.",
+    ),
+    (
+        "PTO-E1302",
+        "type without a place in C++",
+        "A value crosses a function, a branch or a loop, and C++ has no type for it there.",
+        "Pass pointers and scalars, and make views, tiles and FIFO handles where they are used.",
+    ),
+    (
+        "PTO-E1303",
+        "constant too large for its C++ type",
+        "index is a 32-bit integer in the emitted C++ unless told otherwise.",
+        "Emit with --index-type=int64_t.",
     ),
     (
         "PTO-E2001",
@@ -602,5 +650,29 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "NaN or infinity appears",
         "A result is infinite although the float64 shadow is not, or NaN although no operand is.",
         "Look for overflow, division by zero or invalid operands there.",
+    ),
+    (
+        "PTO-E2401",
+        "no C++ compiler",
+        "Engine cpp and pto build need a compiler for C++20 and the headers of the package; one is missing.",
+        "Install g++ 12 or clang++ 15 or newer, or name a compiler in PTO_CXX.",
+    ),
+    (
+        "PTO-E2402",
+        "C++ that does not compile",
+        "The compiler rejects the C++ of a kernel, written by hand or emitted.",
+        "See the compiler's message; emitted C++ that it rejects is a bug of ours.",
+    ),
+    (
+        "PTO-E2403",
+        "option of another engine",
+        "Sanitizers, schedules, shadows and memory maps exist on the reference engine only.",
+        "Use the reference engine for them.",
+    ),
+    (
+        "PTO-E2404",
+        "no kernel in a C++ file",
+        "pto build looks for functions marked __global__; the file has none, or not the one asked for.",
+        "Mark the kernel __global__, or name another with --entry.",
     ),
 )

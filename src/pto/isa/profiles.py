@@ -77,6 +77,20 @@ OVERLAPPING_PIPES: dict[str, frozenset[str]] = {
     "a5": frozenset({"MTE3"}),
 }
 
+#: Instructions whose scratch operand only A2/A3 writes; other columns take it and leave it alone.
+SCRATCH_OF_A2A3: frozenset[str] = frozenset(
+    """txor txors tprelu trem trems trsqrt tsel tsels tadddeqrelu tpow tpows trowsum trowprod trowmax trowmin
+    trowargmax trowargmin tcolargmax tcolargmin trowexpandadd trowexpandsub trowexpandmul trowexpanddiv
+    trowexpandmax trowexpandmin trowexpandexpdif ttrans tgather tci""".split()
+)
+
+#: Bytes of the UB that A2/A3 uses as scratch where these instructions are given none and `src1` has one value
+#: per row, down a column: (address, size).
+HIDDEN_SCRATCH_OF_A2A3 = (184 * K, 8 * K)
+HIDDEN_SCRATCH_USERS: frozenset[str] = frozenset(
+    "trowexpandadd trowexpandsub trowexpandmul trowexpanddiv trowexpandmax trowexpandmin trowexpandexpdif".split()
+)
+
 
 def resolve(target: str | Profile | None, written: str | None) -> Profile:
     """The profile a program is held to: the given one, else the one it names itself, else the default."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
+
+from .record import Record
 
 #: C++ `Layout` in its enum order.
 GM_LAYOUTS = (
@@ -123,3 +126,66 @@ def shape2d(layout: str, rows: int, cols: int, c0: int) -> tuple[list[int], list
         "MX_B_DN": ([1, 1, cols, rows // 2, 2], [rc, rc, rows, 2, 1]),
     }
     return table[layout]
+
+
+# -- the layout that nothing gives -------------------------------------------------------------------------
+
+#: An extent or stride: a number, or what stands for an unknown one and is equal to itself only.
+Extent = object
+
+
+class Strided(Record):
+    """What shape and strides say of a view without a layout.
+
+    `layout` is the one to assume, `either` whether rows and columns are the same bytes in ND and DN;
+    `fits` are the layouts that the strides do not contradict.
+    """
+
+    layout: str
+    either: bool
+    fits: frozenset[str]
+
+
+@lru_cache(maxsize=4096)
+def strided(shape: tuple[Extent, ...], strides: tuple[Extent, ...], bits: int) -> Strided:
+    """The layout of a view by its shape and strides: NZ boxes of 512 bytes, else by its last two dimensions.
+
+    Columns next to each other are ND, rows next to each other DN, both only where nothing lies between two
+    rows (columns); what is neither counts as ND.
+    """
+    s = (1, 1, 1, 1, *shape)[-5:]
+    rows, cols = s[3:]
+    col_step = strides[-1] if strides else 1
+    row_step = strides[-2] if len(strides) > 1 else cols
+    nd = (cols == 1 or col_step == 1) and (rows == 1 or row_step == (1 if cols == 1 else cols))
+    dn = (rows == 1 or row_step == 1) and (cols == 1 or col_step == (1 if rows == 1 else rows))
+    boxed = isinstance(s[3], int) and col_step == 1 and row_step == cols
+    nz = boxed and s[2] == 16 and 16 * s[3] * bits == 512 * 8  # type: ignore[operator]
+    fits = {
+        "ND": cols == 1 or col_step == 1 or not dn,
+        "DN": rows == 1 or row_step == 1,
+        "NZ": nz or (boxed and isinstance(cols, int) and cols * bits == 32 * 8),
+    }
+    layout = "NZ" if nz else "DN" if dn and (not nd or (cols == 1 and rows != 1)) else "ND"
+    return Strided(layout, nd and dn and not nz, frozenset(name for name, ok in fits.items() if ok))
+
+
+#: The layout of global memory that a tile of each layout holds as it is.
+_HELD = {"ND": "ND", "DN": "DN", "NZ": "NZ"}
+_HELD_SCALES = {**_HELD, "ZZ": "MX_A_ZZ", "NN": "MX_B_NN"}
+
+
+def window_layout(
+    window: Strided, dims: Sequence[int], bits: int, tile: str, valid: tuple[int, int], scales: bool
+) -> str:
+    """The layout of a window (five extents) that nothing gives one, at a load or store of a tile.
+
+    The shapes decide where they can: the layout in which the window has exactly the valid region of the tile.
+    """
+    held = (_HELD_SCALES if scales else _HELD).get(tile)
+    if held is None or prod(dims[:3]) == 1:
+        return window.layout
+    c0 = 32 * 8 // bits
+    if matrix_shape("ND", dims, c0) == valid:
+        return "ND" if window.layout == "NZ" else window.layout
+    return held if matrix_shape(held, dims, c0) == valid else window.layout

@@ -13,10 +13,11 @@ from importlib import import_module
 
 from ..diag import Diagnostic, has_errors
 from ..ir.clone import clone
-from ..ir.core import Module
+from ..ir.core import Module, Operation
 from ..isa.profiles import Profile
 from ..isa.record import Record
 from ..verify.context import Context
+from ..verify.tiles import is_manual
 
 
 class Options(Record):
@@ -35,13 +36,13 @@ class PassContext(Context):
         self.options = options
         #: What memory planning decided, for `--explain-memory`: a `plan_memory.MemoryPlan` once it has run.
         self.plan: object | None = None
+        #: Function name -> "cube", "vector" or "mix" (either, or both).
+        self.kinds: dict[str, str] = {}
+        #: Pipe initialisations that were frontend ones, with their `id`.
+        self.pipe_ids: dict[Operation, int] = {}
 
-    @property
-    def manual(self) -> bool:
-        """Whether the author places tiles (level3)."""
-        if self.options.level:
-            return self.options.level == "level3"
-        return any(op.name == "pto.alloc_tile" and op.get("addr") is not None for op in self.module.walk())
+        #: Whether the author places tiles (level3). Once placed by us they have addresses as well.
+        self.manual = is_manual(module, options.level or None)
 
 
 class Pass(Record):

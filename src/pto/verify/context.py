@@ -71,18 +71,19 @@ def _head_end(text: str, start: int, end: int) -> int:
 class Arg:
     """An operand as rules see it: the facts of its type, plus what is known of its value."""
 
-    __slots__ = ("_profile", "_type", "_value")
+    __slots__ = ("_profile", "_type", "_value", "_view_layout")
 
-    def __init__(self, type: Type, value: Value | None, profile: Profile) -> None:
+    def __init__(self, type: Type, value: Value | None, profile: Profile, view_layout: str = "") -> None:
         self._type = type
         self._value = value
         self._profile = profile
+        self._view_layout = view_layout  # where the operation gives one of its own
 
     def __getattr__(self, fact: str) -> Any:
         if fact == "const":
             return constant_of(self._value)
         if fact == "layout" and isinstance(self._type, ViewType):
-            return view_layout(self._value)
+            return self._view_layout or view_layout(self._value)
         if fact in ("blayout", "layout") and getattr(self._type, "loc", "") == "left":
             return left_layout(self._type, self._profile, fact)
         return getattr(self._type, fact, None)
@@ -112,13 +113,14 @@ def environment(op: Operation, row: Row, profile: Profile) -> dict[str, Any]:
     env: dict[str, Any] = {"isa": profile.isa}
     for attr in row.attrs:
         env[attr.name] = op.attr(attr.name)
+    own = str(op.attrs["layout"].value).upper() if "layout" in op.attrs else ""
     at = 0
     for i, declared in enumerate(row.operands):
         count = 1 if op.segments is None else op.segments[i]
         if declared.variadic:
             env[declared.name] = Args([Arg(v.type, v, profile) for v in op.operands[at : at + count]])
         else:
-            env[declared.name] = Arg(op.operands[at].type, op.operands[at], profile) if count else None
+            env[declared.name] = Arg(op.operands[at].type, op.operands[at], profile, own) if count else None
         at += count
     for declared, result in zip(row.results, op.results, strict=False):
         env.setdefault(declared.name, Arg(result.type, result, profile))

@@ -103,7 +103,7 @@ def _ends(func: Operation) -> list[End]:
                 for b, bit in buffers
                 if isinstance(mask, int) and mask & bit and (k := _key(name, op.get(b), bit))
             ]
-            found.append(End(func, op, keys, [u for u in ops if u.name in _USERS]))
+            found.append(End(func, op, keys, [u for u in ops if u.name in _USERS and _id(u) == _id(op)]))
         elif op.name in _RAW_INITS:
             places = [("local_addr", 2 if mask == 2 else 1), ("peer_local_addr", 2)]
             keys = [k for b, bit in places if (k := _key(name, op.get(b), bit))]
@@ -176,44 +176,69 @@ def _own_split(context: Context, end: End) -> None:
 def _function(context: Context, func: Operation) -> None:
     ops = list(func.walk())
     inits = [op for op in ops if op.name in _INITS]
-    kinds = {op.name for op in inits}
-    if len(kinds) > 1:
+    if len({op.name for op in inits}) > 1:
         context.report(
-            inits[1],
+            next(op for op in inits if op.name != inits[0].name),
             "PTO-E1101",
             "cannot mix pto.aic_initialize_pipe and pto.aiv_initialize_pipe in one function",
         )
-    for name in kinds:
-        same = [op for op in inits if op.name == name]
-        if len(same) > 1:
-            context.report(same[1], "PTO-E1101", f"requires at most one {name} in a function")
-    users = [op for op in ops if op.name in _USERS]
-    if not users:
-        return
-    if not inits:
+    by_id: dict[int, Operation] = {}
+    for op in inits:
+        if by_id.setdefault(_id(op), op) is not op and op.name == by_id[_id(op)].name:
+            d = context.report(
+                op,
+                "PTO-E1101",
+                f"requires at most one {op.name} in a function"
+                + (f" with id = {_id(op)}" if "id" in op.attrs else ""),
+                help="give every pipe an id of its own",
+            )
+            d.notes.append(("first initialised here", context.span(by_id[_id(op)])))
+    users: dict[int, list[Operation]] = {}
+    begun: set[int] = set()
+    for op in ops:
+        if op.name in _INITS:
+            begun.add(_id(op))
+        elif op.name in _USERS:
+            users.setdefault(_id(op), []).append(op)
+            if _id(op) in by_id and _id(op) not in begun:
+                d = context.report(
+                    op,
+                    "PTO-E1104",
+                    "requires a dominating frontend initialize_pipe op",
+                    help="initialise the pipe first",
+                )
+                d.notes.append(("initialised here", context.span(by_id[_id(op)])))
+                begun.add(_id(op))  # the others have the same problem
+    for number, mine in users.items():
+        init = by_id.get(number)
+        if init is not None:
+            _users(context, init, mine)
+            continue
+        missing = f" with id = {number}" if inits else ""
         context.report(
-            users[0], "PTO-E1104", "requires a frontend initialize_pipe op in the same function",
-            help="add pto.aic_initialize_pipe or pto.aiv_initialize_pipe before it",
-        )  # fmt: skip
-        return
-    mask = inits[0].attr("dir_mask")
-    early = [op for op in users if ops.index(op) < ops.index(inits[0])]
-    for op in early[:1]:
-        d = context.report(
-            op,
+            mine[0],
             "PTO-E1104",
-            "requires a dominating frontend initialize_pipe op",
-            help="initialise the pipe first",
+            f"requires a frontend initialize_pipe op in the same function{missing}",
+            help=f"add pto.aic_initialize_pipe or pto.aiv_initialize_pipe{missing} before it",
         )
-        d.notes.append(("initialised here", context.span(inits[0])))
+
+
+def _id(op: Operation) -> int:
+    found = op.attr("id")
+    return found if isinstance(found, int) else 0
+
+
+def _users(context: Context, init: Operation, users: list[Operation]) -> None:
+    """The frontend instructions of one pipe of a function."""
+    mask = init.attr("dir_mask")
     for op in users:
         core, bit = _USERS[op.name]
-        if _INITS[inits[0].name] != core:
+        if _INITS[init.name] != core:
             context.report(
                 op,
                 "PTO-E1105",
                 f"belongs into a {core} function",
-                help=f"this function initialises the {_INITS[inits[0].name]} side",
+                help=f"this function initialises the {_INITS[init.name]} side",
             )
         elif isinstance(mask, int) and not mask & bit:
             context.report(
@@ -222,8 +247,7 @@ def _function(context: Context, func: Operation) -> None:
                 f"requires the dominating initialize_pipe op to enable {_DIRECTION[bit]}",
                 help=f"set dir_mask = {mask | bit}",
             )
-    kinds_of_split = {bool(op.attr("split")) for op in users}
-    if len(kinds_of_split) > 1:
+    if len({bool(op.attr("split")) for op in users}) > 1:
         context.report(
             users[-1],
             "PTO-E1106",

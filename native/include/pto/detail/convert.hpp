@@ -5,11 +5,9 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
-#include <type_traits>
 
-#include "pto/detail/formats.hpp"
+#include "pto/detail/fields.hpp"
 
 #ifndef PTO_ISA
 #define PTO_ISA baseline
@@ -74,7 +72,7 @@ template <class U>
 struct Bias {
   U nearest, tie_and, tie_xor, up_positive, up_negative;
 
-  explicit Bias(Round r) {
+  constexpr explicit Bias(Round r) {
     const bool near = r == Round::rint || r == Round::round || r == Round::odd;
     nearest = near ? ~U{0} : 0;
     tie_and = r == Round::rint || r == Round::odd;
@@ -84,7 +82,7 @@ struct Bias {
   }
 
   // value / 2**shift rounded; 0 < shift, and value + 2**shift must not overflow.
-  U divide(U value, U shift, bool negative) const {
+  constexpr U divide(U value, U shift, bool negative) const {
     const U unit = U{1} << shift, half = unit >> 1;
     const U last = (value >> shift) & 1;
     const U near = (half - 1 + ((last & tie_and) ^ tie_xor)) & nearest;
@@ -92,7 +90,7 @@ struct Bias {
     return (value + near + directed) >> shift;
   }
 
-  bool toward_zero(bool negative) const { return !nearest && !(negative ? up_negative : up_positive); }
+  constexpr bool toward_zero(bool negative) const { return !nearest && !(negative ? up_negative : up_positive); }
 };
 
 // ---------------------------------------------------------------------------------------------------------
@@ -116,7 +114,7 @@ struct Source<double> {
 // Code in format F of a float or double. A source subnormal counts as its exact value if F has the source's
 // exponent range, and otherwise as "not zero, far below the smallest F", which rounds the same.
 template <Fields F, class Float>
-inline typename Source<Float>::U encode_fields(Float value, const Bias<typename Source<Float>::U>& bias,
+constexpr typename Source<Float>::U encode_fields(Float value, const Bias<typename Source<Float>::U>& bias,
                                                Mode mode) {
   using S = Source<Float>;
   using U = typename S::U;
@@ -157,7 +155,7 @@ inline typename Source<Float>::U encode_fields(Float value, const Bias<typename 
 
 // As encode_fields of a float, for the rounding to nearest, ties to even, which is nearly all there is to do.
 template <Fields F>
-inline std::uint32_t encode_nearest(float value, Mode mode) {
+constexpr std::uint32_t encode_nearest(float value, Mode mode) {
   constexpr int shift = 23 - F.man;
   constexpr std::uint32_t half = 1u << (shift - 1), max_code = F.max_code, nan_code = F.nan_code;
   const std::uint32_t raw = std::bit_cast<std::uint32_t>(value);
@@ -187,16 +185,16 @@ inline std::uint32_t encode_nearest(float value, Mode mode) {
 
 // A double as a float whose last bit is sticky: rounding it to fewer bits gives what rounding the double
 // itself would give, under every rule.
-inline float narrow_to_odd(double value) {
+constexpr float narrow_to_odd(double value) {
   const float near = static_cast<float>(value);
-  const double size = std::fabs(value), got = std::fabs(static_cast<double>(near));
+  const double size = __builtin_fabs(value), got = __builtin_fabs(static_cast<double>(near));
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(near), even = ~bits & 1;
   const std::uint32_t up = size > got ? even : 0, down = size < got ? even : 0;
   return std::bit_cast<float>(bits + up - down);
 }
 
 // Unsigned power of two.
-inline std::uint8_t encode_e8m0(double value, const Bias<std::uint64_t>& bias, Mode mode) {
+constexpr std::uint8_t encode_e8m0(double value, const Bias<std::uint64_t>& bias, Mode mode) {
   if (!(value >= 0)) return 0xFF;
   if (value == 0) return mode.saturate ? 0 : 0xFF;
   if (value < 0x1p-127) return 0;
@@ -227,7 +225,7 @@ struct Hif8Table {
 };
 inline constexpr Hif8Table kHif8;
 
-inline std::uint8_t encode_hif8(double value, const Bias<std::uint64_t>& bias, Mode mode) {
+constexpr std::uint8_t encode_hif8(double value, const Bias<std::uint64_t>& bias, Mode mode) {
   const std::uint64_t raw = std::bit_cast<std::uint64_t>(value);
   const std::uint64_t magnitude = raw & 0x7FFFFFFFFFFFFFFF;
   const bool negative = raw >> 63;
@@ -255,13 +253,13 @@ inline std::uint8_t encode_hif8(double value, const Bias<std::uint64_t>& bias, M
 
 // A 64-bit integer as a double of at most 53 bits whose last bit is sticky: rounding it further, to 24 bits
 // or fewer, gives what rounding the integer would give.
-inline double round_to_odd(std::uint64_t size) {
+constexpr double round_to_odd(std::uint64_t size) {
   const std::uint64_t cut = (size & ~std::uint64_t{0x7FF}) | (std::uint64_t{(size & 0x7FF) != 0} << 11);
   return static_cast<double>(size >> 53 ? cut : size);
 }
 
 // Magnitude of a 64-bit integer as a double; `negative` matters to directed roundings only.
-inline double int_to_double(std::uint64_t size, bool negative, const Bias<std::uint64_t>& bias) {
+constexpr double int_to_double(std::uint64_t size, bool negative, const Bias<std::uint64_t>& bias) {
   if (size >> 53) {
     const int shift = 11 - std::countl_zero(size);  // 1 .. 11
     const std::uint64_t low = size & ((std::uint64_t{1} << shift) - 1);
@@ -279,20 +277,20 @@ inline double int_to_double(std::uint64_t size, bool negative, const Bias<std::u
 // Floating point to integer
 
 template <Round R>
-inline double round_integral(double x) {
-  if constexpr (R == Round::rint) return std::nearbyint(x);
-  if constexpr (R == Round::floor) return std::floor(x);
-  if constexpr (R == Round::ceil) return std::ceil(x);
-  const double whole = std::trunc(x);
+constexpr double round_integral(double x) {
+  if constexpr (R == Round::rint) return __builtin_nearbyint(x);
+  if constexpr (R == Round::floor) return __builtin_floor(x);
+  if constexpr (R == Round::ceil) return __builtin_ceil(x);
+  const double whole = __builtin_trunc(x);
   if constexpr (R == Round::trunc) return whole;
-  const double rest = std::fabs(x - whole);
-  if constexpr (R == Round::round) return rest >= 0.5 ? whole + std::copysign(1.0, x) : whole;
-  return rest == 0.5 ? 2.0 * std::floor(x * 0.5) + 1.0 : std::nearbyint(x);
+  const double rest = __builtin_fabs(x - whole);
+  if constexpr (R == Round::round) return rest >= 0.5 ? whole + __builtin_copysign(1.0, x) : whole;
+  return rest == 0.5 ? 2.0 * __builtin_floor(x * 0.5) + 1.0 : __builtin_nearbyint(x);
 }
 
 // Low 64 bits of a whole number (or NaN) for a destination of `Bits` bits; see encoding.py for the rules.
 template <int Bits, bool Signed>
-inline std::uint64_t whole_to_int(double whole, Mode mode) {
+constexpr std::uint64_t whole_to_int(double whole, Mode mode) {
   constexpr double low = Signed ? -static_cast<double>(std::uint64_t{1} << (Bits - 1)) : 0.0;
   constexpr double high =
       static_cast<double>(std::uint64_t{1} << (Bits - 1)) * (Signed ? 1.0 : 2.0);  // excluded

@@ -147,8 +147,11 @@ def _gm(value: Any) -> Pointer | None:
 @fifo("aic_initialize_pipe", "aiv_initialize_pipe")
 def initialize_pipe(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     number = int(op.attr("id") or 0)
-    memory = _gm(args.get("gm_slot_buffer") or args.get("gm_slot_tensor"))
     buffers = {C2V: args.get("c2v_consumer_buf"), V2C: args.get("v2c_consumer_buf")}
+    memory = _gm(args.get("gm_slot_buffer") or args.get("gm_slot_tensor"))
+    on_chip = core.profile.isa == "a5" and "gm_slot_tensor" not in args
+    if on_chip and any(at is not None for at in buffers.values()):
+        memory = None  # A5 has its slots where the consumer works
     core.pipes[number] = _open(core, op, number, memory, buffers)
 
 
@@ -265,7 +268,8 @@ class Push(Item):
         if core.clock is not None and self.index >= f.count:
             for clock in f.entry(self.index - f.count).frees:
                 core.clock.acquire(core, pipe, clock)
-        if self.instr.args["tile"].__class__ is Tile:
+        empty = f.direction == V2C and not self.split and self.lane > 0  # takes part, with nothing to say
+        if self.instr.args["tile"].__class__ is Tile and not empty:
             core.execute(self.instr, self._write)
         slot = f.entry(self.index)
         slot.pushed.add(self.lane)
@@ -361,8 +365,11 @@ class Pop(Item):
     def ready(self, core: Core, pipe: str) -> bool:
         f = self.fifo
         slot = f.entries.get(self.index)
-        parties = f.lanes if f.direction == V2C and self.split else 1
-        return slot is not None and len(slot.pushed) >= parties
+        if slot is None:
+            return False
+        if f.direction == V2C and not self.split:
+            return 0 in slot.pushed  # only the first lane has data
+        return len(slot.pushed) >= (f.lanes if f.direction == V2C else 1)
 
     def waits_for(self, core: Core, pipe: str) -> str:
         return f"entry {self.index} of {self.fifo.name}"

@@ -216,7 +216,9 @@ def partition_view(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     for d, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
         if size and (offset < 0 or offset + size > source.dims[d]):
             core.grid.outside_view(core, op, source, d, offset, size)
-    return View(source.buffer, at, sizes, source.strides, source.dtype, source.layout, source.name)
+    return View(
+        source.buffer, at, sizes, source.strides, source.dtype, source.layout, source.name, source.whole_of
+    )
 
 
 def bytes_from(count: int, bits: int) -> int:

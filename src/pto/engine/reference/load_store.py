@@ -78,17 +78,11 @@ def global_side(i: Instr, name: str, shape: Shape, layout: str | None = None) ->
 
 
 def inferred_layout(view: View, tile: Tile) -> str | None:
-    """The layout of a view that nothing gives one, where the tile says more than its strides do: the one in
-    which the view has exactly the valid region."""
-    scales = view.dtype == "f8e8m0" and tile.loc == "mat"
-    wanted = {"DN": "DN", "NZ": "NZ", **({"ZZ": "MX_A_ZZ", "NN": "MX_B_NN"} if scales else {})}.get(
-        tile.layout
-    )
-    if wanted is None or len(view.dims) < 3:
+    """The layout of a view that nothing gives one, where the tile says more than its strides do."""
+    if view.layout or len(view.dims) < 3:
         return None
-    shape, c0 = view.dims5[0], tiles.block_elements(view.bits)
-    plain = views.matrix_shape("ND", shape, c0) == tile.valid
-    return wanted if not plain and views.matrix_shape(wanted, shape, c0) == tile.valid else None
+    scales = view.dtype == "f8e8m0" and tile.loc == "mat"
+    return views.window_layout(view.strided, view.dims5[0], view.bits, tile.layout, tile.valid, scales)
 
 
 def copied(i: Instr, src: str | Place, dtype: str, shape: Shape, at: Shape = (0, 0)) -> Array:

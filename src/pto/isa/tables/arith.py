@@ -63,7 +63,7 @@ _ONCE = "f16 and bf16 are computed in f32 and rounded once."
 
 
 def _unsigned(op: str) -> str:
-    return f"($T)((u$T)$lhs {op} (u$T)$rhs)"
+    return f"($T) ((u$T) $lhs {op} (u$T) $rhs)"
 
 
 def _pick(condition: str) -> str:
@@ -72,7 +72,7 @@ def _pick(condition: str) -> str:
 
 def _ieee_pick(compare: str, zero: str) -> str:
     """Maximum or minimum that returns a NaN operand and orders the zeros (their sign bits combine)."""
-    bits = f"ptoas_bitcast<$T>(($B)(ptoas_bitcast<$B>($lhs) {zero} ptoas_bitcast<$B>($rhs)))"
+    bits = f"ptoas_bitcast<$T>(($B) (ptoas_bitcast<$B>($lhs) {zero} ptoas_bitcast<$B>($rhs)))"
     return (
         "($lhs != $lhs) ? $lhs : ($rhs != $rhs) ? $rhs : "
         f"($lhs == $rhs) ? {bits} : ($lhs {compare} $rhs) ? $lhs : $rhs"
@@ -94,14 +94,14 @@ INTEGER = (
     _int2("arith.remui", opcode=0x2013, meaning="u(x) % u(y)", cpp=_unsigned("%"), notes=_ZERO,
           doc="Unsigned remainder."),
     _int2("arith.ceildivsi", opcode=0x2001, meaning="-(-x // y)",
-          cpp="$lhs / $rhs + ($T)($lhs % $rhs != 0 && ($lhs < 0) == ($rhs < 0))", notes=_ZERO,
+          cpp="$lhs / $rhs + ($T) ($lhs % $rhs != 0 && ($lhs < 0) == ($rhs < 0))", notes=_ZERO,
           doc="Signed quotient, rounded up."),
     _int2("arith.ceildivui", opcode=0x2014, meaning="-(-u(x) // u(y))",
-          cpp="($T)((u$T)$lhs / (u$T)$rhs + (u$T)((u$T)$lhs % (u$T)$rhs != 0))",
+          cpp="($T) ((u$T) $lhs / (u$T) $rhs + (u$T) ((u$T) $lhs % (u$T) $rhs != 0))",
           doc="Unsigned quotient, rounded up.",
           notes=(_ZERO, "The reference assembler prints `a + (b - 1) / b`, which is wrong.")),
     _int2("arith.floordivsi", opcode=0x2015, meaning="x // y",
-          cpp="$lhs / $rhs - ($T)($lhs % $rhs != 0 && ($lhs < 0) != ($rhs < 0))", notes=_ZERO,
+          cpp="$lhs / $rhs - ($T) ($lhs % $rhs != 0 && ($lhs < 0) != ($rhs < 0))", notes=_ZERO,
           doc="Signed quotient, rounded down."),
     _int2("arith.andi", opcode=0x2016, meaning="x & y", cpp=_unsigned("&"), doc="Bitwise and."),
     _int2("arith.ori", opcode=0x2017, meaning="x | y", cpp=_unsigned("|"), doc="Bitwise or."),
@@ -116,25 +116,25 @@ INTEGER = (
           doc="Signed maximum."),
     _int2("arith.minsi", opcode=0x201D, meaning="min(x, y)", cpp=_pick("$lhs < $rhs"),
           doc="Signed minimum."),
-    _int2("arith.maxui", opcode=0x201E, meaning="max(u(x), u(y))", cpp=_pick("(u$T)$lhs > (u$T)$rhs"),
+    _int2("arith.maxui", opcode=0x201E, meaning="max(u(x), u(y))", cpp=_pick("(u$T) $lhs > (u$T) $rhs"),
           doc="Unsigned maximum."),
-    _int2("arith.minui", opcode=0x2005, meaning="min(u(x), u(y))", cpp=_pick("(u$T)$lhs < (u$T)$rhs"),
+    _int2("arith.minui", opcode=0x2005, meaning="min(u(x), u(y))", cpp=_pick("(u$T) $lhs < (u$T) $rhs"),
           doc="Unsigned minimum."),
     _int2("arith.addui_extended", opcode=0x201F, results="sum=int overflow=i1",
           infer={"sum": "$lhs", "overflow": "i1"},
           types={"lhs": "i32", "rhs": "i32", "sum": "i32", "overflow": "i1"},
           format="$lhs, $rhs attr-dict : type($sum), type($overflow)", rules=R("sum.type == lhs.type"),
           meaning="sum = x + y; overflow = u(x) + u(y) >= 2 ** bits",
-          cpp="$sum = ($T)((u$T)$lhs + (u$T)$rhs); $overflow = (u$T)$sum < (u$T)$lhs",
+          cpp="$sum = ($T) ((u$T) $lhs + (u$T) $rhs); $overflow = (u$T) $sum < (u$T) $lhs",
           doc="Unsigned sum with its carry as an i1."),
     _int2("arith.mulsi_extended", opcode=0x2020, results="low=int high=int",
           infer={"low": "$lhs", "high": "$lhs"}, meaning="low = x * y; high = (x * y) >> bits",
-          cpp="$low = ($T)((u$T)$lhs * (u$T)$rhs); $high = ($T)((($W)$lhs * ($W)$rhs) >> (8 * sizeof($T)))",
+          cpp="$low = ($T) ((u$T) $lhs * (u$T) $rhs); $high = ($T) ((($W) $lhs * ($W) $rhs) >> (8 * sizeof($T)))",
           doc="Signed product of double width, as its low and high halves."),
     _int2("arith.mului_extended", opcode=0x2021, results="low=int high=int",
           infer={"low": "$lhs", "high": "$lhs"}, meaning="low = u(x) * u(y); high = (u(x) * u(y)) >> bits",
-          cpp="$low = ($T)((u$T)$lhs * (u$T)$rhs); "
-              "$high = ($T)(((u$W)(u$T)$lhs * (u$W)(u$T)$rhs) >> (8 * sizeof($T)))",
+          cpp="$low = ($T) ((u$T) $lhs * (u$T) $rhs); "
+              "$high = ($T) (((u$W) (u$T) $lhs * (u$W) (u$T) $rhs) >> (8 * sizeof($T)))",
           doc="Unsigned product of double width, as its low and high halves."),
 )  # fmt: skip
 
@@ -227,39 +227,39 @@ def _convert(name: str, opcode: int, kinds: str, types: str, cpp: str, doc: str,
 
 
 CASTS = (
-    _convert("extsi", 0x202D, "int int", "i32 i64", "($T)$src", "Widen a signed integer.", meaning="x",
-             rules=(*_NO_INDEX, _WIDER), notes="An i1 source reads as 0 or -1: C++ `-($T)$src`."),
-    _convert("extui", 0x202E, "int int", "i32 i64", "($T)(u$S)$src", "Widen an unsigned integer.",
+    _convert("extsi", 0x202D, "int int", "i32 i64", "($T) $src", "Widen a signed integer.", meaning="x",
+             rules=(*_NO_INDEX, _WIDER), notes="An i1 source reads as 0 or -1: C++ `-($T) $src`."),
+    _convert("extui", 0x202E, "int int", "i32 i64", "($T) (u$S) $src", "Widen an unsigned integer.",
              meaning="u(x)", rules=(*_NO_INDEX, _WIDER)),
-    _convert("trunci", 0x202F, "int int", "i64 i32", "($T)$src",
+    _convert("trunci", 0x202F, "int int", "i64 i32", "($T) $src",
              "Narrow an integer by dropping its high bits.", meaning="x",
              rules=(*_NO_INDEX, _NARROWER), attrs=_OVERFLOW,
              format="$src [overflow<$overflowFlags>] attr-dict : type($src) to type($result)",
              notes="An i1 result keeps the lowest bit: C++ `($src & 1) != 0`."),
-    _convert("extf", 0x2030, "float float", "f16 f32", "($T)$src", "Widen a floating-point value, exactly.",
+    _convert("extf", 0x2030, "float float", "f16 f32", "($T) $src", "Widen a floating-point value, exactly.",
              meaning="x", rules=_WIDER, attrs=_FAST,
              format="$src [fastmath<$fastmath>] attr-dict : type($src) to type($result)"),
-    _convert("truncf", 0x2031, "float float", "f32 f16", "($T)$src",
+    _convert("truncf", 0x2031, "float float", "f32 f16", "($T) $src",
              "Narrow a floating-point value with one rounding.", meaning="round(x, roundingmode)",
              rules=_NARROWER, attrs=(_ROUNDING, _FAST),
              format="$src [$roundingmode] [fastmath<$fastmath>] attr-dict : type($src) to type($result)",
              notes="Overflow gives an infinity where the type has one."),
-    _convert("sitofp", 0x2032, "int float", "i32 f32", "($T)$src",
+    _convert("sitofp", 0x2032, "int float", "i32 f32", "($T) $src",
              "Signed integer to floating point, rounded to nearest even.", meaning="float(x)",
-             rules=_NO_INDEX[0], notes="An i1 source reads as 0 or -1: C++ `-($T)$src`."),
-    _convert("uitofp", 0x2033, "int float", "i32 f32", "($T)(u$S)$src",
+             rules=_NO_INDEX[0], notes="An i1 source reads as 0 or -1: C++ `-($T) $src`."),
+    _convert("uitofp", 0x2033, "int float", "i32 f32", "($T) (u$S) $src",
              "Unsigned integer to floating point, rounded to nearest even.", meaning="float(u(x))",
              rules=_NO_INDEX[0]),
-    _convert("fptosi", 0x2034, "float int", "f32 i32", "($T)$src",
+    _convert("fptosi", 0x2034, "float int", "f32 i32", "($T) $src",
              "Floating point to signed integer, rounded toward zero.", meaning="trunc(x)",
              rules=_NO_INDEX[1], notes=_RANGE),
-    _convert("fptoui", 0x2035, "float int", "f32 i32", "($T)(u$T)$src",
+    _convert("fptoui", 0x2035, "float int", "f32 i32", "($T) (u$T) $src",
              "Floating point to unsigned integer, rounded toward zero.", meaning="trunc(x)",
              rules=_NO_INDEX[1], notes=_RANGE),
-    _convert("index_cast", 0x2004, "int int", "index i32", "($T)$src",
+    _convert("index_cast", 0x2004, "int int", "index i32", "($T) $src",
              "Between index and an integer; widens with the sign, narrows by dropping high bits.",
              meaning="x", rules=_INDEX),
-    _convert("index_castui", 0x2036, "int int", "index i32", "($T)(u$S)$src",
+    _convert("index_castui", 0x2036, "int int", "index i32", "($T) (u$S) $src",
              "Between index and an integer; widens with zeros, narrows by dropping high bits.",
              meaning="u(x)", rules=_INDEX),
     _convert("bitcast", 0x2037, "scalar scalar", "f32 i32", "ptoas_bitcast<$T>($src)",
@@ -288,7 +288,7 @@ MATH = (
     _math1.but(attrs=(), notes=(_EXTENSION,))(
         "math.absi", opcode=0x2087, operands="operand=int", results="result=int", types={"operand": "i32"},
         format="$operand attr-dict : type($operand)", meaning="abs(x)",
-        cpp="($operand < 0) ? ($T)(-(u$T)$operand) : $operand",
+        cpp="($operand < 0) ? ($T) (-(u$T) $operand) : $operand",
         doc="Signed integer magnitude; the smallest value maps to itself."),
     _function("floor", 0x2088, "floor(x)", "floorf($operand)", "Round down to an integral value."),
     _function("ceil", 0x2089, "ceil(x)", "ceilf($operand)", "Round up to an integral value."),

@@ -177,14 +177,15 @@ ROWS = (
         meaning="dst[idx] = src[idx], or dst[idx] += src[idx] with atomic_add, for every index of src, "
         "each tensor by its own strides. dst is remote, src local. atomic_add is atomic per element.",
         notes=("a run-time atomic argument other than add acts as none",),
-        cpp="comm::TPUT<$atomicType>($dst, $src, $ping) | comm::TPUT<$atomicType>($dst, $src, $ping, $pong)",
+        cpp="pto::comm::TPUT($dst, $src, $ping) | pto::comm::TPUT($dst, $src, $ping, $pong) | "
+        "pto::comm::TPUT<AtomicType>($dst, $src, $ping) | pto::comm::TPUT<AtomicType>($dst, $src, $ping, $pong)",
     ),
     p2p(
         "tget", opcode=0x1281, aliases="comm.tget",
         doc="Copy a tensor of another rank into local global memory.",
         meaning="dst[idx] = src[idx] for every index of the shape, each tensor by its own strides. src is "
         "remote, dst local.",
-        cpp="comm::TGET($dst, $src, $ping) | comm::TGET($dst, $src, $ping, $pong)",
+        cpp="pto::comm::TGET($dst, $src, $ping) | pto::comm::TGET($dst, $src, $ping, $pong)",
     ),
     transfer(
         "tput_async", opcode=0x1282, aliases="comm.tput_async",
@@ -193,14 +194,16 @@ ROWS = (
         "nothing is pending: waits return true. Waiting for an event also completes every earlier "
         "operation of the session (RDMA: of that peer). A5 with SDMA copies through the session scratch at "
         "once and returns handle 0.",
-        cpp="comm::TPUT_ASYNC<DmaEngine::$engine>($dst, $src, $session, $peer)",
+        cpp="pto::comm::TPUT_ASYNC<pto::comm::DmaEngine::$engine>($dst, $src, $session) | "
+        "pto::comm::TPUT_ASYNC<pto::comm::DmaEngine::$engine>($dst, $src, $session, $peer)",
     ),
     transfer(
         "tget_async", opcode=0x1283, aliases="comm.tget_async",
         doc="Start a copy from another rank and return an event.",
         meaning="Start copying every element of src (remote) to dst (local) and return; completion as "
         "tput_async, except that the A5 SDMA get is asynchronous too.",
-        cpp="comm::TGET_ASYNC<DmaEngine::$engine>($dst, $src, $session, $peer)",
+        cpp="pto::comm::TGET_ASYNC<pto::comm::DmaEngine::$engine>($dst, $src, $session) | "
+        "pto::comm::TGET_ASYNC<pto::comm::DmaEngine::$engine>($dst, $src, $session, $peer)",
     ),
     Family("async", "comm", effect="alloc", pipe="S", core="vector")(
         "build_async_session", opcode=0x1284, aliases="comm.build_async_session",
@@ -241,8 +244,8 @@ ROWS = (
             "SDMA: workspace 16 KiB + 48*512 bytes, at most 48 queues and channel groups; scratch of 256 "
             "bytes recommended; dest_rank belongs to URMA and RDMA, my_pe to RDMA",
         ),
-        cpp="comm::BuildAsyncSession<DmaEngine::$engine>($scratch, $workspace, $session, $sync_id, "
-        "{$block_bytes, $comm_block_offset, $queue_num}, $channel_group_idx)",
+        cpp="pto::comm::BuildAsyncSession<pto::comm::DmaEngine::$engine>($scratch, $workspace, $session, "
+        "$sync_id, {$block_bytes, $comm_block_offset, $queue_num}, $channel_group_idx)",
         types={"scratch": "!pto.tile_buf<vec, 1x256xi8>", "workspace": "!pto.ptr<i8>"},
     ),
     event(
@@ -275,7 +278,7 @@ ROWS = (
             "the signal is remote, 4-byte aligned; hardware cleans the cache line and drains all pipes "
             "afterwards",
         ),
-        cpp="comm::TNOTIFY($signal, $value, NotifyOp::$notifyOp)",
+        cpp="pto::comm::TNOTIFY($signal, $value, $notifyOp)",
         types={"signal": "!pto.partition_tensor_view<1x1xi32>", "attr:notifyOp": "Set"},
     ),
     signal(
@@ -294,7 +297,7 @@ ROWS = (
             "numbers of the comparison differ from tcmp: eq 0, ne 1, gt 2, ge 3, lt 4, le 5; #pto.cmp<EQ> "
             "is accepted",
         ),
-        cpp="comm::TWAIT($signal, $cmpValue, WaitCmp::$cmp)",
+        cpp="pto::comm::TWAIT($signal, $cmpValue, $cmp)",
     ),
     signal(
         "ttest", opcode=0x1289, aliases="comm.ttest", operands="signal=view "
@@ -307,7 +310,7 @@ ROWS = (
         ),
         doc="Ask whether every element of a local signal satisfies a comparison.",
         meaning="result = all(signal[i] cmp cmpValue), one sweep, no waiting; true for an empty tensor",
-        cpp="comm::TTEST($signal, $cmpValue, WaitCmp::$cmp)",
+        cpp="pto::comm::TTEST($signal, $cmpValue, $cmp)",
     ),
     Family("collective", "comm", effect="pure", scope="any")(
         "make_group", opcode=0x128A, aliases="comm.make_group", operands="tensors=view*",
@@ -325,7 +328,7 @@ ROWS = (
             "not in the inventory: the manual's group values need a producer; the assembler lists the "
             "members in place",
         ),
-        cpp="comm::ParallelGroup<GlobalData>::Create($tensors, N, $root)",
+        cpp="pto::comm::ParallelGroup<GlobalData>::Create($tensors, N, $root)",
         types={"tensors": _MEMBERS.replace("{T}", "f32"), "group": "!pto.group<2>"},
     ),
     collective(
@@ -341,7 +344,7 @@ ROWS = (
         doc="Copy a tensor of the root to every rank.",
         meaning="for each rank k, root included: group[k][idx] = src[idx] over the shape of src. Each "
         "chunk is loaded once and stored to all ranks in rank order.",
-        cpp="comm::TBROADCAST<CollEngine::$engine>(pg, $src, $ping, $pong)",
+        cpp="pto::comm::TBROADCAST<pto::comm::CollEngine::$engine>(pg, $src, $ping, $pong)",
         types=_group_types(),
     ),
     collective(
@@ -370,7 +373,8 @@ ROWS = (
         "acc = op(acc, recv) with the arithmetic of tadd, tmax or tmin in the element type; then dst = "
         "acc. N = 1 copies. recvPong overlaps loads and keeps the order.",
         notes=("the root alone receives; one page's all-rank result and product are wrong",),
-        cpp="comm::TREDUCE<CollEngine::$engine>(pg, $dst, $acc, $recvPing, $recvPong, ReduceOp::$reduceOp)",
+        cpp="pto::comm::TREDUCE<pto::comm::CollEngine::$engine>(pg, $dst, $acc, $recvPing, $recvPong, "
+        "$reduceOp)",
         types={
             **_group_types("recvPing", "recvPong", also="acc"), "attr:reduceOp": "Sum",
         },
@@ -392,7 +396,7 @@ ROWS = (
         meaning="dst[d0, d1, d2, r*H + i, j] = group[r][d0, d1, d2, i, j] for r in 0..N-1, members of "
         "shape (D0, D1, D2, H, W); rows of dst from N*H on are untouched.",
         notes=("the reference asserts equality of the rows; more rows are accepted here",),
-        cpp="comm::TGATHER<CollEngine::$engine>(pg, $dst, $ping, $pong)",
+        cpp="pto::comm::TGATHER<pto::comm::CollEngine::$engine>(pg, $dst, $ping, $pong)",
         types={**_group_types(), "dst": "!pto.partition_tensor_view<32x64x{T}>"},
     ),
     collective(
@@ -411,7 +415,7 @@ ROWS = (
         doc="Split a tensor of the root over all ranks.",
         meaning="group[r][d0, d1, d2, i, j] = src[d0, d1, d2, r*H + i, j] for r in 0..N-1, members of "
         "shape (D0, D1, D2, H, W); further rows of src are ignored.",
-        cpp="comm::TSCATTER<CollEngine::$engine>(pg, $src, $ping, $pong)",
+        cpp="pto::comm::TSCATTER<pto::comm::CollEngine::$engine>(pg, $src, $ping, $pong)",
         types={**_group_types(), "src": "!pto.partition_tensor_view<32x64x{T}>"},
     ),
 )  # fmt: skip

@@ -70,7 +70,7 @@ ROWS = (
             "two live tiles that are not aliases must not overlap without an ordering between their uses",
             "takes and returns no events",
         ),
-        cpp="TASSIGN($tile, $addr) | TASSIGN<$addr>($tile)",
+        cpp="TASSIGN($tile, (uint64_t) $addr)",
         types={
             "tile": "!pto.tile_buf<vec, 16x64xf32>", "result": "!pto.tile_buf<vec, 16x64xf32>", "addr": "i64",
             "view/tile": "!pto.tensor_view<16x64xf32>", "view/result": "!pto.tensor_view<16x64xf32>",
@@ -105,7 +105,7 @@ ROWS = (
             "A2A3",
             "no-op in auto mode; the assembler writes the tokens as the tiles that were produced",
         ),
-        cpp="TSYNC($events) | TSYNC<Op::$op>()",
+        cpp="TSYNC($events) | TSYNC<Op>()",
         types={"events": "!pto.tile_buf<vec, 16x64xf32>"},
     ),
     order(
@@ -142,7 +142,8 @@ ROWS = (
             "takes and returns no events; a no-op in auto mode; hard aic_only on A2A3 needs a mixed build",
             "an older interface with UB and L1 scratch tiles is gone; the manual still shows it",
         ),
-        cpp="SYNCALL<$core_type>() | SYNCALL<$mode, $core_type>($gm_workspace, $used_cores)",
+        cpp="SYNCALL<SyncCoreType>() | SYNCALL<SyncAllMode, SyncCoreType>($gm_workspace) | "
+            "SYNCALL<SyncAllMode, SyncCoreType>($gm_workspace, $used_cores)",
         types={"gm_workspace": "!pto.ptr<i32>", "attr:mode": "soft", "attr:core_type": "aiv_only"},
     ),
     alias(
@@ -238,14 +239,14 @@ ROWS = (
         meaning="FMATRIX (A or B by mode): bits [15:0] = fmapW, [31:16] = fmapH, [39:32] [47:40] [55:48] "
         "[63:56] = padList[0..3] (left, right, top, bottom) of src. fmapH and fmapW must be positive.",
         notes=("an older page describes a matrix slot binding on ordinary tiles; it is stale",),
-        cpp="SETFMATRIX<ConvTileData, SetFmatrixMode::$fmatrix_mode>($src)",
+        cpp="SETFMATRIX<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     conv(
         "set_img2col_rpt", opcode=0x105A, aliases="tset_img2col_rpt",
         doc="Program the repeat register of img2col from a convolution tile.",
         meaning="bits [15:0] = repeatStride, [23:16] = repeatTime, [31:24] = repeatMode of src; except on "
         "A2A3 also [47:32] = dstStride, [63:48] = dstMposition.",
-        cpp="SET_IMG2COL_RPT<ConvTileData, SetFmatrixMode::$fmatrix_mode>($src)",
+        cpp="SET_IMG2COL_RPT<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     conv(
         "set_img2col_padding", opcode=0x1059, aliases="tset_img2col_padding",
@@ -253,7 +254,7 @@ ROWS = (
         meaning="pad value register = padValue of src: a 1-byte value doubled into both bytes of 16 bits, "
         "2- and 4-byte values as their raw bits.",
         notes=("the pad amounts belong to setfmatrix, although one page says otherwise",),
-        cpp="SET_IMG2COL_PADDING<ConvTileData, SetFmatrixMode::$fmatrix_mode>($src)",
+        cpp="SET_IMG2COL_PADDING<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     config(
         "set_quant_scalar", opcode=0x1204, operands="preQuantScalar=float", core="cube",

@@ -88,6 +88,12 @@ def _end(name: str, me: str, opcode: int) -> Row:
             R("has(gm_slot_buffer) or has(gm_slot_tensor)", on="a2a3",
               msg="requires 'gm_slot_buffer' when lowering to a2/a3"),
             R("slot_num > 0", when="has(slot_num)", msg="expects 'slot_num' to be greater than 0"),
+            R("local_slot_num > 0", when="has(local_slot_num)", msg="expects 'local_slot_num' to be "
+            "greater than 0"),
+            *(R(f"local_slot_num <= {most}", when=f"has(local_slot_num) and {when}",
+                msg="expects 'local_slot_num' to be less than or equal to slot_num")
+              for most, when in (("slot_num", "has(slot_num)"), ("8", "not has(slot_num) and dir_mask != 3"),
+                                 ("4", "not has(slot_num) and dir_mask == 3"))),
         ),
         doc=f"Declare the {me} end of the FIFOs of a function.",
         meaning="Makes the pipe(s) of dir_mask known to the frontend FIFO instructions of this function: "
@@ -307,7 +313,7 @@ ROWS = (
         "initialize_l2l_pipe", opcode=0x1267, results="pipe=pipe", operands="local_addr=any "
         "peer_local_addr=any?",
         attrs=(
-            _DIR, _SIZE, Attr("slot_num", "int", required=True, doc="slots: 4 or 8"),
+            _DIR, _SIZE, Attr("slot_num", "int", required=True, doc="slots per direction"),
             Attr("flag_base", "int", doc="first flag id; absent = assigned"), _NOSPLIT,
         ),
         format="{ dir_mask = $dir_mask, slot_size = $slot_size, slot_num = $slot_num [, flag_base = "
@@ -315,7 +321,7 @@ ROWS = (
         "type($peer_local_addr)] ) attr-dict -> type($pipe)",
         rules=(
             *_DIR_RULES,
-            R("slot_num in (4, 8)", msg="expects 'slot_num' to be 4 or 8"),
+            R("slot_num > 0", msg="expects 'slot_num' to be greater than 0"),
             *_FLAG_IDS,
             R("has(peer_local_addr)", when="dir_mask == 3", msg="expects 'peer_local_addr' when dir_mask "
             "is 3"),
@@ -342,7 +348,7 @@ ROWS = (
         "initialize_l2g2l_pipe", opcode=0x1268, results="pipe=pipe",
         operands="gm_addr=any local_addr=any? peer_local_addr=any?",
         attrs=(
-            _DIR, _SIZE, Attr("slot_num", "int", required=True, doc="slots: 4 or 8"),
+            _DIR, _SIZE, Attr("slot_num", "int", required=True, doc="slots per direction"),
             Attr("local_slot_num", "int", doc="local staging buffers; absent = slot_num"),
             Attr("flag_base", "int", doc="first flag id; absent = assigned"), _NOSPLIT,
         ),
@@ -352,7 +358,7 @@ ROWS = (
         "type($pipe)",
         rules=(
             *_DIR_RULES,
-            R("slot_num in (4, 8)", msg="expects 'slot_num' to be 4 or 8"),
+            R("slot_num > 0", msg="expects 'slot_num' to be greater than 0"),
             R("local_slot_num > 0", when="has(local_slot_num)", msg="expects 'local_slot_num' to be "
             "greater than 0"),
             R("local_slot_num <= slot_num", when="has(local_slot_num)",

@@ -149,9 +149,9 @@ _SORT = (
             "becomes empty. excuted = 4 x u16 records consumed per list, 0 for absent lists."
         ),
         cpp="TMRGSORT($dst, $src, $blockLen) | "
-            "TMRGSORT<Dst, Tmp, Src0, Src1, exhausted>($dst, $excuted, $tmp, $src, $src1) | "
-            "TMRGSORT<Dst, Tmp, Src0, Src1, Src2, exhausted>($dst, $excuted, $tmp, $src, $src1, $src2) | "
-            "TMRGSORT<Dst, Tmp, Src0, Src1, Src2, Src3, exhausted>($dst, $excuted, $tmp, $src, $src1, $src2, "
+            "TMRGSORT<Dst, Tmp, Src, Src1, exhausted>($dst, $excuted, $tmp, $src, $src1) | "
+            "TMRGSORT<Dst, Tmp, Src, Src1, Src2, exhausted>($dst, $excuted, $tmp, $src, $src1, $src2) | "
+            "TMRGSORT<Dst, Tmp, Src, Src1, Src2, Src3, exhausted>($dst, $excuted, $tmp, $src, $src1, $src2, "
             "$src3)",
         cpu="f32 f16 bf16 i32 i16", a2a3="f32 f16", a5="f32 f16", dtype_code="SA-0274",
         rules=(
@@ -217,9 +217,10 @@ _INDEXED = (
             "i*src.cols + j to dst row i; cdst[i] = number of matches; the rest of the row is unspecified. k "
             "= kValue, or kTile[i]."
         ),
-        cpp="TGATHER($dst, $src, $indices, $tmp) | TGATHER<Dst, Src, MaskPattern, GatherAxis>($dst, $src) | "
+        cpp="TGATHER($dst, $src, $indices, $tmp) | TGATHER<Dst, Src, MaskPattern>($dst, $src) | "
+            "TGATHER<Dst, Src, MaskPattern, GatherAxis::GATHER_$gather_axis.U>($dst, $src) | "
             "TGATHER<Dst, Src, Cdst, Tmp, CmpMode, offset>($dst, $src, $kValue, $cdst, $tmp) | "
-            "TGATHER<Dst, Src, KTile, Cdst, Tmp, CmpMode>($dst, $src, $kTile, $cdst, $tmp, offset)",
+            "TGATHER<Dst, Src, KTile, Cdst, Tmp, CmpMode>($dst, $src, $kTile, $cdst, $tmp, $offset)",
         cpu="any fp8 hif8 f8e8m0", a2a3="b32 b16", a5="b32 b16 b8 fp8 hif8", dtype_of="src",
         dtype_code="SA-0127",
         combos=(
@@ -324,7 +325,8 @@ _INDEXED = (
             "src row, other rows become 0. "
             f"{_PATTERN_TEXT} (the default, a plain copy)."
         ),
-        cpp="TSCATTER($dst, $src, $indexes) | TSCATTER<MaskPattern, ScatterAxis>($dst, $src)",
+        cpp="TSCATTER($dst, $src, $indexes) | TSCATTER<MaskPattern>($dst, $src) | "
+            "TSCATTER<MaskPattern, ScatterAxis::SCATTER_$scatter_axis.U>($dst, $src)",
         cpu="any", a2a3="floats ints32", a5="floats ints32", dtype_code="SA-0324",
         rules=(
             *vec("src indexes dst"), *same_dtype("dst src"),
@@ -361,7 +363,7 @@ _GENERATORS = (
         doc="Fill a row with consecutive integers.",
         meaning="dst[0,j] = S - j if descending else S + j for 0 <= j < dst.v_col, in the element type "
                 "(wraps).",
-        cpp="TCI<Dst, T, descending>($dst, $S) | TCI<Dst, Tmp, T, descending>($dst, $S, $tmp)",
+        cpp="TCI<Dst, T, $descending.N>($dst, $S) | TCI<Dst, Tmp, T, $descending.N>($dst, $S, $tmp)",
         cpu="ints f32 f16 bf16", a2a3="i32 u32 i16 u16", a5="i32 u32 i16 u16", dtype_code="SA-0139",
         rules=(
             R("S.dtype == dst.dtype"),
@@ -404,7 +406,7 @@ _GENERATORS = (
             "(row stride = dst.cols). A round: p0 = c0*0xD2511F53, p1 = c2*0xCD9E8D57 (64-bit); (c0, c1, c2, "
             "c3) = (hi(p1)^c1^k0, lo(p1), hi(p0)^c3^k1, lo(p0)); then k0 += 0x9E3779B9, k1 += 0xBB67AE85."
         ),
-        cpp="TRANDOM<rounds>($dst, {$key0, $key1}, {$counter0, $counter1, $counter2, $counter3})",
+        cpp="PTOAS__TRANDOM<rounds>($dst, $key0, $key1, $counter0, $counter1, $counter2, $counter3)",
         cpu="i32 u32", a5="i32 u32",
         rules=(
             *vec("dst"), *row_major("dst", on="cpu a5"),
@@ -425,7 +427,7 @@ _GENERATORS = (
             "== idx[r,0]. 32-bit: byte 3 none; byte 2: byte3 == idx[0,0]; byte 1: also byte2 == idx[1,0]; "
             "byte 0: also byte1 == idx[2,0] (the same for all rows)."
         ),
-        cpp="THISTOGRAM<isMSB>($dst, $src, $idx) | THISTOGRAM<HistByte>($dst, $src, $idx)",
+        cpp="THISTOGRAM<isMSB>($dst, $src, $idx) | THISTOGRAM<HistByte::BYTE_$hist_byte>($dst, $src, $idx)",
         combos=(Combos.of("dst src idx", cpu="u32,u16,u8 u32,u32,u8", a5="u32,u16,u8 u32,u32,u8"),),
         rules=(
             *vec("src idx dst"), *nd("src dst", on="cpu a5"),
@@ -499,10 +501,16 @@ _QUANT = (
             "their types; exp (e8m0) at [r,g] (axis 1) or [g,c] (axis 0), a 1-row exp tile meaning flat "
             "order. exp_zz: exp in boxes of 16 rows x 2 groups, order row block, group block, row, group."
         ),
-        cpp="TQUANT<QuantType>($dst, $src, $fp) | TQUANT<QuantType>($dst, $src, $fp, &$offset) | "
-            "TQUANT<QuantType>($dst, $src, $fp, $tmp, &$offset) | "
-            "TQUANT<QuantType, QuantScaleAlg>($dst, $src, &$exp, &$max, &$scaling) | "
-            "TQUANT<QuantType, VecStoreMode::NZ>($dst, $src, &$exp, &$max, &$scaling, &$exp_zz)",
+        cpp="TQUANT<QuantType, Dst, Src, Fp>($dst, $src, $fp) | "
+            "TQUANT<QuantType, Dst, Src, Fp>($dst, $src, $fp, &$offset) | "
+            "TQUANT<QuantType, Dst, Src, Fp, Tmp>($dst, $src, $fp, $tmp) | "
+            "TQUANT<QuantType, Dst, Src, Fp, Tmp>($dst, $src, $fp, $tmp, &$offset) | "
+            "TQUANT<QuantType, Dst, Src, Exp, Max, Scaling>($dst, $src, &$exp, &$max, &$scaling) | "
+            "TQUANT<QuantType, Dst, Src, Exp, Max, Scaling, QuantScaleAlg::$scale_alg>($dst, $src, &$exp, "
+            "&$max, &$scaling) | "
+            "TQUANT<QuantType, VecStoreMode::NZ, Dst, Src, Exp, Max, Scaling>($dst, $src, &$exp, &$max, "
+            "&$scaling, &$exp_zz) | "
+            "TQUANT<grp_axis, MxQuantAlg>($dst, $src, &$exp, &$max, &$scaling)",
         combos=(
             Combos.of("dst src", cpu=f"i8,f32 u8,f32 {_MX_CPU}", a2a3="i8,f32 u8,f32",
                       a5=f"i8,f32 u8,f32 {_MX_A5}"),
@@ -684,7 +692,8 @@ _DEBUG = (
             "NaN as nan right-aligned), 8-bit integers as plain numbers, other integers right-aligned in the "
             "width."
         ),
-        cpp="TPRINT<PrintFormat>($src) | TPRINT<PrintFormat>($src, $tmp)",
+        cpp="TPRINT($src) | TPRINT($src, $tmp) | TPRINT<PrintFormat::$print_format>($src) | "
+            "TPRINT<PrintFormat::$print_format>($src, $tmp)",
         cpu="all", a2a3="f32 f16 i32 u32 i16 u16 i8 u8", a5="f32 f16 i32 u32 i16 u16 i8 u8", dtype_of="src",
         rules=(
             R("src.loc in (VEC, ACC, MAT)", when="src.kind == 'tile'"),

@@ -171,11 +171,12 @@ _MOVES = (
               ("src.loc == MAT and dst.loc in (LEFT, RIGHT, BIAS, SCALING, SCALE_LEFT, SCALE_RIGHT)", "MTE1"),
               ("", "V")),
         cpp="TMOV($dst, $src) | TMOV<Dst, Src, ReluPreMode>($dst, $src) | "
-            "TMOV<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src) | "
+            "TMOV<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src) | TMOV_FP<Dst, Src, Fp>($dst, $src, $fp) | "
             "TMOV_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp) | "
             "TMOV<Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp) | "
-            "TMOV<Dst, Src, ReluPreMode>($dst, $src, $preQuantScalar) | "
-            "TMOV<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, $preQuantScalar) | "
+            "TMOV<Dst, Src>($dst, $src, (uint64_t) $preQuantScalar) | "
+            "TMOV<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
+            "TMOV<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
             "TMOV<grp_axis>($dst, $src, $tmp)",
         cpu="all", a2a3="any", a5="all", dtype_of="src dst", dtype_code="SA-0254",
         combos=(
@@ -268,7 +269,7 @@ _MOVES = (
         doc="Move an accumulator tile out with one quantisation word per column.",
         meaning="dst[i,j] = quant(src[i,j]; fp[0,j]) over the dst valid region, vector modes of tstore, ReLU "
                 "last.",
-        cpp="TMOV_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp) | "
+        cpp="TMOV_FP<Dst, Src, Fp>($dst, $src, $fp) | TMOV_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp) | "
             "TMOV<Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp)",
         rules=(R("valid_eq(src, dst)", on="cpu", when="dst.loc == MAT", code="CA-0001"),),
         notes=("Scheduled on MTE1 as the field's assembler does, although the hardware path is the "
@@ -299,8 +300,9 @@ _WINDOWS = (
         cpp="TEXTRACT($dst, $src, $indexRow, $indexCol) | "
             "TEXTRACT<Dst, Src, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
             "TEXTRACT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
-            "TEXTRACT<Dst, Src, ReluPreMode>($dst, $src, $preQuantScalar, $indexRow, $indexCol) | "
-            "TEXTRACT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, $preQuantScalar, $indexRow, $indexCol)"
+            "TEXTRACT<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, $indexRow, $indexCol) | "
+            "TEXTRACT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, $indexRow, "
+            "$indexCol)"
             " | TEXTRACT($dst, $dst1, $src, $indexRow, $indexCol, $indexRow1, $indexCol1)",
         cpu="all", a2a3="any", a5="all", dtype_of="src dst",
         combos=(
@@ -383,7 +385,8 @@ _WINDOWS = (
             "For (r, c) of the dst valid region: dst[r,c] = quant(src[r+indexRow, c+indexCol]; fp[0, "
             "c+indexCol]), vector modes of tstore, ReLU last (the fp window moves with indexCol)."
         ),
-        cpp="TEXTRACT_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp, $indexRow, $indexCol) | "
+        cpp="TEXTRACT_FP($dst, $src, $fp, $indexRow, $indexCol) | "
+            "TEXTRACT_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp, $indexRow, $indexCol) | "
             "TEXTRACT<Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp, $indexRow, $indexCol)",
         rules=(
             *_starts("indexRow", "indexCol"),
@@ -409,9 +412,9 @@ _WINDOWS = (
         cpp="TINSERT($dst, $src, $indexRow, $indexCol) | "
             "TINSERT<Dst, Src, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
             "TINSERT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
-            "TINSERT<Dst, Src, ReluPreMode>($dst, $src, $preQuantScalar, $indexRow, $indexCol) | "
-            "TINSERT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, $preQuantScalar, $indexRow, $indexCol)"
-            " | TINSERT<TInsertMode>($dst, $src, $indexRow, $indexCol)",
+            "TINSERT<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, $indexRow, $indexCol) | "
+            "TINSERT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, $indexRow, "
+            "$indexCol) | TINSERT<TInsertMode::$insert_mode>($dst, $src, $indexRow, $indexCol)",
         cpu="all", a2a3="any", a5=f"{_CUBE_A5} i32 u32", dtype_of="src dst",
         combos=(
             Combos.of("dst src", when="src.loc == ACC and has(preQuantScalar)", a2a3=_QUANT_A2A3,
@@ -470,7 +473,8 @@ _WINDOWS = (
             "vector modes of tstore, ReLU last (fp is indexed by the source column, unlike textract_fp). The "
             "rest is unchanged."
         ),
-        cpp="TINSERT_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp, $indexRow, $indexCol) | "
+        cpp="TINSERT_FP($dst, $src, $fp, $indexRow, $indexCol) | "
+            "TINSERT_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp, $indexRow, $indexCol) | "
             "TINSERT<Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp, $indexRow, $indexCol)",
         rules=(
             *_starts("indexRow", "indexCol"),
@@ -483,7 +487,7 @@ _WINDOWS = (
 _FILLS = (
     fill(
         "tfillpad", opcode=0x1023, in_place="src",
-        cpp="TFILLPAD($dst, $src) | TFILLPAD<TileData, PadVal>($dst, $src)",
+        cpp="TFILLPAD($dst, $src)",
         doc="Copy the valid region of a tile and fill the rest of dst with its pad value.",
         rules=(
             _padded("tfillpad"), _same_static("tfillpad"),
@@ -656,7 +660,7 @@ _REARRANGE = (
             "kk%fW. ih = oh*strH+kh*dilH-padT; iw = ow*strW+kw*dilW-padL. dst = src[n,d,c1,ih,iw,c0] if n < "
             "N, c1 < C1, 0 <= ih < H and 0 <= iw < W, else padValue. posM = posK = 0 when absent."
         ),
-        cpp="TIMG2COL<Dst, Src, FmatrixMode>($dst, $src, $posM, $posK)",
+        cpp="TIMG2COL<Dst, Src, SetFmatrixMode::$fmatrix_mode>($dst, $src, $posM, $posK)",
         cpu="all", a2a3="i8 u8 f16 bf16 f32", a5="ints32 f16 bf16 f32", dtype_of="dst",
         rules=(
             *located("MAT", "src"), *located("LEFT", "dst"), *same_dtype("dst src"),

@@ -153,6 +153,13 @@ def _witness(operands: str, gemv: bool = False) -> dict[str, str]:
 
 # --- families ---------------------------------------------------------------------------------------------
 
+
+def _phased(call: str) -> str:
+    """A spelling and the same with the unit-flag phase as a template argument."""
+    name, _, rest = call.partition("(")
+    return f"{call} | {name}<AccPhase::$phase.C>({rest}"
+
+
 matrix = Family(
     "matrix-and-matrix-vector", "tile", pipe="M", core="cube", in_place="none", attrs=_phase,
     domain="M x N of dst",
@@ -212,14 +219,14 @@ _HIF4 = (
 
 ROWS = (
     plain(
-        "tmatmul", opcode=0x1032, variant=0, cpp="TMATMUL($dst, $lhs, $rhs)",
+        "tmatmul", opcode=0x1032, variant=0, cpp=_phased("TMATMUL($dst, $lhs, $rhs)"),
         doc="Matrix product of a Left and a Right tile; overwrites the accumulator.",
         meaning=f"dst[i, j] = {_DOT}, with a = lhs and b = rhs; the previous dst is ignored",
         rules=_matmul("lhs", "rhs"), types=_witness("lhs rhs dst"), notes=(_LEFT, _HF32),
     ),
     acc(
         "tmatmul.acc", opcode=0x1032, variant=1, aliases="tmatmul_acc",
-        cpp="TMATMUL_ACC($dst, $acc_in, $lhs, $rhs) | TMATMUL_ACC($dst, $lhs, $rhs)",
+        cpp=_phased("TMATMUL_ACC($dst, $acc_in, $lhs, $rhs)"),
         doc="Matrix product added to an accumulator.",
         meaning=f"dst[i, j] = acc_in[i, j] + {_DOT}, with a = lhs and b = rhs",
         rules=(*_matmul("lhs", "rhs"), *_acc("acc_in")), types=_witness("acc_in lhs rhs dst"),
@@ -227,33 +234,33 @@ ROWS = (
     ),
     bias(
         "tmatmul.bias", opcode=0x1032, variant=2, aliases="tmatmul_bias",
-        cpp="TMATMUL_BIAS($dst, $a, $b, $bias)", doc="Matrix product plus a bias row.",
+        cpp=_phased("TMATMUL_BIAS($dst, $a, $b, $bias)"), doc="Matrix product plus a bias row.",
         meaning=f"dst[i, j] = {_DOT} + bias[0, j]",
         rules=(*_matmul("a", "b"), *_bias("SA-0219")), types=_witness("a b bias dst"), notes=_LEFT,
     ),
     mx(
         "tmatmul.mx", opcode=0x1033, variant=0, aliases="tmatmul_mx",
-        cpp="TMATMUL_MX($dst, $a, $a_scale, $b, $b_scale)",
+        cpp=_phased("TMATMUL_MX($dst, $a, $a_scale, $b, $b_scale)"),
         doc="Matrix product of block-scaled (MX) operands.", meaning=f"dst[i, j] = {_MX_DOT}",
         rules=_mx(), types=_witness("a a_scale b b_scale dst"),
     ),
     mx_acc(
         "tmatmul.mx.acc", opcode=0x1033, variant=1,
-        cpp="TMATMUL_MX($dst, $c_in, $a, $a_scale, $b, $b_scale)",
+        cpp=_phased("TMATMUL_MX($dst, $c_in, $a, $a_scale, $b, $b_scale)"),
         doc="Matrix product of block-scaled (MX) operands added to an accumulator.",
         meaning=f"dst[i, j] = c_in[i, j] + {_MX_DOT}",
         rules=(*_mx(), *_MX_ACC), types=_witness("c_in a a_scale b b_scale dst"),
     ),
     mx_bias(
         "tmatmul.mx.bias", opcode=0x1033, variant=2,
-        cpp="TMATMUL_MX($dst, $a, $a_scale, $b, $b_scale, $bias)",
+        cpp=_phased("TMATMUL_MX($dst, $a, $a_scale, $b, $b_scale, $bias)"),
         doc="Matrix product of block-scaled (MX) operands plus a bias row.",
         meaning=f"dst[i, j] = {_MX_DOT} + bias[0, j]",
         rules=(*_mx(), *_MX_BIAS), types=_witness("a a_scale b b_scale bias dst"),
     ),
     matrix(
         "tmatmul_mx_hif4", opcode=0x1190, isas="cpu", operands="a a_scale b b_scale dst:out",
-        cpp="TMATMUL_MX($dst, $a, $a_scale, $b, $b_scale)",
+        cpp=_phased("TMATMUL_MX($dst, $a, $a_scale, $b, $b_scale)"),
         doc="Matrix product of HiFloat4 operands with their three-level scales.",
         meaning="dst[i, j] = sum over 0 <= k < K of A(i, k) * B(k, j), accumulated in f32; per 64 elements of"
         " K (group g = k // 64, t = k % 64) A(i, k) = a[i, k] * e6m2(Ea) * 2^Eb(t // 8) * 2^Ec(t // 4),"
@@ -276,41 +283,41 @@ ROWS = (
         ),
     ),
     plain(
-        "tgemv", opcode=0x102A, variant=0, cpp="TGEMV($dst, $lhs, $rhs)",
+        "tgemv", opcode=0x102A, variant=0, cpp=_phased("TGEMV($dst, $lhs, $rhs)"),
         doc="Row vector times matrix; overwrites the accumulator.",
         meaning=f"dst[0, j] = {_DOT}, with i = 0, a = lhs and b = rhs",
         rules=_gemv("lhs", "rhs"), types=_witness("lhs rhs dst", gemv=True),
     ),
     acc(
         "tgemv.acc", opcode=0x102A, variant=1, aliases="tgemv_acc",
-        cpp="TGEMV_ACC($dst, $acc_in, $lhs, $rhs)", doc="Row vector times matrix, added to an accumulator.",
+        cpp=_phased("TGEMV_ACC($dst, $acc_in, $lhs, $rhs)"), doc="Row vector times matrix, added to an accumulator.",
         meaning=f"dst[0, j] = acc_in[0, j] + {_DOT}, with i = 0, a = lhs and b = rhs",
         rules=(*_gemv("lhs", "rhs"), *_acc("acc_in")),
         types=_witness("acc_in lhs rhs dst", gemv=True),
     ),
     bias(
         "tgemv.bias", opcode=0x102A, variant=2, aliases="tgemv_bias",
-        cpp="TGEMV_BIAS($dst, $a, $b, $bias)", doc="Row vector times matrix, plus a bias row.",
+        cpp=_phased("TGEMV_BIAS($dst, $a, $b, $bias)"), doc="Row vector times matrix, plus a bias row.",
         meaning=f"dst[0, j] = {_DOT} + bias[0, j], with i = 0",
         rules=(*_gemv("a", "b"), *_bias("SA-0219")), types=_witness("a b bias dst", gemv=True),
     ),
     mx(
         "tgemv.mx", opcode=0x102A, variant=3, aliases="tgemv_mx",
-        cpp="TGEMV_MX($dst, $a, $a_scale, $b, $b_scale)",
+        cpp=_phased("TGEMV_MX($dst, $a, $a_scale, $b, $b_scale)"),
         doc="Row vector times matrix on block-scaled (MX) operands.",
         meaning=f"dst[0, j] = {_MX_DOT}, with i = 0",
         rules=_mx(gemv=True), types=_witness("a a_scale b b_scale dst", gemv=True),
     ),
     mx_acc(
         "tgemv.mx.acc", opcode=0x102A, variant=4,
-        cpp="TGEMV_MX($dst, $c_in, $a, $a_scale, $b, $b_scale)",
+        cpp=_phased("TGEMV_MX($dst, $c_in, $a, $a_scale, $b, $b_scale)"),
         doc="Row vector times matrix on block-scaled (MX) operands, added to an accumulator.",
         meaning=f"dst[0, j] = c_in[0, j] + {_MX_DOT}, with i = 0",
         rules=(*_mx(gemv=True), *_MX_ACC), types=_witness("c_in a a_scale b b_scale dst", gemv=True),
     ),
     mx_bias(
         "tgemv.mx.bias", opcode=0x102A, variant=5,
-        cpp="TGEMV_MX($dst, $a, $a_scale, $b, $b_scale, $bias)",
+        cpp=_phased("TGEMV_MX($dst, $a, $a_scale, $b, $b_scale, $bias)"),
         doc="Row vector times matrix on block-scaled (MX) operands, plus a bias row.",
         meaning=f"dst[0, j] = {_MX_DOT} + bias[0, j], with i = 0",
         rules=(*_mx(gemv=True), *_MX_BIAS, *_GEMV_MX_BIAS),

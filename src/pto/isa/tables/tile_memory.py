@@ -184,7 +184,11 @@ _STORE_LINE = "1 in (src.v_row, src.v_col)"
 
 _tstore = memory(
     "tstore", opcode=0x1065, pipe=(("src.loc == ACC", "FIX"), ("", "MTE3")),
-    cpp="TSTORE($dst, $src) | TSTORE($dst, $src, $preQuantScalar)",
+    cpp="TSTORE($dst, $src) | TSTORE<STPhase>($dst, $src) | TSTORE<Src, Dst, AtomicType>($dst, $src) | "
+    "TSTORE<STPhase, Src, Dst, AtomicType>($dst, $src) | TSTORE<Src, Dst, AtomicType, ReluPreMode>($dst, $src) | "
+    "TSTORE<STPhase, Src, Dst, AtomicType, ReluPreMode>($dst, $src) | "
+    "TSTORE<Src, Dst, AtomicType, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
+    "TSTORE<STPhase, Src, Dst, AtomicType, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar)",
     doc="Store a tile to global memory, optionally quantised, rectified or atomically added.",
     operands="src=tile|conv_tile dst=view:out preQuantScalar=i64?",
     attrs=(
@@ -243,7 +247,8 @@ _tstore = memory(
 
 _tstore_fp = memory(
     "tstore_fp", opcode=0x1066, aliases="tstore.fp", pipe="FIX", core="cube",
-    cpp="TSTORE_FP($dst, $src, $fp)",
+    cpp="TSTORE_FP($dst, $src, $fp) | TSTORE_FP<Src, Dst, Fp, AtomicType>($dst, $src, $fp) | "
+    "TSTORE_FP<Src, Dst, Fp, AtomicType, ReluPreMode>($dst, $src, $fp)",
     doc="Store an accumulator quantised with one word per output column.",
     operands="src fp dst=view:out", attrs=(_atomic, _relu),
     meaning="tstore with the vector quantisation word fp[0, c] for column c of the src valid region (for a"

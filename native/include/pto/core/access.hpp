@@ -1,0 +1,409 @@
+// Lines of tiles: what every family of instructions is written with.
+//
+// A tile is walked line by line, a line being a row or a column. `Lines<TileT, A>` knows where the elements
+// of each line lie, for all six layouts, inner boxes and compact modes; it hands out a pointer where they lie
+// side by side in the type that is wanted, and copies a chunk of them otherwise.
+//
+//   Lines<TileT, Along::row> in(src);               // or Along::col; lines are counted from 0
+//   float buffer[kChunk];
+//   const float* x = in.read<float>(r, c, n, buffer);     // n values of row r from column c on, n <= kChunk
+//   float* y = out.spot<float>(r, c, buffer2);            // where to write: in the tile, or the buffer
+//   ...
+//   out.write<float>(r, c, n, y);                         // brings them into the tile if they are not there
+//
+// The type asked for is the element type itself (elements are copied bit for bit; a 4-bit element becomes an
+// object of its type with one element in it) or `compute_t` of it (converted: f16, bf16 and smaller floats to
+// float and back to nearest even, int4b_t to int8_t). `in.direct<C>` says at compile time that no copy is
+// made: then n may be anything. `get<C>(line, i)` and `set<C>(line, i, value)` do one element.
+//
+//   map(dst, f, src...)         dst[r, c] = f(src[r, c]...) on the valid region of dst, in compute types;
+//                               any layouts; dst may be a source too (in place)
+//   map_region(rows, cols, ...) the same on the first rows x cols elements
+//   transfer<C>(rows, cols, dst, src)   dst[r, c] = src[r, c] as values of type C; a copy where C is the
+//   element
+//                               type of both
+//   fill_region(rows, cols, dst, element)
+//   loop(n, body)               body(i) for i < n, in blocks that compilers vectorise at -O2; the iterations
+//                               must not depend on each other
+//   widen(from, to, n)          n elements to values; narrow(from, to, n) the reverse
+//   along<TileT>                the direction in which the elements of a tile lie side by side, if any
+//
+// Every access to a tile goes through `Tile::data()`, which keeps the accesses of different instructions in
+// program order even if tiles of different types share bytes.
+#pragma once
+
+#include <cstring>
+
+#include "pto/core/assign.hpp"
+
+namespace pto::detail {
+
+enum class Along : bool { row, col };
+
+/// Elements copied at a time where a line cannot be used in place.
+inline constexpr ptrdiff_t kChunk = 256;
+
+// --- loops -------------------------------------------------------------------------------------------------
+
+/// body(i) for 0 <= i < n. The inner loop has a constant length, so that it becomes vector code without more
+/// ado.
+template <int Block = 32, class Body>
+PTO_INLINE void loop(ptrdiff_t n, Body body) {
+  ptrdiff_t i = 0;
+  for (; i + Block <= n; i += Block) {
+    PTO_INDEPENDENT
+    for (int j = 0; j < Block; ++j) body(i + j);
+  }
+  for (; i < n; ++i) body(i);
+}
+
+/// A good block for elements of type C.
+template <class C>
+inline constexpr int kBlock = sizeof(C) == 1 ? 64 : 128 / static_cast<int>(sizeof(C));
+
+// --- elements to values and back ---------------------------------------------------------------------------
+
+#ifdef __F16C__
+typedef short Short8 __attribute__((vector_size(16)));
+typedef float Float8 __attribute__((vector_size(32)));
+typedef int Int8 __attribute__((vector_size(32)));
+
+inline Float8 widen8(const half* from) {
+  Short8 codes;
+  std::memcpy(&codes, from, sizeof codes);
+  return __builtin_ia32_vcvtph2ps256(codes);
+}
+/// To nearest even; every NaN becomes the canonical one.
+inline void narrow8(Float8 values, half* to) {
+  const Float8 nan = __builtin_bit_cast(Float8, Int8{} + 0x7FC00000);
+  values = values == values ? values : nan;
+  const Short8 codes = __builtin_ia32_vcvtps2ph256(values, 0);
+  std::memcpy(to, &codes, sizeof codes);
+}
+#endif
+
+/// n elements as values.
+template <class T, class C>
+[[gnu::noinline]] void widen(const T* from, C* to, ptrdiff_t n) {
+#ifdef __F16C__
+  if constexpr (std::is_same_v<T, half>) {
+    ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+      const Float8 values = widen8(from + i);
+      std::memcpy(to + i, &values, sizeof values);
+    }
+    for (; i < n; ++i) to[i] = decode_code<DType::f16>(from[i].data);
+    return;
+  }
+#endif
+  if constexpr (is_small_float<T>) {
+    loop(n, [=](ptrdiff_t i) { to[i] = decode_code<dtype_of<T>>(from[i].data); });
+  } else {
+    for (ptrdiff_t i = 0; i < n; ++i) to[i] = static_cast<C>(from[i]);
+  }
+}
+
+/// The elements nearest to n values.
+template <class T, class C>
+[[gnu::noinline]] void narrow(const C* from, T* to, ptrdiff_t n) {
+#ifdef __F16C__
+  if constexpr (std::is_same_v<T, half>) {
+    ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+      Float8 values;
+      std::memcpy(&values, from + i, sizeof values);
+      narrow8(values, to + i);
+    }
+    for (; i < n; ++i) to[i].data = static_cast<uint16_t>(encode_code<DType::f16>(from[i]));
+    return;
+  }
+#endif
+  if constexpr (is_small_float<T>) {
+    loop(n, [=](ptrdiff_t i) { to[i].data = static_cast<code_t<T>>(encode_code<dtype_of<T>>(from[i])); });
+  } else {
+    for (ptrdiff_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
+  }
+}
+
+/// One element as a value, and the element nearest to a value. C is T or compute_t<T>.
+template <class C, class T>
+constexpr C value_of(T element) {
+  if constexpr (std::is_same_v<C, T>) {
+    return element;
+  } else if constexpr (is_small_float<T>) {
+    return static_cast<C>(decode_code<dtype_of<T>>(element.data));
+  } else {
+    return static_cast<C>(element);
+  }
+}
+template <class T, class C>
+constexpr T element_of(C value) {
+  if constexpr (std::is_same_v<C, T>) {
+    return value;
+  } else {
+    return T(value);
+  }
+}
+
+// --- lines -------------------------------------------------------------------------------------------------
+
+template <class TileT>
+inline constexpr bool row_is_contiguous = TileT::form == Form::ND;
+template <class TileT>
+inline constexpr bool col_is_contiguous = TileT::form == Form::DN;
+/// The better direction to walk a tile in.
+template <class TileT>
+inline constexpr Along along = col_is_contiguous<TileT> ? Along::col : Along::row;
+
+template <class TileT, Along A = Along::row>
+class Lines {
+ public:
+  using T = typename TileT::DType;
+  static constexpr bool is_row = A == Along::row;
+  static constexpr bool contiguous = is_row ? row_is_contiguous<TileT> : col_is_contiguous<TileT>;
+  /// Whether values of type C are handed out without a copy.
+  template <class C>
+  static constexpr bool direct = contiguous && std::is_same_v<C, T> && bits_of<T> >= 8;
+  /// Elements from the start of a line to that of the next, where lines are contiguous.
+  static constexpr ptrdiff_t stride = is_row ? TileT::Cols : TileT::Rows;
+
+  explicit Lines(const TileT& tile) : data_(tile.data()), pitch_(tile.pitch()) {}
+
+  /// Offset of element i of a line in storage, in elements.
+  ptrdiff_t at(ptrdiff_t line, ptrdiff_t i) const {
+    return is_row ? offset<TileT::form, TileT::InnerRows, TileT::InnerCols>(TileT::Cols, pitch_, line, i)
+                  : offset<TileT::form, TileT::InnerRows, TileT::InnerCols>(TileT::Cols, pitch_, i, line);
+  }
+
+  template <class C = T>
+  C get(ptrdiff_t line, ptrdiff_t i) const {
+    return value_of<C>(element_at(data_, static_cast<size_t>(at(line, i))));
+  }
+  template <class C = T>
+  void set(ptrdiff_t line, ptrdiff_t i, C value) const {
+    put_element(data_, static_cast<size_t>(at(line, i)), element_of<T>(value));
+  }
+
+  template <class C>
+  const C* read(ptrdiff_t line, ptrdiff_t first, ptrdiff_t n, C* buffer) const {
+    if constexpr (direct<C>) {
+      return data_ + at(line, first);
+    } else {
+      for (ptrdiff_t done = 0, k; done < n; done += k) {
+        k = run(first + done, n - done);
+        const ptrdiff_t from = at(line, first + done);
+        if (boxed && k == group) {
+          fetch(from, group, buffer + done);  // a constant number of elements
+        } else {
+          fetch(from, k, buffer + done);
+        }
+      }
+      return buffer;
+    }
+  }
+
+  template <class C>
+  C* spot(ptrdiff_t line, ptrdiff_t first, C* buffer) const {
+    if constexpr (direct<C>) {
+      return data_ + at(line, first);
+    } else {
+      return buffer;
+    }
+  }
+
+  template <class C>
+  void write(ptrdiff_t line, ptrdiff_t first, ptrdiff_t n, const C* values) const {
+    if constexpr (direct<C>) {
+      T* to = data_ + at(line, first);
+      if (values != to) std::memmove(to, values, static_cast<size_t>(n) * sizeof(T));
+    } else {
+      for (ptrdiff_t done = 0, k; done < n; done += k) {
+        k = run(first + done, n - done);
+        const ptrdiff_t to = at(line, first + done);
+        if (boxed && k == group) {
+          put(to, group, values + done);
+        } else {
+          put(to, k, values + done);
+        }
+      }
+    }
+  }
+
+  T* data() const { return data_; }
+  ptrdiff_t pitch() const { return pitch_; }
+
+ private:
+  // A line is made of groups (the inner boxes it crosses); inside a group elements are `step` apart.
+  static constexpr bool boxed = TileT::isBoxedLayout;
+  static constexpr bool inner_rows = TileT::isInnerRowMajor;
+  static constexpr ptrdiff_t group = is_row ? TileT::InnerCols : TileT::InnerRows;
+  ptrdiff_t step() const {
+    if constexpr (boxed)
+      return is_row ? (inner_rows ? 1 : TileT::InnerRows) : (inner_rows ? TileT::InnerCols : 1);
+    return is_row ? (TileT::isRowMajor ? 1 : pitch_) : (TileT::isRowMajor ? TileT::Cols : 1);
+  }
+  ptrdiff_t run(ptrdiff_t first, ptrdiff_t n) const {
+    if constexpr (!boxed) return n;
+    const ptrdiff_t left = group - first % group;
+    return left < n ? left : n;
+  }
+
+  template <class C>
+  PTO_INLINE void fetch(ptrdiff_t from, ptrdiff_t n, C* to) const {
+    const ptrdiff_t step = this->step();
+    if constexpr (bits_of<T> == 4) {
+      for (ptrdiff_t i = 0; i < n; ++i)
+        to[i] = value_of<C>(element_at(data_, static_cast<size_t>(from + i * step)));
+    } else if (step == 1) {
+      if constexpr (std::is_same_v<C, T>) {
+        std::memcpy(to, data_ + from, static_cast<size_t>(n) * sizeof(T));
+      } else {
+        widen(data_ + from, to, n);
+      }
+    } else {
+      const T* at = data_ + from;
+      for (ptrdiff_t i = 0; i < n; ++i) to[i] = value_of<C>(at[i * step]);
+    }
+  }
+  template <class C>
+  PTO_INLINE void put(ptrdiff_t to, ptrdiff_t n, const C* from) const {
+    const ptrdiff_t step = this->step();
+    if constexpr (bits_of<T> == 4) {
+      for (ptrdiff_t i = 0; i < n; ++i)
+        put_element(data_, static_cast<size_t>(to + i * step), element_of<T>(from[i]));
+    } else if (step == 1) {
+      if constexpr (std::is_same_v<C, T>) {
+        std::memcpy(data_ + to, from, static_cast<size_t>(n) * sizeof(T));
+      } else {
+        narrow(from, data_ + to, n);
+      }
+    } else {
+      T* at = data_ + to;
+      for (ptrdiff_t i = 0; i < n; ++i) at[i * step] = element_of<T>(from[i]);
+    }
+  }
+
+  T* data_;
+  ptrdiff_t pitch_;
+};
+
+// --- element by element ------------------------------------------------------------------------------------
+
+/// out[i] = f(in[i]...); apart from the walk, so that tiles of all shapes share it.
+template <class F, class Out, class... In>
+[[gnu::noinline, gnu::flatten]] void map_run(ptrdiff_t n, F f, Out* out, const In*... in) {
+  loop<kBlock<Out>>(n, [=](ptrdiff_t i) { out[i] = f(in[i]...); });
+}
+
+template <class C>
+struct Buffer {
+  Buffer() {}  // not filled
+  alignas(64) C at[kChunk];
+};
+
+template <class TileT>
+inline constexpr bool is_dense =
+    TileT::Compact == CompactMode::Null || TileT::Compact == CompactMode::RowAlignedPadding;
+
+template <Along A, class Dst, class F, class... Src>
+inline void map_lines(ptrdiff_t lines, ptrdiff_t length, Dst& dst, F f, const Src&... src) {
+  using Out = compute_t<typename Dst::DType>;
+  using To = Lines<Dst, A>;
+  constexpr bool all_contiguous = To::contiguous && (Lines<Src, A>::contiguous && ...);
+  constexpr bool all_direct =
+      To::template direct<Out> && (Lines<Src, A>::template direct<compute_t<typename Src::DType>> && ...);
+  if constexpr (all_contiguous && is_dense<Dst> && (is_dense<Src> && ...) &&
+                ((Lines<Src, A>::stride == To::stride) && ...)) {
+    if (length == To::stride) {  // no gaps: one long line
+      length *= lines;
+      lines = length > 0;
+    }
+  }
+  const To to(dst);
+  for (ptrdiff_t line = 0; line < lines; ++line) {
+    if constexpr (all_direct) {
+      map_run(length, f, to.template spot<Out>(line, 0, nullptr),
+              Lines<Src, A>(src).template read<compute_t<typename Src::DType>>(line, 0, length, nullptr)...);
+    } else {
+      for (ptrdiff_t i = 0; i < length; i += kChunk) {
+        const ptrdiff_t n = length - i < kChunk ? length - i : kChunk;
+        Buffer<Out> buffer;
+        Out* out = to.template spot<Out>(line, i, buffer.at);
+        map_run(n, f, out,
+                Lines<Src, A>(src).template read<compute_t<typename Src::DType>>(
+                    line, i, n, Buffer<compute_t<typename Src::DType>>().at)...);
+        to.template write<Out>(line, i, n, out);
+      }
+    }
+  }
+}
+
+/// dst[r, c] = f(src[r, c]...) for r < rows and c < cols, in compute types.
+template <class Dst, class F, class... Src>
+inline void map_region(ptrdiff_t rows, ptrdiff_t cols, Dst& dst, F f, const Src&... src) {
+  if constexpr (along<Dst> == Along::col && ((along<Src> == Along::col) && ...)) {
+    map_lines<Along::col>(cols, rows, dst, f, src...);
+  } else {
+    map_lines<Along::row>(rows, cols, dst, f, src...);
+  }
+}
+
+/// The same on the valid region of dst.
+template <class Dst, class F, class... Src>
+inline void map(Dst& dst, F f, const Src&... src) {
+  map_region(dst.GetValidRow(), dst.GetValidCol(), dst, f, src...);
+}
+
+/// dst[r, c] = src[r, c] for r < rows and c < cols, as values of type C: the element type of both for a copy
+/// bit for bit, or the type both compute in for a conversion.
+template <class C, Along A, class Dst, class Src>
+inline void transfer_lines(ptrdiff_t lines, ptrdiff_t length, Dst& dst, const Src& src) {
+  using To = Lines<Dst, A>;
+  using From = Lines<Src, A>;
+  if constexpr (To::contiguous && From::contiguous && is_dense<Dst> && is_dense<Src> &&
+                To::stride == From::stride) {
+    if (length == To::stride) {
+      length *= lines;
+      lines = length > 0;
+    }
+  }
+  const To to(dst);
+  const From from(src);
+  for (ptrdiff_t line = 0; line < lines; ++line) {
+    if constexpr (To::template direct<C> || From::template direct<C>) {
+      to.write(line, 0, length, from.read(line, 0, length, to.template spot<C>(line, 0, nullptr)));
+    } else {
+      for (ptrdiff_t i = 0; i < length; i += kChunk) {
+        const ptrdiff_t n = length - i < kChunk ? length - i : kChunk;
+        Buffer<C> buffer;
+        to.write(line, i, n, from.read(line, i, n, buffer.at));
+      }
+    }
+  }
+}
+template <class C, class Dst, class Src>
+inline void transfer(ptrdiff_t rows, ptrdiff_t cols, Dst& dst, const Src& src) {
+  if constexpr (along<Dst> == Along::col && along<Src> == Along::col) {
+    transfer_lines<C, Along::col>(cols, rows, dst, src);
+  } else {
+    transfer_lines<C, Along::row>(rows, cols, dst, src);
+  }
+}
+
+/// The first rows x cols elements become one and the same.
+template <class Dst>
+inline void fill_region(ptrdiff_t rows, ptrdiff_t cols, Dst& dst, typename Dst::DType element) {
+  using T = typename Dst::DType;
+  constexpr Along A = along<Dst>;
+  const Lines<Dst, A> to(dst);
+  const ptrdiff_t lines = A == Along::row ? rows : cols, length = A == Along::row ? cols : rows;
+  Buffer<T> same;
+  for (ptrdiff_t i = 0; i < kChunk && i < length; ++i) same.at[i] = element;
+  for (ptrdiff_t line = 0; line < lines; ++line) {
+    for (ptrdiff_t i = 0; i < length; i += kChunk) {
+      to.write(line, i, length - i < kChunk ? length - i : kChunk, same.at);
+    }
+  }
+}
+
+}  // namespace pto::detail

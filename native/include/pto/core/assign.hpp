@@ -1,0 +1,129 @@
+// TASSIGN: gives a tile its place in on-chip memory, or a global tensor its pointer.
+//
+// An address below the capacity of the space is an offset into it; a larger one is the address of a byte, as
+// `tile.data()` gives it. With a constant, TASSIGN<addr>(tile), the place is checked when the kernel is
+// compiled. In auto mode (__PTO_AUTO__) tiles find their own memory and assigning one does nothing.
+#pragma once
+
+#include "pto/core/conv_tile.hpp"
+#include "pto/core/global_tensor.hpp"
+
+#ifndef PTO_ALIGN_BYTES
+#define PTO_ALIGN_BYTES 32
+#endif
+#ifndef PTO_UBUF_ALIGN_BYTES
+#define PTO_UBUF_ALIGN_BYTES PTO_ALIGN_BYTES
+#endif
+#ifndef PTO_CBUF_ALIGN_BYTES
+#define PTO_CBUF_ALIGN_BYTES PTO_ALIGN_BYTES
+#endif
+#ifndef PTO_L0A_ALIGN_BYTES
+#define PTO_L0A_ALIGN_BYTES PTO_ALIGN_BYTES
+#endif
+#ifndef PTO_L0B_ALIGN_BYTES
+#define PTO_L0B_ALIGN_BYTES PTO_ALIGN_BYTES
+#endif
+#ifndef PTO_L0C_ALIGN_BYTES
+#define PTO_L0C_ALIGN_BYTES PTO_ALIGN_BYTES
+#endif
+#ifndef PTO_BIAS_ALIGN_BYTES
+#define PTO_BIAS_ALIGN_BYTES PTO_ALIGN_BYTES
+#endif
+#ifndef PTO_FBUF_ALIGN_BYTES
+#define PTO_FBUF_ALIGN_BYTES PTO_ALIGN_BYTES
+#endif
+
+namespace pto {
+
+namespace detail {
+
+inline constexpr size_t kAlign[kSpaces] = {PTO_UBUF_ALIGN_BYTES, PTO_CBUF_ALIGN_BYTES, PTO_L0A_ALIGN_BYTES,
+                                           PTO_L0B_ALIGN_BYTES,  PTO_L0C_ALIGN_BYTES,  PTO_BIAS_ALIGN_BYTES,
+                                           PTO_FBUF_ALIGN_BYTES, PTO_L0A_ALIGN_BYTES,  PTO_L0B_ALIGN_BYTES};
+inline constexpr const char* kSpaceNames[kSpaces] = {"UB", "L1", "L0A",       "L0B",      "L0C",
+                                                     "BT", "FB", "L0A scale", "L0B scale"};
+
+/// Where an address given to TASSIGN lies.
+template <TileType Loc>
+inline char* resolve(uint64_t address, [[maybe_unused]] size_t bytes) {
+  constexpr int space = static_cast<int>(Loc);
+  char* base = core().space[space];
+  const uint64_t inside = address - reinterpret_cast<uintptr_t>(base);
+  const bool is_offset = address < room(space);
+  [[maybe_unused]] const uint64_t at = is_offset ? address : inside;
+  PTO_CHECK(kCapacity[space] > 0, "SA-0351", "TASSIGN: this target has no %s", kSpaceNames[space]);
+  PTO_CHECK(bytes <= kCapacity[space], "SA-0352", "TASSIGN: a tile of %zu bytes does not fit the %zu of %s",
+            bytes, kCapacity[space], kSpaceNames[space]);
+  PTO_CHECK(at + bytes <= kCapacity[space] && at < kCapacity[space], "SA-0353",
+            "TASSIGN: %zu bytes at 0x%zx end beyond the %zu of %s", bytes, static_cast<size_t>(at),
+            kCapacity[space], kSpaceNames[space]);
+  PTO_CHECK(at % kAlign[space] == 0, "SA-0354", "TASSIGN: address 0x%zx of %s is no multiple of %zu",
+            static_cast<size_t>(at), kSpaceNames[space], kAlign[space]);
+  return is_offset ? base + address : reinterpret_cast<char*>(static_cast<uintptr_t>(address));
+}
+
+template <class T>
+struct Binder {
+  using DType = typename T::DType;
+  /// Let a tile or tensor lie at a byte in memory.
+  static void bind(T& object, const void* at) { object.data_ = static_cast<DType*>(const_cast<void*>(at)); }
+  /// Whether it has an address.
+  static bool bound(const T& object) { return object.data_ != nullptr; }
+};
+
+/// Let a tile lie where another object does: for views, FIFO slots and the like.
+template <class T>
+inline void bind(T& tile, const void* at) {
+  Binder<T>::bind(tile, at);
+}
+
+template <class T, size_t Address>
+struct AssignCheck {
+  static constexpr int space = static_cast<int>(T::Loc);
+  static constexpr size_t bytes = T::GetSizeInBytes(), capacity = kCapacity[space], align = kAlign[space];
+  static_assert(capacity > 0,
+                "[PTO][SA-0351] TASSIGN: the memory space of this tile does not exist on the target; "
+                "fix: use another TileType or target");
+  static_assert(capacity == 0 || bytes <= capacity,
+                "[PTO][SA-0352] TASSIGN: the tile is larger than its memory space; "
+                "fix: make it smaller, or give the capacity with -DPTO_<SPACE>_SIZE_BYTES");
+  static_assert(capacity == 0 || bytes > capacity || (Address < capacity && Address + bytes <= capacity),
+                "[PTO][SA-0353] TASSIGN: the tile ends beyond its memory space; "
+                "fix: use a smaller address or a smaller tile");
+  static_assert(Address % align == 0,
+                "[PTO][SA-0354] TASSIGN: the address is not aligned; fix: use a multiple of 32 bytes");
+};
+
+}  // namespace detail
+
+template <class T, class Address>
+inline void TASSIGN(T& object, Address address) {
+  if constexpr (is_tile_data_v<T> || is_conv_tile_v<T>) {
+    static_assert(
+        std::is_integral_v<Address> || std::is_enum_v<Address>,
+        "[PTO][SA-0053] TASSIGN: a tile takes an integer address; fix: cast the pointer to uint64_t");
+#ifndef __PTO_AUTO__
+    detail::bind(object, detail::resolve<T::Loc>(static_cast<uint64_t>(address), T::GetSizeInBytes()));
+#else
+    (void)object, (void)address;
+#endif
+  } else {
+    static_assert(is_global_data_v<T>, "[PTO][SA-0089] TASSIGN: neither a tile nor a global tensor");
+    static_assert(std::is_pointer_v<Address>,
+                  "[PTO][SA-0054] TASSIGN: a global tensor takes a pointer to its elements");
+    static_assert(!std::is_pointer_v<Address> ||
+                      std::is_same_v<std::remove_cv_t<std::remove_pointer_t<Address>>, typename T::DType>,
+                  "[PTO][SA-0218] TASSIGN: the pointer is not to the element type of the tensor");
+    detail::bind(object, address);
+  }
+}
+
+/// With an address known when the kernel is compiled.
+template <size_t Address, class T>
+  requires(is_tile_data_v<T> || is_conv_tile_v<T>)
+inline void TASSIGN(T& object) {
+  (void)detail::AssignCheck<std::remove_cv_t<T>, Address>{};
+  TASSIGN(object, Address);
+}
+
+}  // namespace pto

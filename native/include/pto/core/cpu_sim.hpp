@@ -1,0 +1,52 @@
+// Plain threads as cores: a program that makes its own threads says here which core each of them is.
+#pragma once
+
+#include "pto/core/machine.hpp"
+
+namespace pto::cpu_sim {
+
+using PipeStateHook = void* (*)(uint64_t key, size_t size);
+inline PipeStateHook pipe_state_hook = nullptr;
+
+#ifdef __CPU_SIM
+/// Let the program say which vector core a thread is, and where the state of a FIFO lies.
+inline void register_hooks(void* subblock, void* pipe_state) {
+  subblock_hook = reinterpret_cast<uint32_t (*)()>(subblock);
+  pipe_state_hook = reinterpret_cast<PipeStateHook>(pipe_state);
+}
+#endif
+
+inline void* pipe_state(uint64_t key, size_t size) {
+  return pipe_state_hook != nullptr ? pipe_state_hook(key, size) : nullptr;
+}
+
+inline void set_execution_context(uint32_t block, uint32_t subblock, uint32_t subblocks = 1) {
+  detail::Core& me = detail::core();
+  me.block_idx = block;
+  me.subblock_idx = subblock;
+  me.subblock_num = subblocks == 0 ? 1 : subblocks;
+  me.cluster = detail::loose_cluster(block);
+}
+
+inline void reset_execution_context() { set_execution_context(0, 0, 1); }
+
+inline void set_task_cookie(uint64_t cookie) { detail::core().task_cookie = cookie; }
+
+/// The thread is that core until the end of the scope.
+class ScopedExecutionContext {
+ public:
+  ScopedExecutionContext(uint32_t block, uint32_t subblock, uint32_t subblocks = 1)
+      : block_(detail::core().block_idx),
+        subblock_(detail::core().subblock_idx),
+        subblocks_(detail::core().subblock_num) {
+    set_execution_context(block, subblock, subblocks);
+  }
+  ~ScopedExecutionContext() { set_execution_context(block_, subblock_, subblocks_); }
+  ScopedExecutionContext(const ScopedExecutionContext&) = delete;
+  ScopedExecutionContext& operator=(const ScopedExecutionContext&) = delete;
+
+ private:
+  uint32_t block_, subblock_, subblocks_;
+};
+
+}  // namespace pto::cpu_sim

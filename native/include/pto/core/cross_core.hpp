@@ -1,0 +1,183 @@
+// Signals between cores: semaphores of a block's cores, barriers among like cores, and the grid barrier.
+//
+// A2A3: ffts_cross_core_sync and wait_flag_dev. Mode 2 goes between the cube core and its vector cores, mode
+// 1 among the vector cores of a block, mode 0 among the like cores of all blocks. A5: set_intra_block and
+// wait_intra_block, where each call addresses one core. A wait takes one count from its semaphore.
+#pragma once
+
+#include "pto/core/enums.hpp"
+#include "pto/core/machine.hpp"
+#include "pto/core/macros.hpp"
+
+namespace pto::detail {
+
+inline int semaphore_id(int64_t id, int last) {
+  if (id < 0 || id > last) {
+    failf("[PTO-E2102] semaphore %lld is outside 0..%d", static_cast<long long>(id), last);
+  }
+  return static_cast<int>(id);
+}
+
+inline const char* box_name(int box) {
+  constexpr const char* kNames[kBoxes] = {"AIC", "AIC from AIV0", "AIC from AIV1", "AIV0", "AIV1", "own"};
+  return kNames[box];
+}
+
+inline void raise_semaphore(Cluster& cluster, int box, int id) {
+  const int32_t before = cluster.semaphores[box][id].fetch_add(1, std::memory_order_acq_rel);
+  if (kChecked && before >= 15) failf("[PTO-E2102] semaphore %d (%s) passes 15", id, box_name(box));
+}
+
+/// Wait for one count of each of the boxes first..first + count - 1, and take them.
+inline void await_semaphores(Cluster& cluster, int first, int count, int id) {
+  const auto missing = [&] {
+    for (int box = first; box < first + count; ++box) {
+      if (cluster.semaphores[box][id].load(std::memory_order_acquire) <= 0) return box;
+    }
+    return -1;
+  };
+  wait_until([&] { return missing() < 0; },
+             [&](char* text, size_t size) {
+               std::snprintf(text, size, "cross-core semaphore %d (%s), which nobody has raised", id,
+                             box_name(missing()));
+             });
+  for (int box = first; box < first + count; ++box) {
+    cluster.semaphores[box][id].fetch_sub(1, std::memory_order_acq_rel);
+  }
+}
+
+inline int vectors_of(const Core& me) { return me.grid != nullptr ? static_cast<int>(me.grid->vectors) : 0; }
+
+/// The boxes a core of A2A3 waits for: a vector core its own; the cube core one from each vector core.
+inline int own_boxes(const Core& me, int& count) {
+  count = 1;
+  if (me.kind == CoreKind::Vector) return kBoxAiv0 + static_cast<int>(me.subblock_idx);
+  if (vectors_of(me) == 0) return kBoxOwn;
+  count = vectors_of(me);
+  return kBoxAicFromAiv0;
+}
+
+inline void raise_own(Cluster& cluster, const Core& like, int sub, int id) {
+  if (like.kind == CoreKind::Vector) {
+    raise_semaphore(cluster, kBoxAiv0 + sub, id);
+  } else if (vectors_of(like) == 0) {
+    raise_semaphore(cluster, kBoxOwn, id);
+  } else {
+    for (int v = 0; v < vectors_of(like); ++v) raise_semaphore(cluster, kBoxAicFromAiv0 + v, id);
+  }
+}
+
+inline void signal_cross_core(int mode, int id) {
+  Core& me = core();
+  const int vectors = vectors_of(me);
+  if (mode == 2 || me.grid == nullptr) {
+    if (me.kind == CoreKind::Vector) {
+      raise_semaphore(*me.cluster, kBoxAicFromAiv0 + static_cast<int>(me.subblock_idx), id);
+    } else if (vectors == 0) {
+      raise_semaphore(*me.cluster, kBoxOwn, id);
+    } else {
+      for (int v = 0; v < vectors; ++v) raise_semaphore(*me.cluster, kBoxAiv0 + v, id);
+    }
+    return;
+  }
+  // a barrier: the last one to come signals all
+  const bool vector = me.kind == CoreKind::Vector;
+  const uint32_t lanes = vector ? static_cast<uint32_t>(vectors) : 1;
+  std::atomic<uint32_t>& arrived = mode == 0 ? me.grid->flags[vector][id] : me.cluster->arrived[vector][id];
+  const uint32_t needed = mode == 0 ? me.grid->blocks * lanes : lanes;
+  if ((arrived.fetch_add(1) + 1) % needed != 0) return;
+  const uint32_t first = mode == 0 ? 0 : me.block_idx, last = mode == 0 ? me.grid->blocks : me.block_idx + 1;
+  for (uint32_t block = first; block < last; ++block) {
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      raise_own(me.grid->clusters[block], me, static_cast<int>(lane), id);
+    }
+  }
+}
+
+inline int intra_target(const Core& me, int id, int& at) {
+  if (me.kind == CoreKind::Vector) {
+    at = (id + 16 * static_cast<int>(me.subblock_idx)) % kSemaphores;
+    return kBoxAic;
+  }
+  at = id % 16;
+  return id >= 16 ? kBoxAiv1 : kBoxAiv0;
+}
+
+/// Meet the other cores of the launch that take part; 0 vector cores, 1 cube cores, 2 all.
+inline void meet(int who) {
+  Core& me = core();
+  if (me.grid == nullptr) return;  // plain threads: nobody knows how many there are
+  if ((who == 0 && me.kind == CoreKind::Cube) || (who == 1 && me.kind == CoreKind::Vector)) return;
+  Grid& grid = *me.grid;
+  const uint32_t round = grid.round[who].load();
+  if (grid.here[who].fetch_add(1) + 1 == grid.participants[who]) {
+    grid.here[who].store(0);
+    grid.round[who].fetch_add(1);
+    return;
+  }
+  wait_until([&] { return grid.round[who].load() != round; },
+             [&](char* text, size_t size) {
+               constexpr const char* kWho[] = {"aiv_only", "aic_only", "mix"};
+               std::snprintf(text, size, "a grid barrier (%s): %u of %u cores are there", kWho[who],
+                             grid.here[who].load(), grid.participants[who]);
+             });
+}
+
+}  // namespace pto::detail
+
+inline constexpr uint16_t FFTS_MODE_VAL = 2;
+
+/// A signal as one word: its mode in bits 4..5, its id in bits 8..11.
+inline constexpr uint16_t getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base = 1) {
+  return static_cast<uint16_t>((base & 0xF) | (mode & 3) << 4 | (id & 0xF) << 8);
+}
+inline void set_ffts_base_addr(uint64_t address) { pto::detail::core().ffts_base = address; }
+inline uint64_t get_ffts_base_addr() { return pto::detail::core().ffts_base; }
+
+inline void ffts_cross_core_sync(pipe_t, uint64_t message) {
+  pto::detail::signal_cross_core(static_cast<int>(message >> 4 & 3), static_cast<int>(message >> 8 & 0xF));
+}
+inline void wait_flag_dev(int64_t id) {
+  const int at = pto::detail::semaphore_id(id, 15);
+  int count;
+  pto::detail::Core& me = pto::detail::core();
+  const int first = pto::detail::own_boxes(me, count);
+  pto::detail::await_semaphores(*me.cluster, first, count, at);
+}
+inline void wait_flag_dev(pipe_t, int64_t id) { wait_flag_dev(id); }
+
+inline void set_intra_block(pipe_t, int64_t id) {
+  pto::detail::Core& me = pto::detail::core();
+  int at;
+  const int box = pto::detail::intra_target(me, pto::detail::semaphore_id(id, 31), at);
+  pto::detail::raise_semaphore(*me.cluster, box, at);
+}
+inline void wait_intra_block(pipe_t, int64_t id) {
+  using namespace pto::detail;
+  Core& me = pto::detail::core();
+  const int box = me.kind == CoreKind::Vector ? kBoxAiv0 + static_cast<int>(me.subblock_idx) : kBoxAic;
+  await_semaphores(*me.cluster, box, 1, semaphore_id(id, 31));
+}
+
+namespace pto {
+
+template <SyncCoreType Who = SyncCoreType::AIVOnly>
+inline void SYNCALL() {
+  detail::meet(static_cast<int>(Who));
+}
+
+/// Soft form: in a launch it is the same barrier; plain threads count in the workspace if told how many they
+/// are.
+template <SyncAllMode Mode, SyncCoreType Who = SyncCoreType::AIVOnly, class Workspace>
+inline void SYNCALL(Workspace& workspace, int32_t used_cores = 0) {
+  if (detail::core().grid != nullptr || Mode == SyncAllMode::Hard || used_cores <= 0) {
+    detail::meet(static_cast<int>(Who));
+    return;
+  }
+  std::atomic_ref<int32_t> counter(*reinterpret_cast<int32_t*>(workspace.data()));
+  const int32_t before = counter.fetch_add(1);
+  const int32_t target = (before / used_cores + 1) * used_cores;
+  detail::wait_until([&] { return counter.load() >= target; }, "a soft grid barrier");
+}
+
+}  // namespace pto

@@ -1,0 +1,164 @@
+// Flags, barriers and events. A core runs its instructions in program order, so waiting for one of its own
+// pipes is done before it is asked; with -DPTO_CHECKED the balance of set_flag and wait_flag is checked.
+//
+// Every tile intrinsic returns a RecordEvent and takes events to wait for after its operands:
+//   Event<Op::TLOAD, Op::TADD> loaded;  loaded = TLOAD(tile, tensor);  TADD(dst, tile, tile, loaded);
+#pragma once
+
+#include "pto/core/check.hpp"
+#include "pto/core/enums.hpp"
+
+namespace pto::detail {
+inline constexpr const char* kPipeNames[] = {"S", "V", "MTE1", "MTE2", "MTE3", "M", "ALL", "FIX"};
+}
+
+inline void set_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [[maybe_unused]] int id) {
+#ifdef PTO_CHECKED
+  PTO_CHECK(from != to && from >= 0 && from < 8 && to >= 0 && to < 8 && id >= 0 && id < 8, "SA-0118",
+            "set_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
+  int8_t& raised = pto::detail::core().flags[from][to][id];
+  PTO_CHECK(raised == 0, "PTO-E2001",
+            "set_flag(PIPE_%s, PIPE_%s, %d): the flag is still raised; a wait_flag is missing",
+            pto::detail::kPipeNames[from], pto::detail::kPipeNames[to], id);
+  raised = 1;
+#endif
+}
+
+inline void wait_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [[maybe_unused]] int id) {
+#ifdef PTO_CHECKED
+  PTO_CHECK(from != to && from >= 0 && from < 8 && to >= 0 && to < 8 && id >= 0 && id < 8, "SA-0118",
+            "wait_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
+  int8_t& raised = pto::detail::core().flags[from][to][id];
+  PTO_CHECK(raised == 1, "PTO-E2002", "wait_flag(PIPE_%s, PIPE_%s, %d): nobody has set the flag",
+            pto::detail::kPipeNames[from], pto::detail::kPipeNames[to], id);
+  raised = 0;
+#endif
+}
+
+inline void pipe_barrier(pipe_t) {}
+
+// --- the control register ----------------------------------------------------------------------------------
+
+inline uint64_t get_ctrl() { return pto::detail::core().ctrl; }
+inline void set_ctrl(uint64_t value) { pto::detail::core().ctrl = value; }
+constexpr uint64_t sbitset1(uint64_t value, int bit) { return value | uint64_t{1} << bit; }
+constexpr uint64_t sbitset0(uint64_t value, int bit) { return value & ~(uint64_t{1} << bit); }
+
+namespace pto {
+
+// clang-format off
+/// Kinds of instructions, as events name them.
+enum class Op : uint16_t {
+  TLOAD, TSTORE_VEC, SCALAR, TRESHAPE, VECTOR, TADD, TADDS, TAXPY, TSUB, TMUL, TMULS, TDIV, TDIVS, TMIN, TMINS,
+  TMAX, TAND, TOR, TSEL, TSHL, TSHR, TEXP, TSELS, TSQRT, TRSQRT, TEXPANDS, TEXPANDS_MAT, TPARTADD, TPARTMUL,
+  TPARTMAX, TPARTMIN, TPOW, TPOWS, TCMPS, TMRGSORT, TSORT32, TCI, TGATHER, TGATHERB, TCVT, TROWSUM, TROWPROD,
+  TROWMAX, TROWMIN, TROWEXPAND, TRANDOM, TCOLSUM, TCOLPROD, TCOLMAX, TCOLMIN, TTRANS, TTRI, TREM, TFMOD, TREMS,
+  TFMODS, TSUBS, TMAXS, TLRELU, TPRELU, TMOV_V2V, TMOV_V2M, TEXTRACT_V2M, TMOV_M2B, TMOV_M2L, TMOV_M2R, TMOV_M2S,
+  TMOV_A2V, TMOV_A2M, TSTORE_ACC, TSTORE_MAT, TMATMUL, TGEMV, TEXTRACT_M2LR, TANDS, TORS, TSHLS, TSHRS, TXOR,
+  TXORS, TEXTRACT_A2M, TINSERT_A2M, TIMG2COL, SETFMATRIX, SET_IMG2COL_RPT, SET_IMG2COL_PADDING, TCONCAT, TDEQUANT,
+  TADDDEQRELU, TABS, TNEG, TRELU, TNOT, TLOG, TRECIP, TCMP, TSCATTER, TCOLEXPAND, TCOLEXPANDDIV, TCOLEXPANDMUL,
+  TCOLEXPANDADD, TCOLEXPANDMAX, TCOLEXPANDMIN, TCOLEXPANDSUB, TCOLEXPANDEXPDIF, TROWEXPANDDIV, TROWEXPANDMUL,
+  TROWEXPANDSUB, TROWEXPANDADD, TROWEXPANDMAX, TROWEXPANDMIN, TROWEXPANDEXPDIF, TPAIRREDUCESUM, TSUBRELUCONV,
+  TADDRELUCONV, TFUSEDMULADD, TMULADDDST, TSUBRELU, TFUSEDMULADDRELU, TPARTARGMAX, TPARTARGMIN, TCOLARGMAX,
+  TCOLARGMIN, TROWARGMAX, TROWARGMIN, TPREFETCH, TFILLPAD_VEC, TFILLPAD_MAT, MGATHER_VEC, MGATHER_MAT, MSCATTER,
+  TQUANT, THISTOGRAM, TINTERLEAVE, TDEINTERLEAVE, OP_COUNT,
+};
+// clang-format on
+
+/// The pipe an instruction runs on.
+constexpr pipe_t pipe_of(Op op) {
+  switch (op) {
+    case Op::TLOAD:
+    case Op::TPREFETCH:
+    case Op::TEXPANDS_MAT:
+    case Op::TFILLPAD_MAT:
+    case Op::MGATHER_MAT: return PIPE_MTE2;
+    case Op::TSTORE_VEC:
+    case Op::TSTORE_MAT: return PIPE_MTE3;
+    case Op::TMOV_M2L:
+    case Op::TMOV_M2R:
+    case Op::TMOV_M2B:
+    case Op::TEXTRACT_M2LR:
+    case Op::TIMG2COL: return PIPE_MTE1;
+    case Op::TMATMUL:
+    case Op::TGEMV: return PIPE_M;
+    case Op::TMOV_A2V:
+    case Op::TMOV_A2M:
+    case Op::TMOV_M2S:
+    case Op::TMOV_V2M:
+    case Op::TEXTRACT_V2M:
+    case Op::TEXTRACT_A2M:
+    case Op::TINSERT_A2M:
+    case Op::TSTORE_ACC: return PIPE_FIX;
+    case Op::SCALAR:
+    case Op::TRESHAPE:
+    case Op::TCI:
+    case Op::SETFMATRIX:
+    case Op::SET_IMG2COL_RPT:
+    case Op::SET_IMG2COL_PADDING: return PIPE_S;
+    case Op::OP_COUNT: return PIPE_ALL;
+    default: return PIPE_V;
+  }
+}
+
+/// What an instruction gives back: assigned to an event it marks that point.
+struct RecordEvent {};
+
+struct EventBaseTag {};
+template <class T>
+struct is_event : std::is_base_of<EventBaseTag, T> {};
+template <class... Ts>
+inline constexpr bool all_events_v = (is_event<std::remove_cvref_t<Ts>>::value && ...);
+
+/// From an instruction of kind Src to one of kind Dst.
+template <Op Src, Op Dst, bool AutoToken = true, event_t EventId = EVENT_ID0>
+struct Event : EventBaseTag {
+  static_assert(Dst < Op::OP_COUNT, "[PTO][SA-0037] Event: the second kind of instruction does not exist");
+  static_assert(Src < Op::OP_COUNT, "[PTO][SA-0116] Event: the first kind of instruction does not exist");
+  static constexpr Op srcOp = Src, dstOp = Dst;
+  static constexpr pipe_t srcPipe = pipe_of(Src), dstPipe = pipe_of(Dst);
+  static constexpr bool isSamePipe = srcPipe == dstPipe;
+  static constexpr event_t token = EventId;
+
+  Event() = default;
+  Event(RecordEvent) {}
+  Event& operator=(RecordEvent) { return *this; }
+  Event& InitAddr(uint64_t) { return *this; }
+  template <uint8_t CrossCoreId = 0xFF>
+  Event& Init() {
+    return *this;
+  }
+  template <uint8_t CrossCoreId = 0xFF>
+  Event& Record() {
+    return *this;
+  }
+  template <uint8_t CrossCoreId = 0xFF>
+  Event& Wait() {
+    return *this;
+  }
+};
+
+template <class... Events>
+inline void WaitAllEvents(Events&... events) {
+  (events.Wait(), ...);
+}
+
+/// Wait for events.
+template <class... Events>
+inline void TSYNC(Events&... events) {
+  WaitAllEvents(events...);
+}
+/// Wait for the pipe of a kind of instruction.
+template <Op Kind>
+inline void TSYNC() {
+  static_assert(pipe_of(Kind) == PIPE_V || pipe_of(Kind) == PIPE_MTE3,
+                "[PTO][SA-0096] TSYNC: only vector instructions and stores are waited for alone");
+}
+
+template <pipe_t Src, pipe_t Dst>
+inline void PtoSetWaitFlag(event_t set = EVENT_ID0, event_t wait = EVENT_ID0) {
+  set_flag(Src, Dst, set);
+  wait_flag(Src, Dst, wait);
+}
+
+}  // namespace pto

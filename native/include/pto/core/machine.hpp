@@ -1,0 +1,338 @@
+// The machine a kernel runs on: the state of one core, what the cores of a block share, how a core waits.
+//
+// A core is one flow of control: instructions run in program order, so flags and barriers between its own
+// pipes need no action. What waits for another core goes through `wait_until`. Inside a launch (launch.hpp)
+// cores are fibers and waiting means that another one goes on; in plain threads it yields the processor.
+//
+// Kernels that are compiled in halves (cube and vector) share nothing but these objects, which they reach
+// through `core()`: no state of a launch may live in a C++ static.
+#pragma once
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <type_traits>
+
+// --- capacities, in bytes: of the target, or as given with -D --------------------------------------------
+
+#if defined(PTO_NPU_ARCH_KIRIN9030)
+#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (k9030 * 1024u)
+#elif defined(PTO_NPU_ARCH_KIRINX90)
+#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (kx90 * 1024u)
+#elif defined(PTO_NPU_ARCH_A5)
+#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (a5 * 1024u)
+#elif defined(PTO_NPU_ARCH_A2A3)
+#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (a2a3 * 1024u)
+#else
+#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (cpu * 1024u)
+#endif
+
+#ifndef PTO_UBUF_SIZE_BYTES
+#define PTO_UBUF_SIZE_BYTES PTO_CAPACITY_(192, 256, 128, 128, 512)
+#endif
+#ifndef PTO_CBUF_SIZE_BYTES
+#define PTO_CBUF_SIZE_BYTES PTO_CAPACITY_(512, 512, 512, 1024, 512)
+#endif
+#ifndef PTO_L0A_SIZE_BYTES
+#define PTO_L0A_SIZE_BYTES PTO_CAPACITY_(64, 64, 32, 64, 64)
+#endif
+#ifndef PTO_L0B_SIZE_BYTES
+#define PTO_L0B_SIZE_BYTES PTO_CAPACITY_(64, 64, 32, 64, 64)
+#endif
+#ifndef PTO_L0C_SIZE_BYTES
+#define PTO_L0C_SIZE_BYTES PTO_CAPACITY_(128, 256, 64, 128, 256)
+#endif
+#ifndef PTO_BIAS_SIZE_BYTES
+#define PTO_BIAS_SIZE_BYTES PTO_CAPACITY_(1, 4, 1, 1, 64)
+#endif
+#ifndef PTO_FBUF_SIZE_BYTES
+#define PTO_FBUF_SIZE_BYTES PTO_CAPACITY_(2, 4, 7, 6, 64)
+#endif
+#ifndef PTO_SCALELEFT_SIZE_BYTES
+#define PTO_SCALELEFT_SIZE_BYTES PTO_CAPACITY_(0, 4, 0, 0, 4)
+#endif
+#ifndef PTO_SCALERIGHT_SIZE_BYTES
+#define PTO_SCALERIGHT_SIZE_BYTES PTO_CAPACITY_(0, 4, 0, 0, 4)
+#endif
+
+namespace pto::detail {
+
+/// On-chip spaces, in the order of `TileType`: Vec, Mat, Left, Right, Acc, Bias, Scaling, ScaleLeft,
+/// ScaleRight.
+inline constexpr int kSpaces = 9;
+inline constexpr size_t kCapacity[kSpaces] = {
+    PTO_UBUF_SIZE_BYTES, PTO_CBUF_SIZE_BYTES,      PTO_L0A_SIZE_BYTES,
+    PTO_L0B_SIZE_BYTES,  PTO_L0C_SIZE_BYTES,       PTO_BIAS_SIZE_BYTES,
+    PTO_FBUF_SIZE_BYTES, PTO_SCALELEFT_SIZE_BYTES, PTO_SCALERIGHT_SIZE_BYTES};
+
+/// Bytes a space takes: its capacity and room for the widest access past its end, a multiple of a page.
+inline constexpr size_t room(int space) { return (kCapacity[space] + 4096 + 4095) / 4096 * 4096; }
+
+inline constexpr size_t room_of_all() {
+  size_t all = 0;
+  for (int space = 0; space < kSpaces; ++space) all += room(space);
+  return all;
+}
+
+enum class CoreKind : uint8_t { Mix, Cube, Vector };
+
+struct Core;
+
+/// Something a core waits for; the text is made only when a program is stuck.
+struct Waiting {
+  bool (*ready)(void* state);
+  void* state;
+  void (*describe)(void* state, char* text, size_t size);
+  void* description;
+};
+
+/// What runs the cores: set by a launch, null in plain threads.
+struct Host {
+  void (*wait)(Core& core, const Waiting& waiting);
+  void (*fail)(Core& core, const char* message);  // does not return
+  void (*print)(Core& core, const char* text);
+};
+
+// --- semaphores between the cores of a block --------------------------------------------------------------
+
+/// Whose semaphores a signal raises. A2A3: the cube core counts what comes from each vector core apart; A5:
+/// it has one row, where AIV1 arrives as id + 16.
+enum Box : uint8_t { kBoxAic, kBoxAicFromAiv0, kBoxAicFromAiv1, kBoxAiv0, kBoxAiv1, kBoxOwn, kBoxes };
+inline constexpr int kSemaphores = 32;
+
+/// What the cores of one block share.
+struct Cluster {
+  std::atomic<int32_t> semaphores[kBoxes][kSemaphores];
+  std::atomic<uint32_t> arrived[2]
+                               [kSemaphores];  // at a barrier among like cores of the block, by kind and id
+  static constexpr int kShared = 64;           // objects made on first use, by key (the state of FIFOs)
+  std::atomic<void*> shared[kShared];
+  char* vector_memory[2];  // the UB of its vector cores, which the cube core may write to
+};
+
+/// What all blocks of a launch share.
+struct Grid {
+  Cluster* clusters = nullptr;
+  uint32_t blocks = 1;
+  uint32_t vectors = 0;                              // vector cores per block
+  uint32_t participants[3] = {};                     // by SyncCoreType: vector, cube, all
+  std::atomic<uint32_t> here[3] = {};                // cores at a barrier
+  std::atomic<uint32_t> round[3] = {};               // barriers passed
+  std::atomic<uint32_t> flags[2][kSemaphores] = {};  // signals to like cores of all blocks, by kind and id
+};
+
+/// The two outer loops of burst copies, as their registers have them: loop 1 is the inner one.
+struct DmaLoops {
+  uint64_t size[2] = {1, 1}, from[2] = {}, to[2] = {};
+  void set_size(uint64_t inner, uint64_t outer) {
+    size[0] = inner;
+    size[1] = outer;
+  }
+  void set_stride(int loop, uint64_t source, uint64_t target) {
+    from[loop] = source;
+    to[loop] = target;
+  }
+};
+
+struct Core {
+  char* space[kSpaces] = {};
+  uint32_t block_idx = 0, block_num = 1;
+  uint32_t subblock_idx = 0, subblock_num = 1;
+  CoreKind kind = CoreKind::Mix;
+  Cluster* cluster = nullptr;
+  Grid* grid = nullptr;  // null in plain threads
+  const Host* host = nullptr;
+  void* fiber = nullptr;  // for the host
+  uint64_t task_cookie = 0;
+
+  // registers, as the reset leaves them
+  uint64_t ctrl = 0;
+  uint64_t quant_pre = 0;
+  const void* fpc = nullptr;  // quantisation vector of fixpipe
+  uint64_t fmatrix[2] = {};
+  uint64_t padding = 0, repeat = 0;
+  uint64_t ffts_base = 0;
+  DmaLoops out_to_ub, ub_to_out;
+  int8_t flags[8][8][8] = {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
+};
+
+/// Fresh on-chip memory of a core, all zero; pages that nobody touches cost nothing.
+inline bool make_spaces(Core& core) {
+  void* memory = mmap(nullptr, room_of_all(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  char* at = static_cast<char*>(memory);
+  for (int i = 0; i < kSpaces; ++i) {
+    core.space[i] = at;
+    at += room(i);
+  }
+  return true;
+}
+
+inline void drop_spaces(Core& core) {
+  if (core.space[0] != nullptr) munmap(core.space[0], room_of_all());
+  core.space[0] = nullptr;
+}
+
+/// The cluster of a block in plain threads.
+inline Cluster* loose_cluster(uint32_t block) {
+  static std::atomic<Cluster*> clusters[256];
+  std::atomic<Cluster*>& place = clusters[block % 256];
+  Cluster* found = place.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    auto* made = static_cast<Cluster*>(std::calloc(1, sizeof(Cluster)));
+    if (place.compare_exchange_strong(found, made)) return made;
+    std::free(made);
+  }
+  return found;
+}
+
+/// The core of a plain thread.
+struct LooseCore : Core {
+  LooseCore() {
+    if (!make_spaces(*this)) std::abort();
+    cluster = loose_cluster(0);
+  }
+  ~LooseCore() { drop_spaces(*this); }
+  LooseCore(const LooseCore&) = delete;
+  LooseCore& operator=(const LooseCore&) = delete;
+};
+
+inline thread_local Core* current = nullptr;
+
+[[gnu::noinline]] inline Core& new_loose_core() {
+  static thread_local LooseCore core;
+  current = &core;
+  return core;
+}
+
+/// The core that the caller runs on.
+inline Core& core() {
+  Core* found = current;
+  return found != nullptr ? *found : new_loose_core();
+}
+
+/// The address of a byte of a space; `location` is a `TileType` or its number.
+template <class Location>
+inline char* on_chip(Location location, size_t offset) {
+  return core().space[static_cast<int>(location)] + offset;
+}
+
+// --- failing and waiting -----------------------------------------------------------------------------------
+
+/// End this core with a message: the launch returns it; a plain program stops.
+[[noreturn, gnu::noinline, gnu::cold]] inline void fail(const char* message) {
+  Core* me = current;
+  if (me != nullptr && me->host != nullptr) me->host->fail(*me, message);
+  std::fprintf(stderr, "%s\n", message);
+  std::abort();
+}
+
+[[noreturn, gnu::noinline, gnu::cold, gnu::format(printf, 1, 2)]] inline void failf(const char* format, ...) {
+  char text[512];
+  va_list rest;
+  va_start(rest, format);
+  std::vsnprintf(text, sizeof text, format, rest);
+  va_end(rest);
+  fail(text);
+}
+
+/// Seconds without any progress after which a plain thread gives up.
+#ifndef PTO_WATCHDOG_SECONDS
+#define PTO_WATCHDOG_SECONDS 60
+#endif
+
+[[gnu::noinline]] inline void wait_alone(const Waiting& waiting) {
+  timespec start{}, now{};
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  for (uint64_t turn = 0; !waiting.ready(waiting.state); ++turn) {
+    if (turn < 64) {
+      sched_yield();
+      continue;
+    }
+    const timespec nap{0, turn < 1024 ? 20'000 : 500'000};
+    nanosleep(&nap, nullptr);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec - start.tv_sec > PTO_WATCHDOG_SECONDS) {
+      char what[256] = "";
+      waiting.describe(waiting.description, what, sizeof what);
+      const Core& me = core();
+      failf("[PTO] stuck: block %u, sub-block %u has waited %d s for %s", me.block_idx, me.subblock_idx,
+            PTO_WATCHDOG_SECONDS, what);
+    }
+  }
+}
+
+/// Return once `ready()` holds. `what` is what the core waits for: a text, or a callable (char* text, size_t
+/// size).
+template <class Ready, class What>
+inline void wait_until(Ready&& ready, const What& what) {
+  if (ready()) return;
+  Waiting waiting{};
+  waiting.ready = [](void* state) -> bool {
+    return (*static_cast<std::remove_reference_t<Ready>*>(state))();
+  };
+  waiting.state = const_cast<void*>(static_cast<const void*>(&ready));
+  waiting.description = const_cast<void*>(static_cast<const void*>(&what));
+  waiting.describe = [](void* description, char* text, size_t size) {
+    const What& about = *static_cast<const What*>(description);
+    if constexpr (requires { about(text, size); }) {
+      about(text, size);
+    } else {
+      std::snprintf(text, size, "%s", static_cast<const char*>(about));
+    }
+  };
+  Core& me = core();
+  if (me.host != nullptr) {
+    me.host->wait(me, waiting);
+    current = &me;  // meanwhile other cores ran here; each half of a kernel has a pointer of its own
+  } else {
+    wait_alone(waiting);
+  }
+}
+
+/// Print what a program prints; a launch may send it elsewhere.
+[[gnu::noinline, gnu::format(printf, 1, 2)]] inline int print(const char* format, ...) {
+  va_list rest;
+  va_start(rest, format);
+  char text[1024];
+  const int length = std::vsnprintf(text, sizeof text, format, rest);
+  va_end(rest);
+  Core& me = core();
+  if (me.host != nullptr) {
+    me.host->print(me, text);
+  } else {
+    std::fputs(text, stdout);
+  }
+  return length;
+}
+
+}  // namespace pto::detail
+
+// --- which core this is ------------------------------------------------------------------------------------
+
+inline int64_t get_block_idx() { return pto::detail::core().block_idx; }
+inline int64_t get_block_num() { return pto::detail::core().block_num; }
+#ifdef __CPU_SIM
+namespace pto::cpu_sim {
+inline uint32_t (*subblock_hook)() = nullptr;  // lets a program say which vector core a thread is
+}
+inline uint32_t get_subblockid() {
+  return pto::cpu_sim::subblock_hook != nullptr ? pto::cpu_sim::subblock_hook()
+                                                : pto::detail::core().subblock_idx;
+}
+#else
+inline int64_t get_subblockid() { return pto::detail::core().subblock_idx; }
+#endif
+inline int64_t get_subblockdim() { return pto::detail::core().subblock_num; }
+inline int64_t get_coreid() { return pto::detail::core().block_idx; }
+inline uint64_t get_task_cookie() { return pto::detail::core().task_cookie; }
+
+[[noreturn]] inline void trap() { pto::detail::fail("[PTO-E2105] trap"); }

@@ -1,0 +1,117 @@
+// Words that kernels are written with: address space and function qualifiers, the target, pipes, event ids.
+//
+// The target is named by -DPTO_NPU_ARCH_A2A3, -DPTO_NPU_ARCH_A5 and so on, or by -D__NPU_ARCH__=<number>;
+// without either it is the CPU. Qualifiers mean nothing on a CPU. Included first by everything else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define __global__
+#define __aicore__
+#define AICORE
+#define __gm__
+#define __ubuf__
+#define __cbuf__
+#define __ca__
+#define __cb__
+#define __cc__
+#define __fbuf__
+#define __biasbuf__
+#define __ssbuf__
+#define __in__
+#define __out__
+#define __tf__
+#define __simd_vf__
+#define __simd_callee__
+#define __cce_get_tile_ptr(x) x
+#define OP_NAME(name)
+#define OP_TYPE(name)
+
+#define PTO_INLINE inline __attribute__((always_inline))
+#define PTO_INST inline
+#define PTO_INTERNAL inline
+
+// --- target ------------------------------------------------------------------------------------------------
+
+#if defined(__NPU_ARCH__) && !defined(PTO_NPU_ARCH_A2A3) && !defined(PTO_NPU_ARCH_A5)
+#if __NPU_ARCH__ == 2201
+#define PTO_NPU_ARCH_A2A3
+#elif __NPU_ARCH__ == 3101 || __NPU_ARCH__ == 3510
+#define PTO_NPU_ARCH_A5
+#elif __NPU_ARCH__ == 3113
+#define PTO_NPU_ARCH_KIRIN9030
+#elif __NPU_ARCH__ == 3003
+#define PTO_NPU_ARCH_KIRINX90
+#endif
+#endif
+
+namespace pto::detail {
+
+/// The column of the instruction tables that a program is held to.
+enum class Isa : uint8_t { cpu, a2a3, a5 };
+
+#if defined(PTO_NPU_ARCH_A2A3) || defined(PTO_NPU_ARCH_KIRINX90)
+inline constexpr Isa kIsa = Isa::a2a3;
+#elif defined(PTO_NPU_ARCH_A5) || defined(PTO_NPU_ARCH_KIRIN9030)
+inline constexpr Isa kIsa = Isa::a5;
+#else
+inline constexpr Isa kIsa = Isa::cpu;
+#endif
+
+#ifdef PTO_CHECKED
+inline constexpr bool kChecked = true;
+#else
+inline constexpr bool kChecked = false;
+#endif
+
+}  // namespace pto::detail
+
+// A kernel that is not compiled for one kind of core holds both halves.
+#if !defined(__DAV_CUBE__) && !defined(__DAV_VEC__)
+#define __DAV_CUBE__
+#define __DAV_VEC__
+#endif
+
+// --- loops -------------------------------------------------------------------------------------------------
+
+// The iterations of the following loop do not depend on each other, although they may work in place.
+#if defined(__clang__)
+#define PTO_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define PTO_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define PTO_INDEPENDENT
+#endif
+
+// --- pipes and event ids -----------------------------------------------------------------------------------
+
+using pipe_t = int;
+inline constexpr pipe_t PIPE_S = 0, PIPE_V = 1, PIPE_MTE1 = 2, PIPE_MTE2 = 3, PIPE_MTE3 = 4, PIPE_M = 5,
+                        PIPE_ALL = 6, PIPE_FIX = 7, PIPE_MTE4 = 8, PIPE_MTE5 = 9, PIPE_V2 = 10;
+
+using event_t = int;
+inline constexpr event_t EVENT_ID0 = 0, EVENT_ID1 = 1, EVENT_ID2 = 2, EVENT_ID3 = 3, EVENT_ID4 = 4,
+                         EVENT_ID5 = 5, EVENT_ID6 = 6, EVENT_ID7 = 7, EVENT_ID_MAX = 8;
+
+// --- vector masks: every instruction here works on the valid region ---------------------------------------
+
+inline void set_mask_norm() {}
+inline void set_mask_count() {}
+template <class... Words>
+inline void set_vector_mask(Words...) {}
+
+// --- caches and memory order: one flow of control sees its own writes --------------------------------------
+
+using mem_dsb_t = int;
+inline constexpr mem_dsb_t DSB_ALL = 0, DSB_DDR = 1, DSB_UB = 2, DSB_SEQ = 3;
+struct cache_line_t {
+  static constexpr int SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE = 1, CACHELINE_OUT = 2, CACHELINE_ALL = 0;
+};
+struct dcci_dst_t {
+  static constexpr int CACHELINE_ALL = 0, CACHELINE_UB = 1, CACHELINE_OUT = 2, CACHELINE_ATOMIC = 3;
+};
+inline constexpr int SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE = 1, CACHELINE_OUT = 2;
+inline void dsb(mem_dsb_t) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void dcci(const volatile void*, int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void dcci(const volatile void*, int, int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -1,0 +1,391 @@
+// Communication in one process: tensors of all ranks lie in one memory, so a remote copy is a copy.
+//
+// TPUT, TGET and their asynchronous forms, collectives over a ParallelGroup, and signals: TNOTIFY writes one,
+// TWAIT lets other cores go on until one holds. Staging tiles are taken and left alone.
+#pragma once
+
+#include "pto/core/access.hpp"
+#include "pto/core/events.hpp"
+
+namespace pto::comm {
+
+enum class NotifyOp : uint8_t { AtomicAdd = 0, Set = 1 };
+enum class WaitCmp : uint8_t { EQ = 0, NE = 1, GT = 2, GE = 3, LT = 4, LE = 5 };
+enum class ReduceOp : uint8_t { Sum = 0, Max = 1, Min = 2 };
+enum class DmaEngine : uint8_t { SDMA = 0, URMA = 1, RDMA = 2 };
+enum class CollEngine : uint8_t { AIV = 0, CCU = 1 };
+
+/// The tensors of the ranks that take part, by rank.
+template <class Global>
+struct ParallelGroup {
+  using value_type = Global;
+  Global* tensors = nullptr;
+  int nranks = 0, rootIdx = -1;
+  constexpr ParallelGroup() = default;
+  constexpr ParallelGroup(Global* all, int count, int root) : tensors(all), nranks(count), rootIdx(root) {}
+  static constexpr ParallelGroup Create(Global* all, int count, int root) { return {all, count, root}; }
+  constexpr int GetRootIdx() const { return rootIdx; }
+  constexpr int GetSize() const { return nranks; }
+  constexpr bool empty() const { return nranks == 0; }
+  constexpr Global& operator[](int rank) const { return tensors[rank]; }
+};
+
+template <class T>
+struct ParallelGroupTraits;
+template <class Global>
+struct ParallelGroupTraits<ParallelGroup<Global>> {
+  using GlobalDataType = Global;
+};
+
+using Signal = GlobalTensor<int32_t, Shape<1, 1, 1, 1, 1>, Stride<1, 1, 1, 1, 1>, Layout::ND>;
+template <class Element, class Shape_, class Stride_, Layout L = Layout::ND>
+using GlobalSignal = GlobalTensor<Element, Shape_, Stride_, L>;
+
+/// A matrix of signals, dense or cut out of a larger one.
+template <int Rows, int Cols>
+struct Signal2D : GlobalTensor<int32_t, Shape<1, 1, 1, Rows, Cols>, Stride<1, 1, 1, DYNAMIC, 1>, Layout::ND> {
+  using Base = GlobalTensor<int32_t, Shape<1, 1, 1, Rows, Cols>, Stride<1, 1, 1, DYNAMIC, 1>, Layout::ND>;
+  explicit Signal2D(int32_t* at, int stride = Cols)
+      : Base(at, typename Base::Shape{}, typename Base::Stride{stride}) {}
+};
+
+// --- boxes of elements -------------------------------------------------------------------------------------
+
+namespace detail {
+
+using namespace pto::detail;
+
+struct Extents {
+  int64_t at[5];
+  bool operator==(const Extents&) const = default;
+};
+
+template <class Global>
+inline Extents extents_of(const Global& tensor) {
+  Extents found;
+  for (int d = 0; d < 5; ++d) found.at[d] = tensor.GetShape(d);
+  return found;
+}
+
+/// Whether every index of `part` is one of `whole`.
+inline bool holds(const Extents& whole, const Extents& part) {
+  for (int d = 0; d < 5; ++d) {
+    if (whole.at[d] < part.at[d]) return false;
+  }
+  return true;
+}
+
+/// Call row(to, from) with the offsets of every row of a box, in elements.
+template <class To, class From, class Row>
+inline void for_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
+                     Row&& row) {
+  for (int64_t a = 0; a < box.at[0]; ++a) {
+    for (int64_t b = 0; b < box.at[1]; ++b) {
+      for (int64_t c = 0; c < box.at[2]; ++c) {
+        for (int64_t d = 0; d < box.at[3]; ++d) {
+          row(a * to.GetStride(0) + b * to.GetStride(1) + c * to.GetStride(2) +
+                  (d + to_row) * to.GetStride(3),
+              a * from.GetStride(0) + b * from.GetStride(1) + c * from.GetStride(2) +
+                  (d + from_row) * from.GetStride(3));
+        }
+      }
+    }
+  }
+}
+
+/// to[i] = f(to[i], from[i]) on a box that begins at a row of each.
+template <class To, class From, class F>
+inline void combine(To& to, From& from, const Extents& box, int64_t to_row, int64_t from_row, F&& f) {
+  using T = typename To::DType;
+  using S = typename From::DType;
+  T* const out = to.data();
+  S* const in = from.data();
+  const int64_t to_step = to.GetStride(4), from_step = from.GetStride(4);
+  for_rows(to, from, box, to_row, from_row, [&](int64_t a, int64_t b) {
+    for (int64_t i = 0; i < box.at[4]; ++i) {
+      const auto at = static_cast<size_t>(a + i * to_step);
+      put_element(
+          out, at,
+          static_cast<T>(f(element_at(out, at), element_at(in, static_cast<size_t>(b + i * from_step)))));
+    }
+  });
+}
+
+/// to[i] = f(elements i of all members of a group).
+template <class To, class Group, class F>
+inline void combine_ranks(To& to, Group& group, const Extents& box, F&& f) {
+  using T = typename To::DType;
+  constexpr int kMost = 64;
+  if (group.GetSize() > kMost)
+    failf("[PTO-E2102] a group of %d members; %d are the most", group.GetSize(), kMost);
+  for_rows(to, group[0], box, 0, 0, [&](int64_t a, int64_t b) {
+    for (int64_t i = 0; i < box.at[4]; ++i) {
+      T values[kMost];
+      for (int rank = 0; rank < group.GetSize(); ++rank) {
+        values[rank] = element_at(group[rank].data(), static_cast<size_t>(b + i * group[rank].GetStride(4)));
+      }
+      put_element(to.data(), static_cast<size_t>(a + i * to.GetStride(4)), f(values));
+    }
+  });
+}
+
+template <class To, class From>
+inline void copy(To& to, From& from, const Extents& box, int64_t to_row = 0, int64_t from_row = 0) {
+  using T = typename To::DType;
+  static_assert(std::is_same_v<T, typename From::DType>,
+                "[PTO][SA-0218] the element types of two tensors differ");
+  if (bits_of<T> >= 8 && to.GetStride(4) == 1 && from.GetStride(4) == 1) {
+    for_rows(to, from, box, to_row, from_row, [&](int64_t a, int64_t b) {
+      std::memmove(static_cast<void*>(to.data() + a), from.data() + b,
+                   static_cast<size_t>(box.at[4]) * sizeof(T));
+    });
+  } else {
+    combine(to, from, box, to_row, from_row, [](T, T value) { return value; });
+  }
+}
+
+/// A sum, rounded to the element type.
+template <class T>
+inline T sum(T a, T b) {
+  using C = compute_t<T>;
+  if constexpr (std::is_integral_v<C>) {
+    using U = std::make_unsigned_t<C>;
+    return element_of<T>(static_cast<C>(static_cast<U>(value_of<C>(a)) + static_cast<U>(value_of<C>(b))));
+  } else {
+    return element_of<T>(static_cast<C>(value_of<C>(a) + value_of<C>(b)));
+  }
+}
+template <class T>
+inline bool less(T a, T b) {
+  return value_of<compute_t<T>>(a) < value_of<compute_t<T>>(b);
+}
+
+template <class T>
+inline void wait_for(T& what) {
+  if constexpr (is_event<std::remove_cv_t<T>>::value) what.Wait();
+}
+
+template <class Group>
+inline void check_group([[maybe_unused]] const Group& group) {
+  PTO_CHECK(group.GetSize() > 0 && group.GetRootIdx() >= 0 && group.GetRootIdx() < group.GetSize(),
+            "PTO-E2102", "root is %d, but the group has %d members", group.GetRootIdx(), group.GetSize());
+}
+
+}  // namespace detail
+
+// --- from one rank to another ------------------------------------------------------------------------------
+
+template <AtomicType Atomic = AtomicType::AtomicNone, class Dst, class Src, class... Rest>
+inline RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
+  (detail::wait_for(rest), ...);
+  using T = typename Dst::DType;
+  const detail::Extents box = detail::extents_of(src);
+  PTO_CHECK(detail::holds(detail::extents_of(dst), box), "PTO-E2102",
+            "TPUT: dst has fewer elements than src");
+  bool add = Atomic == AtomicType::AtomicAdd;
+  (
+      [&] {
+        if constexpr (std::is_same_v<std::remove_cvref_t<Rest>, AtomicType>)
+          add = rest == AtomicType::AtomicAdd;
+      }(),
+      ...);
+  if (add) {
+    detail::combine(dst, src, box, 0, 0, [](T a, T b) { return detail::sum(a, b); });
+  } else {
+    detail::copy(dst, src, box);
+  }
+  return {};
+}
+
+template <class Dst, class Src, class... Rest>
+inline RecordEvent TGET(Dst& dst, Src& src, Rest&&... rest) {
+  (detail::wait_for(rest), ...);
+  PTO_CHECK(detail::extents_of(dst) == detail::extents_of(src), "PTO-E2102",
+            "TGET: dst and src differ in shape");
+  detail::copy(dst, src, detail::extents_of(src));
+  return {};
+}
+
+namespace sdma {
+inline constexpr uint32_t kAutoChannelGroupIdx = UINT32_MAX;
+inline constexpr uint64_t kDefaultSdmaBlockBytes = 1024 * 1024;
+struct SdmaBaseConfig {
+  uint64_t block_bytes = kDefaultSdmaBlockBytes, comm_block_offset = 0;
+  uint32_t queue_num = 1;
+};
+using sdma_base_config_t = SdmaBaseConfig;
+}  // namespace sdma
+
+struct AsyncSession {
+  DmaEngine engine = DmaEngine::SDMA;
+  bool valid = false;
+  uint32_t destRankId = 0, myPe = 0;
+};
+
+/// Copies are done when the call returns, so there is nothing to wait for.
+struct AsyncEvent {
+  uint64_t handle = 0;
+  DmaEngine engine = DmaEngine::SDMA;
+  constexpr AsyncEvent() = default;
+  constexpr AsyncEvent(uint64_t h, DmaEngine e) : handle(h), engine(e) {}
+  constexpr bool valid() const { return handle != 0; }
+  bool Wait(const AsyncSession&) const { return true; }
+  bool Test(const AsyncSession&) const { return true; }
+};
+
+template <DmaEngine Engine = DmaEngine::SDMA, class Scratch>
+inline bool BuildAsyncSession(Scratch&, const void*, AsyncSession& session, uint32_t = 0,
+                              const sdma::SdmaBaseConfig& = {}, uint32_t = sdma::kAutoChannelGroupIdx) {
+  session.engine = Engine;
+  return session.valid = true;
+}
+/// Without a scratch tile: to a peer.
+template <DmaEngine Engine>
+inline bool BuildAsyncSession(const void*, uint32_t peer, AsyncSession& session, uint32_t my_pe = 0) {
+  session.engine = Engine;
+  session.destRankId = peer;
+  session.myPe = my_pe;
+  return session.valid = true;
+}
+
+template <DmaEngine Engine = DmaEngine::SDMA, class Dst, class Src, class... Rest>
+inline AsyncEvent TPUT_ASYNC(Dst& dst, Src& src, const AsyncSession&, Rest&&... rest) {
+  (detail::wait_for(rest), ...);
+  PTO_CHECK(detail::holds(detail::extents_of(dst), detail::extents_of(src)), "PTO-E2102",
+            "TPUT_ASYNC: dst has fewer elements than src");
+  detail::copy(dst, src, detail::extents_of(src));
+  return {0, Engine};
+}
+template <DmaEngine Engine = DmaEngine::SDMA, class Dst, class Src, class... Rest>
+inline AsyncEvent TGET_ASYNC(Dst& dst, Src& src, const AsyncSession& session, Rest&&... rest) {
+  return TPUT_ASYNC<Engine>(dst, src, session, rest...);
+}
+
+// --- collectives -------------------------------------------------------------------------------------------
+
+template <CollEngine Engine = CollEngine::AIV, class Group, class Src, class... Rest>
+inline RecordEvent TBROADCAST(Group& group, Src& src, Rest&&... rest) {
+  (detail::wait_for(rest), ...);
+  detail::check_group(group);
+  const detail::Extents box = detail::extents_of(src);
+  for (int rank = 0; rank < group.GetSize(); ++rank) detail::copy(group[rank], src, box);
+  return {};
+}
+
+/// The root's tensor first, then the others by rank, each step rounded to the element type.
+template <CollEngine Engine = CollEngine::AIV, class Group, class Dst, class... Rest>
+inline RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
+  (detail::wait_for(rest), ...);
+  using T = typename Dst::DType;
+  ReduceOp how = ReduceOp::Sum;
+  (
+      [&] {
+        if constexpr (std::is_same_v<std::remove_cvref_t<Rest>, ReduceOp>) how = rest;
+      }(),
+      ...);
+  detail::check_group(group);
+  const int root = group.GetRootIdx();
+  const detail::Extents box = detail::extents_of(group[root]);
+  PTO_CHECK(detail::holds(detail::extents_of(dst), box), "PTO-E2102",
+            "TREDUCE: dst has fewer elements than a member");
+  // element by element over all ranks: dst may be one of the members
+  const auto reduce = [&](auto&& step) {
+    detail::combine_ranks(dst, group, box, [&](T* values) {
+      T acc = values[root];
+      for (int rank = 0; rank < group.GetSize(); ++rank) {
+        if (rank != root) acc = step(acc, values[rank]);
+      }
+      return acc;
+    });
+  };
+  switch (how) {
+    case ReduceOp::Sum: reduce([](T a, T b) { return detail::sum(a, b); }); break;
+    case ReduceOp::Max: reduce([](T a, T b) { return detail::less(a, b) ? b : a; }); break;
+    case ReduceOp::Min: reduce([](T a, T b) { return detail::less(b, a) ? b : a; }); break;
+  }
+  return {};
+}
+
+/// The rows of the members, one below the other.
+template <CollEngine Engine = CollEngine::AIV, class Group, class Dst, class... Rest>
+inline RecordEvent TGATHER(Group& group, Dst& dst, Rest&&... rest) {
+  (detail::wait_for(rest), ...);
+  detail::check_group(group);
+  const detail::Extents box = detail::extents_of(group[0]);
+  PTO_CHECK(dst.GetShape(3) >= group.GetSize() * box.at[3], "PTO-E2102", "TGATHER: dst lacks rows");
+  for (int rank = 0; rank < group.GetSize(); ++rank) detail::copy(dst, group[rank], box, rank * box.at[3], 0);
+  return {};
+}
+template <CollEngine Engine = CollEngine::AIV, class Group, class Src, class... Rest>
+inline RecordEvent TSCATTER(Group& group, Src& src, Rest&&... rest) {
+  (detail::wait_for(rest), ...);
+  detail::check_group(group);
+  const detail::Extents box = detail::extents_of(group[0]);
+  PTO_CHECK(src.GetShape(3) >= group.GetSize() * box.at[3], "PTO-E2102", "TSCATTER: src lacks rows");
+  for (int rank = 0; rank < group.GetSize(); ++rank) detail::copy(group[rank], src, box, 0, rank * box.at[3]);
+  return {};
+}
+
+// --- signals -----------------------------------------------------------------------------------------------
+
+template <class Global, class... Events>
+inline void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... events) {
+  WaitAllEvents(events...);
+  static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] TNOTIFY: a signal is an int32_t");
+  auto* at = reinterpret_cast<int32_t*>(signal.data());
+  if (op == NotifyOp::AtomicAdd) {
+    __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
+  } else {
+    __atomic_store_n(at, value, __ATOMIC_RELEASE);
+  }
+}
+
+/// Whether every signal of a tensor compares as asked.
+template <class Global, class... Events>
+inline bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
+  WaitAllEvents(events...);
+  static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] a signal is an int32_t");
+  bool all = true;
+  const auto* base = reinterpret_cast<const int32_t*>(signal.data());
+  const int64_t step = signal.GetStride(4), count = signal.GetShape(4);
+  detail::for_rows(signal, signal, detail::extents_of(signal), 0, 0, [&](int64_t row, int64_t) {
+    for (int64_t i = 0; i < count && all; ++i) {
+      const int32_t found = __atomic_load_n(base + row + i * step, __ATOMIC_ACQUIRE);
+      switch (cmp) {
+        case WaitCmp::EQ: all = found == value; break;
+        case WaitCmp::NE: all = found != value; break;
+        case WaitCmp::GT: all = found > value; break;
+        case WaitCmp::GE: all = found >= value; break;
+        case WaitCmp::LT: all = found < value; break;
+        case WaitCmp::LE: all = found <= value; break;
+      }
+    }
+  });
+  return all;
+}
+
+template <class Global, class... Events>
+inline void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
+  WaitAllEvents(events...);
+  detail::wait_until([&] { return TTEST(signal, value, cmp); },
+                     [&](char* text, size_t size) {
+                       constexpr const char* kNames[] = {"eq", "ne", "gt", "ge", "lt", "le"};
+                       std::snprintf(text, size, "a signal %s %d", kNames[static_cast<int>(cmp)], value);
+                     });
+}
+
+// Names of the simulator's own layer, which some programs call.
+template <class... Args>
+inline void TNOTIFY_IMPL(Args&&... args) {
+  TNOTIFY(args...);
+}
+template <class... Args>
+inline void TWAIT_IMPL(Args&&... args) {
+  TWAIT(args...);
+}
+template <class... Args>
+inline bool TTEST_IMPL(Args&&... args) {
+  return TTEST(args...);
+}
+
+}  // namespace pto::comm

@@ -1,0 +1,188 @@
+// Packed predicates: comparisons write one bit per element, selections read them.
+//
+// Row r, column c is bit c % B (least significant first) of word c / B of row r, with B the bits of a word;
+// in memory that is bit c % 8 of byte c / 8 of the row, whatever the word.
+#pragma once
+
+#include "pto/ops/meanings.hpp"
+
+namespace pto {
+
+namespace detail {
+
+/// A comparison as which of less, equal and greater count, and whether the answer is turned round.
+struct Comparison {
+  bool less, equal, greater, inverted;
+
+  template <class T>
+  static Comparison of(CmpMode mode) {
+    if (kIsa == Isa::a2a3 && std::is_same_v<T, int32_t>) mode = CmpMode::EQ;  // all that hardware has for i32
+    switch (mode) {
+      case CmpMode::NE: return {false, true, false, true};
+      case CmpMode::LT: return {true, false, false, false};
+      case CmpMode::LE: return {true, true, false, false};
+      case CmpMode::GT: return {false, false, true, false};
+      case CmpMode::GE: return {false, true, true, false};
+      default: return {false, true, false, false};
+    }
+  }
+  template <class C>
+  PTO_INLINE uint8_t operator()(C x, C y) const {
+    const bool found = ((x < y) & less) | ((x == y) & equal) | ((x > y) & greater);
+    return static_cast<uint8_t>(found ^ inverted);
+  }
+};
+
+/// n truth values as bits; a last byte is filled with zeros.
+inline void pack_bits(const uint8_t* truth, uint8_t* bytes, ptrdiff_t n) {
+  for (; n >= 8; n -= 8, truth += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, truth, 8);
+    *bytes++ = static_cast<uint8_t>(eight * 0x0102040810204080 >> 56);
+  }
+  if (n > 0) {
+    uint8_t last = 0;
+    for (int k = 0; k < n; ++k) last |= static_cast<uint8_t>(truth[k] << k);
+    *bytes = last;
+  }
+}
+
+/// Bit i of a row of bytes.
+PTO_INLINE bool bit_at(const uint8_t* bytes, ptrdiff_t i) { return bytes[i >> 3] >> (i & 7) & 1; }
+
+/// Write the truth of `test(x, ...)` over the valid region of src; the rest of the storage of dst becomes
+/// zero.
+template <class Dst, class Src, class Test, class... Other>
+inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) {
+  using W = typename Dst::DType;
+  using C = compute_t<typename Src::DType>;
+  constexpr ptrdiff_t per_word = sizeof(W) * 8, chunk_words = kChunk / per_word;
+  fill_region(Dst::Rows, Dst::Cols, dst, W(0));
+  ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
+  if (rows > Dst::Rows) rows = Dst::Rows;
+  const ptrdiff_t words = dst.GetValidCol();
+  if (cols > words * per_word) cols = words * per_word;
+  const Lines<Dst> to(dst);
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<uint8_t> truth;
+      map_run(n, test, truth.at, Lines<Src>(src).template read<C>(r, c, n, Buffer<C>().at),
+              Lines<Other>(other).template read<C>(r, c, n, Buffer<C>().at)...);
+      W packed[chunk_words] = {};
+      pack_bits(truth.at, reinterpret_cast<uint8_t*>(packed), n);
+      to.write(r, c / per_word, (n + per_word - 1) / per_word, packed);
+    }
+  }
+}
+
+/// The row r of a packed mask, as bytes; `buffer` holds what cannot be used in place.
+template <class Mask>
+inline const uint8_t* mask_row(const Lines<Mask>& mask, ptrdiff_t r, ptrdiff_t first, ptrdiff_t n,
+                               typename Mask::DType* buffer) {
+  using W = typename Mask::DType;
+  constexpr ptrdiff_t per_word = sizeof(W) * 8;
+  return reinterpret_cast<const uint8_t*>(
+      mask.template read<W>(r, first / per_word, (n + per_word - 1) / per_word, buffer));
+}
+
+/// dst = where(bit, x, otherwise(i)), bit patterns kept. `other` gives a row of the second choice.
+template <class Dst, class Mask, class Src, class Other>
+inline void select(Dst& dst, const Mask& mask, const Src& src, Other other) {
+  using T = typename Dst::DType;
+  const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
+  const Lines<Mask> bits(mask);
+  const Lines<Src> in(src);
+  const Lines<Dst> out(dst);
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<T> first, second, result;
+      Buffer<typename Mask::DType> words;
+      Buffer<uint8_t> chosen;
+      const uint8_t* bytes = mask_row(bits, r, c, n, words.at);
+      for (ptrdiff_t i = 0; i < n; ++i) chosen.at[i] = bit_at(bytes, i);
+      const T* x = in.template read<T>(r, c, n, first.at);
+      const T* y = other(r, c, n, second.at);
+      T* to = out.template spot<T>(r, c, result.at);
+      map_run(
+          n,
+          [](T a, T b, uint8_t bit) {
+            const auto all = static_cast<code_t<T>>(0 - static_cast<code_t<T>>(bit));
+            const auto one = __builtin_bit_cast(code_t<T>, a), two = __builtin_bit_cast(code_t<T>, b);
+            return __builtin_bit_cast(T, static_cast<code_t<T>>((one & all) | (two & ~all)));
+          },
+          to, x, y, static_cast<const uint8_t*>(chosen.at));
+      out.write(r, c, n, static_cast<const T*>(to));
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Element-wise comparison into a packed predicate tile.
+template <class Dst, class Src0, class Src1, class... Events>
+PTO_INST RecordEvent TCMP(Dst& dst, Src0& src0, Src1& src1, CmpMode cmpMode, Events&... events) {
+  detail::check_tcmp<Dst, Src0, Src1>();
+  detail::finish_call<0>(events...);
+  detail::compare(dst, src0, detail::Comparison::of<typename Src0::DType>(cmpMode), src1);
+  return {};
+}
+
+/// Compares every element with a scalar into a packed predicate tile.
+template <class Dst, class Src, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMode,
+                           Events&... events) {
+  detail::check_tcmps<Dst, Src>();
+  detail::finish_call<0>(events...);
+  using C = detail::compute_t<typename Src::DType>;
+  const auto mode = detail::Comparison::of<typename Src::DType>(cmpMode);
+  const C s = detail::value_of<C>(scalar);
+  detail::compare(dst, src, [mode, s](C x) { return mode(x, s); });
+  return {};
+}
+/// The same, with the first element of a tile.
+template <class Dst, class Src, class Scalar, class... Events>
+  requires(is_tile_data_v<Scalar> && all_events_v<Events...>)
+PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, Scalar& scalar, CmpMode cmpMode, Events&... events) {
+  static_assert(
+      std::is_same_v<typename Scalar::DType, typename Src::DType>,
+      "[PTO][PTO-E0301] TCMPS: expects scalar to have the element type of src; fix: convert with TCVT");
+  return TCMPS(dst, src, detail::Lines<Scalar>(scalar).get(0, 0), cmpMode, events...);
+}
+
+/// Selects from two tiles by a packed predicate.
+template <class Dst, class Mask, class Src0, class Src1, class... Rest>
+PTO_INST RecordEvent TSEL(Dst& dst, Mask& selMask, Src0& src0, Src1& src1, Rest&... rest) {
+  detail::check_tsel<Dst, Mask, Src0, Src1>();
+  detail::finish_call<1>(rest...);
+  using T = typename Dst::DType;
+  const detail::Lines<Src1> second(src1);
+  detail::select(dst, selMask, src0, [&](ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* buffer) {
+    return second.template read<T>(r, c, n, buffer);
+  });
+  return {};
+}
+
+/// Selects tile elements or a scalar by a packed predicate.
+template <class Dst, class Mask, class Src, class Tmp, class... Events>
+  requires(is_tile_data_v<Tmp>)
+PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, Tmp&, typename Src::DType scalar,
+                           Events&... events) {
+  return TSELS(dst, mask, src, scalar, events...);
+}
+template <class Dst, class Mask, class Src, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, typename Src::DType scalar, Events&... events) {
+  detail::check_tsels<Dst, Mask, Src>();
+  detail::finish_call<0>(events...);
+  using T = typename Dst::DType;
+  detail::select(dst, mask, src, [scalar](ptrdiff_t, ptrdiff_t, ptrdiff_t n, T* buffer) {
+    for (ptrdiff_t i = 0; i < n; ++i) buffer[i] = scalar;
+    return static_cast<const T*>(buffer);
+  });
+  return {};
+}
+
+}  // namespace pto

@@ -1,0 +1,242 @@
+// TCVT: every element as the nearest one of another type. The rules are those of src/pto/isa/encoding.py.
+//
+// Floats to floats and integers to floats round to nearest even whatever the mode; a saturating conversion
+// holds values in the range of the destination first. Floats to integers round by the mode; without
+// saturation what does not fit is what a C cast on x86 makes of it.
+#pragma once
+
+#include "pto/ops/meanings.hpp"
+
+namespace pto {
+
+namespace detail {
+
+/// x as a whole number. Only rounding to nearest becomes a vector instruction by default; the others are made
+/// of it.
+template <Round R>
+PTO_INLINE float rounded(float x) {
+  const float near = __builtin_nearbyintf(x);
+  if constexpr (R == Round::rint) return near;
+  if constexpr (R == Round::floor) return near - math::select(near > x, 1.0f, 0.0f);
+  if constexpr (R == Round::ceil) return __builtin_copysignf(near + math::select(near < x, 1.0f, 0.0f), x);
+  const float size = __builtin_fabsf(x), even = __builtin_fabsf(near);
+  const float whole = even - math::select(even > size, 1.0f, 0.0f);  // truncated
+  const float rest = size - whole;
+  float found = whole;
+  if constexpr (R == Round::round) found = whole + math::select(rest >= 0.5f, 1.0f, 0.0f);
+  if constexpr (R == Round::odd) found = math::select(rest == 0.5f, whole + whole + 1.0f - even, even);
+  return __builtin_copysignf(found, x);
+}
+
+/// A whole number (or NaN, or an infinity) as an integer.
+template <class D, bool Saturate>
+PTO_INLINE compute_t<D> whole_to(float whole) {
+  using I = compute_t<D>;
+  constexpr int bits = bits_of<D>;
+  constexpr bool is_signed = Element<D>::is_signed;
+  if constexpr (bits <= 32 && !(bits == 32 && !is_signed)) {
+    constexpr float top =
+        is_signed ? static_cast<float>(uint64_t{1} << (bits - 1)) : static_cast<float>(uint64_t{1} << bits);
+    constexpr int32_t max = static_cast<int32_t>((uint64_t{1} << (bits - is_signed)) - 1),
+                      min = is_signed ? -max - 1 : 0;
+    constexpr float low = Saturate ? static_cast<float>(min) : -0x1p31f, high = Saturate ? top : 0x1p31f;
+    // By masks: loops with conditions on what may trap do not become vector code.
+    const int32_t inside = -static_cast<int32_t>((whole >= low) & (whole < high));
+    const int32_t kept = __builtin_bit_cast(int32_t, whole) & inside;
+    const int32_t found = static_cast<int32_t>(__builtin_bit_cast(float, kept));
+    const int32_t negative = -static_cast<int32_t>(whole < 0);
+    // Beyond i32 floats are multiples of 256: the low bits of an i64, which u8 keeps, are zero.
+    const int32_t beyond = Saturate                  ? (min & negative) | (max & ~negative)
+                           : bits == 8 && !is_signed ? 0
+                                                     : INT32_MIN;
+    const int32_t all = (found & inside) | (beyond & ~inside);
+    if constexpr (bits == 4) return static_cast<int8_t>(static_cast<int8_t>(all << 4) >> 4);
+    return static_cast<I>(all);
+  } else {
+    return static_cast<I>(baseline::whole_to_int<bits, is_signed>(whole, Mode{Round::rint, Saturate, true}));
+  }
+}
+
+/// An integer held in the range of another type.
+template <class D, class S>
+PTO_INLINE constexpr compute_t<D> clamped(S value) {
+  constexpr int bits = bits_of<D>;
+  constexpr bool is_signed = Element<D>::is_signed;
+  constexpr uint64_t max = ~uint64_t{0} >> (64 - bits + is_signed);
+  if constexpr (std::is_signed_v<S>) {
+    constexpr int64_t min = is_signed ? -static_cast<int64_t>(max) - 1 : 0;
+    if (static_cast<int64_t>(value) < min) return static_cast<compute_t<D>>(min);
+    if (value >= 0 && static_cast<uint64_t>(value) > max) return static_cast<compute_t<D>>(max);
+  } else {
+    if (static_cast<uint64_t>(value) > max) return static_cast<compute_t<D>>(max);
+  }
+  return static_cast<compute_t<D>>(value);
+}
+
+template <class D>
+constexpr float largest() {
+  if constexpr (std::is_same_v<D, float>) {
+    return std::numeric_limits<float>::max();
+  } else if constexpr (dtype_of<D> == DType::hif8) {
+    return 32768.0f;
+  } else if constexpr (dtype_of<D> == DType::f8e8m0) {
+    return 0x1p127f;
+  } else {
+    return static_cast<float>(std::numeric_limits<D>::max());
+  }
+}
+template <class D>
+constexpr bool has_infinity() {
+  if constexpr (std::is_same_v<D, float>) {
+    return true;
+  } else if constexpr (dtype_of<D> == DType::hif8 || dtype_of<D> == DType::f8e8m0) {
+    return dtype_of<D> == DType::hif8;
+  } else {
+    return FieldsOf<dtype_of<D>>::fields.has_inf();
+  }
+}
+
+/// A float held in the range of another float type, as a saturating conversion does.
+template <class D, class S>
+PTO_INLINE float held(float value) {
+  constexpr float limit = largest<D>();
+  if constexpr (has_infinity<D>() && limit >= largest<S>()) {
+    return value;  // nothing is lost: infinities stay
+  } else {
+    float inside = value > limit ? limit : value < -limit ? -limit : value;
+    if constexpr (has_infinity<D>() && kIsa != Isa::cpu) {
+      inside = __builtin_fabsf(value) == math::kInfinity ? value
+                                                         : inside;  // the hardware clamps finite values only
+    } else if constexpr (std::is_same_v<D, half> || std::is_same_v<D, bfloat16_t>) {
+      inside = value != value ? limit : inside;  // so does the clamp of the simulator
+    }
+    return inside;
+  }
+}
+
+template <Round R, bool Saturate, class Dst, class Src>
+inline void to_integer(Dst& dst, const Src& src) {
+  using D = typename Dst::DType;
+  map(dst, [](float x) { return whole_to<D, Saturate>(rounded<R>(x)); }, src);
+}
+template <Round R, class Dst, class Src>
+inline void to_integer(Dst& dst, const Src& src, bool saturate) {
+  if (saturate) {
+    to_integer<R, true>(dst, src);
+  } else {
+    to_integer<R, false>(dst, src);
+  }
+}
+
+/// `act` is called with the rounding that a mode stands for.
+template <class Act>
+PTO_INLINE void with_rounding(RoundMode mode, Act act) {
+  switch (mode) {
+    case RoundMode::CAST_RINT: return act(std::integral_constant<Round, Round::rint>());
+    case RoundMode::CAST_ROUND: return act(std::integral_constant<Round, Round::round>());
+    case RoundMode::CAST_FLOOR: return act(std::integral_constant<Round, Round::floor>());
+    case RoundMode::CAST_CEIL: return act(std::integral_constant<Round, Round::ceil>());
+    case RoundMode::CAST_ODD: return act(std::integral_constant<Round, Round::odd>());
+    default: return act(std::integral_constant<Round, Round::trunc>());
+  }
+}
+
+template <class Dst, class Src>
+PTO_INLINE void convert(Dst& dst, const Src& src, RoundMode mode, bool saturate) {
+  using D = typename Dst::DType;
+  using S = typename Src::DType;
+  const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
+  if constexpr (std::is_same_v<D, S>) {
+    if constexpr (std::is_same_v<D, float>) {
+      if (mode != RoundMode::CAST_NONE) {
+        return with_rounding(
+            mode, [&](auto r) { map(dst, [](float x) { return rounded<decltype(r)::value>(x); }, src); });
+      }
+    }
+    transfer<D>(rows, cols, dst, src);
+  } else if constexpr (!is_float_v<D> && is_float_v<S>) {
+    with_rounding(mode, [&](auto r) { to_integer<decltype(r)::value>(dst, src, saturate); });
+  } else if constexpr (!is_float_v<D>) {
+    if (saturate) {
+      map(dst, [](compute_t<S> x) { return clamped<D>(x); }, src);
+    } else {
+      map(dst, [](compute_t<S> x) { return static_cast<compute_t<D>>(x); }, src);
+    }
+  } else if constexpr (!is_float_v<S>) {
+    // Through double, which is exact up to 32 bits.
+    const auto value = [](compute_t<S> x) {
+      if constexpr (bits_of<S> <= 16) return static_cast<float>(x);
+      return result<D>(static_cast<double>(x));
+    };
+    if (saturate && largest<D>() < 0x1p64f) {
+      map(
+          dst,
+          [value](compute_t<S> x) {
+            constexpr float limit = largest<D>();
+            const float found = static_cast<float>(value(x));
+            return found > limit ? limit : found < -limit ? -limit : found;
+          },
+          src);
+    } else {
+      map(dst, value, src);
+    }
+  } else {
+    if (saturate && !(has_infinity<D>() && largest<D>() >= largest<S>())) {
+      map(dst, [](float x) { return held<D, S>(x); }, src);
+    } else {
+      transfer<float>(rows, cols, dst, src);
+    }
+  }
+}
+
+/// What a conversion does where the program does not say: the hardware saturates, but for a few pairs.
+template <class D, class S>
+constexpr bool wraps_by_default() {
+  constexpr DType s = dtype_of<S>, d = dtype_of<D>;
+  return (s == DType::f16 && (d == DType::u8 || d == DType::i8 || d == DType::i16)) ||
+         (s == DType::f32 && d == DType::i16) || (s == DType::i64 && d == DType::i32) ||
+         (s == DType::i32 && d == DType::i16);
+}
+template <class D, class S>
+constexpr bool saturates() {
+  return kIsa != Isa::cpu && !wraps_by_default<D, S>();
+}
+template <class D, class S>
+constexpr bool saturates(SaturationMode asked) {
+  if (asked == SaturationMode::ON) return true;
+  return kIsa == Isa::a2a3 && !wraps_by_default<D, S>();  // it can leave these pairs unsaturated only
+}
+
+}  // namespace detail
+
+/// Converts elements to another type.
+template <bool NeedSetCtrl = true, class Dst, class Src, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation, Events&... events) {
+  detail::check_tcvt<Dst, Src>();
+  detail::finish_call<0>(events...);
+  detail::convert(dst, src, mode, detail::saturates<typename Dst::DType, typename Src::DType>(saturation));
+  return {};
+}
+template <bool NeedSetCtrl = true, class Dst, class Src, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, Events&... events) {
+  detail::check_tcvt<Dst, Src>();
+  detail::finish_call<0>(events...);
+  detail::convert(dst, src, mode, detail::saturates<typename Dst::DType, typename Src::DType>());
+  return {};
+}
+/// With scratch, which some targets need.
+template <bool NeedSetCtrl = true, class Dst, class Src, class Tmp, class... Events>
+  requires(is_tile_data_v<Tmp> && all_events_v<Events...>)
+PTO_INST RecordEvent TCVT(Dst& dst, Src& src, Tmp&, RoundMode mode, SaturationMode saturation,
+                          Events&... events) {
+  return TCVT<NeedSetCtrl>(dst, src, mode, saturation, events...);
+}
+template <bool NeedSetCtrl = true, class Dst, class Src, class Tmp, class... Events>
+  requires(is_tile_data_v<Tmp> && all_events_v<Events...>)
+PTO_INST RecordEvent TCVT(Dst& dst, Src& src, Tmp&, RoundMode mode, Events&... events) {
+  return TCVT<NeedSetCtrl>(dst, src, mode, events...);
+}
+
+}  // namespace pto

@@ -1,0 +1,102 @@
+// Element-wise instructions, tile with tile and tile with scalar. Most are generated (meanings.hpp); here are
+// those that are more than one expression.
+#pragma once
+
+#include "pto/ops/meanings.hpp"
+
+namespace pto {
+
+namespace detail {
+
+/// s / x
+struct tdivs_reversed {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
+    return div(s, x);
+  }
+};
+
+/// s * x + z, where only f16 into f16 rounds the product.
+template <class D>
+struct axpy {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x, wide_t<D> z) {
+    if constexpr (std::is_same_v<D, half>) {
+      return add(round<T>(mul(s, x)), z);
+    } else {
+      return add(mul(s, x), z);
+    }
+  }
+};
+
+/// The sum of integers, scaled, with ReLU, in f16: the hardware scales in two steps around the range of f16
+/// and saturates, the simulator rounds and overflows.
+struct tadddeqrelu {
+  static PTO_INLINE float of(float scale, int32_t x, int32_t y) {
+    const float total = static_cast<float>(add(x, y));
+    if constexpr (kIsa == Isa::cpu) return relu(round<half>(mul(total, scale)));
+    const float scaled = mul(mul(mul(total, 0x1p-17f), scale), 0x1p17f);
+    return saturated<half>(relu(scaled));
+  }
+};
+
+}  // namespace detail
+
+/// Divides a tile by a scalar.
+template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
+PTO_INST RecordEvent TDIVS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
+  detail::check_tdivs<Dst, Src>();
+  detail::finish_call<0>(rest...);
+  detail::compute_scalar<detail::tdivs>(dst, scalar, src);
+  return {};
+}
+/// Divides a scalar by a tile.
+template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
+PTO_INST RecordEvent TDIVS(Dst& dst, typename Dst::DType scalar, Src& src, Rest&... rest) {
+  detail::check_tdivs<Dst, Src>();
+  detail::finish_call<0>(rest...);
+  detail::compute_scalar<detail::tdivs_reversed>(dst, scalar, src);
+  return {};
+}
+
+/// Adds a scaled tile to dst.
+template <class Dst, class Src, class... Rest>
+PTO_INST RecordEvent TAXPY(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
+  detail::check_taxpy<Dst, Src>();
+  detail::finish_call<0>(rest...);
+  detail::compute_scalar<detail::axpy<typename Dst::DType>>(dst, scalar, src, dst);
+  return {};
+}
+
+/// Integer sum, dequantised by a scale, with ReLU.
+template <class Dst, class Src0, class Src1, class... Rest>
+PTO_INST RecordEvent TADDDEQRELU(Dst& dst, Src0& src0, Src1& src1, float deqScale, Rest&... rest) {
+  detail::check_tadddeqrelu<Dst, Src0, Src1>();
+  detail::finish_call<1>(rest...);
+  detail::map(
+      dst, [deqScale](int32_t x, int32_t y) { return detail::tadddeqrelu::of(deqScale, x, y); }, src0, src1);
+  return {};
+}
+
+/// Fills a vec tile in its valid region, a mat or convolution tile as a whole.
+template <class Dst, class... Rest>
+PTO_INST RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar, Rest&... rest) {
+  detail::finish_call<0>(rest...);
+  using T = typename Dst::DType;
+  if constexpr (is_conv_tile_v<Dst>) {
+    T* data = dst.data();
+    size_t count = 1;
+    for (int d = 0; d < Dst::totalDimCount; ++d) count *= static_cast<size_t>(dst.GetShape(d));
+    for (size_t i = 0; i < count; ++i) detail::put_element(data, i, scalar);
+  } else {
+    detail::check_texpands<Dst>();
+    const bool whole = Dst::Loc == TileType::Mat;
+    detail::fill_region(whole ? Dst::Rows : dst.GetValidRow(), whole ? Dst::Cols : dst.GetValidCol(), dst,
+                        scalar);
+  }
+  return {};
+}
+
+}  // namespace pto

@@ -1,0 +1,215 @@
+// Broadcasts of one column or one row over a tile, alone or as an operand of arithmetic.
+#pragma once
+
+#include "pto/core/numbers.hpp"
+
+namespace pto::detail {
+
+// --- what is computed, as in the instruction table ---------------------------------------------------------
+
+struct ExpandAdd {
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
+    return add(x, y);
+  }
+};
+struct ExpandSub {
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
+    return sub(x, y);
+  }
+};
+struct ExpandMul {
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
+    return mul(x, y);
+  }
+};
+struct ExpandDiv {
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
+    return div(x, y);
+  }
+};
+struct ExpandMax {
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
+    return where(less(x, y), y, x);
+  }
+};
+struct ExpandMin {
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
+    return where(less(y, x), y, x);
+  }
+};
+/// The difference is an element of the type.
+struct ExpandExpDif {
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
+    return exp<T>(round<T>(sub(x, y)));
+  }
+};
+
+template <class M, class T>
+PTO_INLINE compute_t<T> expand_value(compute_t<T> x, compute_t<T> y) {
+  return result<T>(M::template of<T>(static_cast<wide_t<T>>(x), static_cast<wide_t<T>>(y)));
+}
+
+// --- rows --------------------------------------------------------------------------------------------------
+
+/// n values of row r from column c on, of an operand whose `have` columns repeat.
+template <class C, class Src>
+inline const C* repeated(const Lines<Src>& in, ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, ptrdiff_t have,
+                         C* buffer) {
+  if (c + n <= have) return in.template read<C>(r, c, n, buffer);
+  for (ptrdiff_t j = 0; j < n; ++j) buffer[j] = in.template get<C>(r, (c + j) % have);
+  return buffer;
+}
+
+/// dst = M(src0, src1) row by row, where the columns of a source repeat until the row of dst is full.
+template <class M, class Dst, class Src0, class Src1>
+inline void expand_rows(Dst& dst, const Src0& src0, const Src1& src1) {
+  using T = typename Dst::DType;
+  using C = compute_t<T>;
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  const auto have0 = static_cast<ptrdiff_t>(src0.GetValidCol()),
+             have1 = static_cast<ptrdiff_t>(src1.GetValidCol());
+  if (rows == 0 || cols == 0) return;
+  if (have0 == 0 || have1 == 0) fail("[PTO] a row expansion needs sources with a valid column");
+  const Lines<Dst> out(dst);
+  const Lines<Src0> in0(src0);
+  const Lines<Src1> in1(src1);
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    const C first0 = in0.template get<C>(r, 0), first1 = in1.template get<C>(r, 0);
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<C> to, from0, from1;
+      C* y = out.template spot<C>(r, c, to.at);
+      if (have1 == 1 && have0 >= cols) {
+        map_run(
+            n, [first1](C x) { return expand_value<M, T>(x, first1); }, y,
+            in0.template read<C>(r, c, n, from0.at));
+      } else if (have0 == 1 && have1 >= cols) {
+        map_run(
+            n, [first0](C x) { return expand_value<M, T>(first0, x); }, y,
+            in1.template read<C>(r, c, n, from1.at));
+      } else {
+        map_run(
+            n, [](C a, C b) { return expand_value<M, T>(a, b); }, y,
+            repeated<C>(in0, r, c, n, have0, from0.at), repeated<C>(in1, r, c, n, have1, from1.at));
+      }
+      out.template write<C>(r, c, n, y);
+    }
+  }
+}
+
+/// dst = M(src0, src1) with row 0 of src1 for all rows.
+template <class M, class Dst, class Src0, class Src1>
+inline void expand_cols(Dst& dst, const Src0& src0, const Src1& src1) {
+  using T = typename Dst::DType;
+  using C = compute_t<T>;
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  const Lines<Dst> out(dst);
+  const Lines<Src0> in0(src0);
+  const Lines<Src1> in1(src1);
+  for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+    const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+    Buffer<C> to, from0, from1;
+    const C* row = in1.template read<C>(0, c, n, from1.at);
+    for (ptrdiff_t r = 0; r < rows; ++r) {
+      C* y = out.template spot<C>(r, c, to.at);
+      map_run(
+          n, [](C a, C b) { return expand_value<M, T>(a, b); }, y, in0.template read<C>(r, c, n, from0.at),
+          row);
+      out.template write<C>(r, c, n, y);
+    }
+  }
+}
+
+}  // namespace pto::detail
+
+namespace pto {
+
+/// Column 0 of src in every column of dst.
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TROWEXPAND(Dst& dst, Src& src, Events&... events) {
+  using T = typename Dst::DType;
+  static_assert(std::is_same_v<T, typename Src::DType>,
+                "[PTO][SA-0008] TROWEXPAND: src and dst must have the same element type");
+  TSYNC(events...);
+  const detail::Lines<Dst> out(dst);
+  const detail::Lines<Src> in(src);
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  for (ptrdiff_t r = 0; r < rows && cols > 0; ++r) {
+    const T value = in.get(r, 0);
+    detail::Buffer<T> buffer;
+    for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
+      const ptrdiff_t n = cols - c < detail::kChunk ? cols - c : detail::kChunk;
+      T* to = out.template spot<T>(r, c, buffer.at);
+      for (ptrdiff_t j = 0; j < n; ++j) to[j] = value;
+      out.template write<T>(r, c, n, to);
+    }
+  }
+  return {};
+}
+
+/// Row 0 of src in every row of dst.
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TCOLEXPAND(Dst& dst, Src& src, Events&... events) {
+  using T = typename Dst::DType;
+  static_assert(std::is_same_v<T, typename Src::DType>,
+                "[PTO][PTO-E0301] TCOLEXPAND: src and dst must have the same element type");
+  TSYNC(events...);
+  const detail::Lines<Dst> out(dst);
+  const detail::Lines<Src> in(src);
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
+    const ptrdiff_t n = cols - c < detail::kChunk ? cols - c : detail::kChunk;
+    detail::Buffer<T> buffer;
+    const T* x = in.template read<T>(0, c, n, buffer.at);
+    for (ptrdiff_t r = 0; r < rows; ++r) out.template write<T>(r, c, n, x);
+  }
+  return {};
+}
+
+// The row forms come with and without scratch; division names its algorithm.
+#define PTO_EXPANSION(NAME, M)                                                             \
+  template <class Dst, class Src0, class Src1, class... Rest>                              \
+  PTO_INST RecordEvent TROWEXPAND##NAME(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) { \
+    detail::finish_call<1>(rest...);                                                       \
+    detail::expand_rows<detail::M>(dst, src0, src1);                                       \
+    return {};                                                                             \
+  }                                                                                        \
+  template <class Dst, class Src0, class Src1, class... Rest>                              \
+  PTO_INST RecordEvent TCOLEXPAND##NAME(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) { \
+    detail::finish_call<0>(rest...);                                                       \
+    detail::expand_cols<detail::M>(dst, src0, src1);                                       \
+    return {};                                                                             \
+  }
+PTO_EXPANSION(ADD, ExpandAdd)
+PTO_EXPANSION(SUB, ExpandSub)
+PTO_EXPANSION(MUL, ExpandMul)
+PTO_EXPANSION(MAX, ExpandMax)
+PTO_EXPANSION(MIN, ExpandMin)
+PTO_EXPANSION(EXPDIF, ExpandExpDif)
+#undef PTO_EXPANSION
+
+template <auto PrecisionType = DivAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
+PTO_INST RecordEvent TROWEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
+  detail::finish_call<1>(rest...);
+  detail::expand_rows<detail::ExpandDiv>(dst, src0, src1);
+  return {};
+}
+template <auto PrecisionType = DivAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
+PTO_INST RecordEvent TCOLEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
+  detail::finish_call<0>(rest...);
+  detail::expand_cols<detail::ExpandDiv>(dst, src0, src1);
+  return {};
+}
+
+}  // namespace pto

@@ -1,0 +1,497 @@
+// Gather and scatter: between tiles by index, by mask pattern, by comparison and by 32-byte block; between
+// global memory and tiles by index.
+#pragma once
+
+#include "pto/core/events.hpp"
+#include "pto/core/numbers.hpp"
+#include "pto/ops/copy.hpp"
+
+namespace pto {
+
+/// A5: who fetches the elements of a gather from global memory to L1. The result is the same.
+enum class GatherExec : uint8_t { Scalar = 0, Simt = 1 };
+
+}  // namespace pto
+
+namespace pto::detail {
+
+// --- mask patterns -----------------------------------------------------------------------------------------
+
+/// A pattern selects every `period`-th position from `first` on.
+constexpr ptrdiff_t period(MaskPattern p) {
+  return p == MaskPattern::P1111 ? 1 : p == MaskPattern::P0101 || p == MaskPattern::P1010 ? 2 : 4;
+}
+constexpr ptrdiff_t first_of(MaskPattern p) {
+  switch (p) {
+    case MaskPattern::P1010:
+    case MaskPattern::P0010: return 1;
+    case MaskPattern::P0100: return 2;
+    case MaskPattern::P1000: return 3;
+    default: return 0;
+  }
+}
+constexpr ptrdiff_t selected(MaskPattern p, ptrdiff_t size) {
+  return size <= first_of(p) ? 0 : (size - first_of(p) + period(p) - 1) / period(p);
+}
+
+/// An element as one of another type with the same size.
+template <class To, class From>
+constexpr To same_bits(From element) {
+  static_assert(bits_of<To> == bits_of<From>);
+  return __builtin_bit_cast(To, element);
+}
+
+/// Offset in storage of an element that is counted row by row over the whole tile.
+template <class TileT>
+inline ptrdiff_t flat_offset(const Lines<TileT>& lines, ptrdiff_t index) {
+  if constexpr (TileT::form == Form::ND) {
+    return index;
+  } else {
+    return lines.at(index / TileT::Cols, index % TileT::Cols);
+  }
+}
+
+// --- tile to tile ------------------------------------------------------------------------------------------
+
+/// dst[r, c] = element number indices[r, c] of the whole src tile, counted row by row; 0 beyond it.
+template <class Dst, class Src, class Idx>
+inline void gather_indexed(Dst& dst, const Src& src, const Idx& indices) {
+  using T = typename Dst::DType;
+  const Lines<Dst> out(dst);
+  const Lines<Src> in(src);
+  const Lines<Idx> where(indices);
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<typename Idx::DType> numbers;
+      Buffer<T> buffer;
+      const typename Idx::DType* index = where.template read<typename Idx::DType>(r, c, n, numbers.at);
+      T* to = out.template spot<T>(r, c, buffer.at);
+      for (ptrdiff_t j = 0; j < n; ++j) {
+        const auto at = static_cast<int64_t>(index[j]);
+        const bool inside = at >= 0 && at < Src::Numel;
+        to[j] = inside ? same_bits<T>(element_at(in.data(), static_cast<size_t>(flat_offset(in, at)))) : T(0);
+      }
+      out.template write<T>(r, c, n, to);
+    }
+  }
+}
+
+/// The selected columns of the valid region of src, row after row, as one run in the storage of dst.
+template <MaskPattern Pattern, class Dst, class Src>
+inline void gather_columns(Dst& dst, const Src& src) {
+  using T = typename Dst::DType;
+  const Lines<Src> in(src);
+  T* to = dst.data();
+  const auto rows = static_cast<ptrdiff_t>(src.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(src.GetValidCol());
+  const ptrdiff_t each = selected(Pattern, cols);
+  PTO_CHECK(rows * each <= Dst::Numel, "CA-0003", "TGATHER: %td elements are selected, dst has %d",
+            rows * each, Dst::Numel);
+  ptrdiff_t at = 0;
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t j = 0; j < each && at < Dst::Numel; ++j)
+      put_element(to, static_cast<size_t>(at++),
+                  same_bits<T>(in.get(r, first_of(Pattern) + j * period(Pattern))));
+  }
+}
+
+/// The selected rows of the valid region of src in consecutive rows of dst.
+template <MaskPattern Pattern, class Dst, class Src>
+inline void gather_rows(Dst& dst, const Src& src) {
+  using T = typename Dst::DType;
+  const Lines<Src> in(src);
+  const Lines<Dst> out(dst);
+  const ptrdiff_t rows = selected(Pattern, static_cast<ptrdiff_t>(src.GetValidRow()));
+  const auto cols = static_cast<ptrdiff_t>(src.GetValidCol());
+  PTO_CHECK(rows <= Dst::Rows && cols <= Dst::Cols, "CA-0003",
+            "TGATHER: %tdx%td elements are selected, dst has %dx%d", rows, cols, Dst::Rows, Dst::Cols);
+  for (ptrdiff_t r = 0; r < rows && r < Dst::Rows; ++r)
+    for (ptrdiff_t c = 0; c < cols && c < Dst::Cols; ++c)
+      out.set(r, c, same_bits<T>(in.get(first_of(Pattern) + r * period(Pattern), c)));
+}
+
+/// Indices of the elements of each row that compare true, packed to the left, and how many there are.
+/// `limit(r)` is what the elements of row r are compared with, an element of src.
+template <CmpMode Mode, class Dst, class Src, class Limit, class Count>
+inline void gather_matches(Dst& dst, const Src& src, Limit limit, Count& count, int32_t offset) {
+  using T = typename Src::DType;
+  using C = compute_t<T>;
+  using Number = typename Dst::DType;
+  const Lines<Src> in(src);
+  const Lines<Dst> out(dst);
+  const auto rows = static_cast<ptrdiff_t>(src.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(src.GetValidCol());
+  PTO_CHECK(rows <= Dst::Rows, "PTO-E2102", "TGATHER: src has %td valid rows, dst has %d rows", rows,
+            Dst::Rows);
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    const C k = value_of<C>(static_cast<T>(limit(r)));
+    ptrdiff_t found = 0;
+    for (ptrdiff_t c = 0; c < cols; ++c) {
+      const C x = in.template get<C>(r, c);
+      if (!(Mode == CmpMode::GT ? x > k : x == k)) continue;
+      if (found < Dst::Cols) out.set(r, found, static_cast<Number>(offset + r * Src::Cols + c));
+      ++found;
+    }
+    put_element(count.data(), static_cast<size_t>(r), static_cast<typename Count::DType>(found));
+  }
+}
+
+/// Block (r, b) of dst = the 32 bytes of src from byte offsets[r, b] on; a block that does not lie in src
+/// leaves dst as it is.
+template <class Dst, class Src, class Offsets>
+inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
+  using T = typename Dst::DType;
+  constexpr ptrdiff_t count = 32 / static_cast<ptrdiff_t>(sizeof(T));
+  const Lines<Dst> out(dst);
+  const Lines<Offsets> where(offsets);
+  const auto* from = reinterpret_cast<const char*>(src.data());
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow());
+  const ptrdiff_t blocks = static_cast<ptrdiff_t>(dst.GetValidCol()) / count;
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t b = 0; b < blocks; ++b) {
+      const auto start = same_bits<uint32_t>(where.get(r, b));
+      if (uint64_t{start} + 32 > Src::GetSizeInBytes()) continue;
+      T block[count];
+      std::memcpy(block, from + start, 32);
+      out.write(r, b * count, count, block);
+    }
+  }
+}
+
+/// The element of dst at storage offset indexes[r, c] = src[r, c]; the last in row-major order stays.
+template <class Dst, class Src, class Idx>
+inline void scatter_indexed(Dst& dst, const Src& src, const Idx& indexes) {
+  const Lines<Src> in(src);
+  const Lines<Idx> where(indexes);
+  typename Dst::DType* to = dst.data();
+  const auto rows = static_cast<ptrdiff_t>(indexes.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(indexes.GetValidCol());
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; ++c) {
+      const auto at = static_cast<int64_t>(where.get(r, c));
+      PTO_CHECK(at >= 0 && static_cast<size_t>(at) * sizeof(*to) <
+                               kCapacity[static_cast<int>(Dst::Loc)] -
+                                   static_cast<size_t>(reinterpret_cast<char*>(to) - on_chip(Dst::Loc, 0)),
+                "PTO-E2104", "TSCATTER: index %lld at (%td, %td) is beyond the buffer",
+                static_cast<long long>(at), r, c);
+      put_element(to, static_cast<size_t>(at), in.get(r, c));
+    }
+  }
+}
+
+/// src in the columns (rows) of dst that the pattern selects, zero in the others.
+template <MaskPattern Pattern, bool Rows, class Dst, class Src>
+inline void scatter_masked(Dst& dst, const Src& src) {
+  using T = typename Dst::DType;
+  const Lines<Src> in(src);
+  const Lines<Dst> out(dst);
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  PTO_CHECK(static_cast<ptrdiff_t>(src.GetValidRow()) == (Rows ? selected(Pattern, rows) : rows) &&
+                static_cast<ptrdiff_t>(src.GetValidCol()) == (Rows ? cols : selected(Pattern, cols)),
+            "PTO-E2102",
+            "TSCATTER: the pattern selects other elements of the %tdx%td of dst than the %ux%u of src", rows,
+            cols, src.GetValidRow(), src.GetValidCol());
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; ++c) {
+      const ptrdiff_t i = Rows ? r : c, k = i - first_of(Pattern);
+      const bool taken = k >= 0 && k % period(Pattern) == 0;
+      const ptrdiff_t from = k / period(Pattern);
+      out.set(r, c, !taken ? T(0) : Rows ? in.get(from, c) : in.get(r, from));
+    }
+  }
+}
+
+// --- global memory -----------------------------------------------------------------------------------------
+
+/// What an index names, where the call does not say: an element where the indices have the shape of the data.
+enum class Names : uint8_t { automatic, row, element };
+constexpr Names names_of(Coalesce mode) { return mode == Coalesce::Row ? Names::row : Names::element; }
+
+enum class Beyond : uint8_t { undefined, clamp, wrap, drop };
+constexpr Beyond beyond(GatherOOB mode) {
+  return mode == GatherOOB::Clamp  ? Beyond::clamp
+         : mode == GatherOOB::Wrap ? Beyond::wrap
+         : mode == GatherOOB::Zero ? Beyond::drop
+                                   : Beyond::undefined;
+}
+constexpr Beyond beyond(ScatterOOB mode) {
+  return mode == ScatterOOB::Clamp  ? Beyond::clamp
+         : mode == ScatterOOB::Wrap ? Beyond::wrap
+         : mode == ScatterOOB::Skip ? Beyond::drop
+                                    : Beyond::undefined;
+}
+
+/// The table of an indexed access in global memory, and the indices into it.
+template <class Mem, class Idx>
+struct Table {
+  const Mem& mem;
+  const Idx& idx;
+  bool by_row;
+  uint64_t capacity;  // rows or elements
+  int64_t step, across;
+
+  Table(const Mem& m, const Idx& i, Names names, ptrdiff_t rows, ptrdiff_t cols) : mem(m), idx(i) {
+    by_row = names == Names::row;
+    if (names == Names::automatic) {
+      ptrdiff_t r, c;
+      if constexpr (is_tile_data_v<Idx>) {
+        r = idx.GetValidRow(), c = idx.GetValidCol();
+      } else {
+        const auto at = place(idx);
+        r = at.rows(), c = at.cols();
+      }
+      by_row = !(r == rows && c == cols && cols > 1);
+    }
+    int64_t all = 1;
+    for (int d = 0; d < 4; ++d) all *= mem.GetShape(d);
+    const int64_t height = kIsa == Isa::a2a3 ? all : mem.GetShape(3);
+    capacity = static_cast<uint64_t>(by_row ? height : all * mem.GetShape(4));
+    step = mem.GetStride(3);
+    across = mem.GetStride(4);
+  }
+
+  /// The index of element (r, c), widened by its sign and read as unsigned: a negative one is beyond every
+  /// table.
+  uint64_t index(ptrdiff_t r, ptrdiff_t c) const {
+    size_t at;
+    if (by_row) {
+      at = static_cast<size_t>(r);
+    } else if constexpr (is_tile_data_v<Idx>) {
+      at = static_cast<size_t>(idx.offset(r, c));
+    } else {
+      at = static_cast<size_t>(place(idx).at(r, c));
+    }
+    return static_cast<uint64_t>(static_cast<int64_t>(idx.data()[at]));
+  }
+
+  /// Offset in global memory of element (r, c), in elements; false where it is not to be touched.
+  bool find(ptrdiff_t r, ptrdiff_t c, Beyond rule, int64_t& at) const {
+    uint64_t k = index(r, c);
+    if (rule == Beyond::clamp) {
+      k = k < capacity ? k : capacity - 1;
+    } else if (rule == Beyond::wrap) {
+      k %= capacity;
+    } else if (k >= capacity) {
+      PTO_CHECK(rule == Beyond::drop, "PTO-E2104", "index %lld at (%td, %td): the table has %llu entries",
+                static_cast<long long>(k), r, c, static_cast<unsigned long long>(capacity));
+      if (rule == Beyond::drop) return false;
+    }
+    at = by_row ? static_cast<int64_t>(k) * step + c * across : static_cast<int64_t>(k);
+    return true;
+  }
+};
+
+template <class Dst, class Mem, class Idx>
+inline void gather_memory(Dst& dst, const Mem& mem, const Idx& idx, Names names, Beyond rule) {
+  using T = typename Dst::DType;
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  if (rows == 0 || cols == 0) return;
+  const Table<Mem, Idx> table(mem, idx, names, rows, cols);
+  const Lines<Dst> out(dst);
+  const typename Mem::DType* from = mem.data();
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<T> buffer;
+      for (ptrdiff_t j = 0; j < n; ++j) {
+        int64_t at;
+        buffer.at[j] =
+            table.find(r, c + j, rule, at) ? same_bits<T>(element_at(from, static_cast<size_t>(at))) : T(0);
+      }
+      out.template write<T>(r, c, n, buffer.at);
+    }
+  }
+  // Staged in a zeroed scratch array the size of the tile.
+  if (Dst::Loc == TileType::Mat && !table.by_row) fill_around(dst, rows, cols, code_t<T>{0});
+}
+
+/// What an atomic operation leaves; max and min keep the old one unless the new one is beyond it.
+template <ScatterAtomicOp Op, class T>
+inline T combined(T old, T next) {
+  using W = wide_t<T>;
+  const W a = static_cast<W>(value_of<compute_t<T>>(old)), b = static_cast<W>(value_of<compute_t<T>>(next));
+  const W found = Op == ScatterAtomicOp::Add   ? add(a, b)
+                  : Op == ScatterAtomicOp::Max ? (a < b ? b : a)
+                                               : (b < a ? b : a);
+  return element_of<T>(static_cast<compute_t<T>>(found));
+}
+
+template <ScatterAtomicOp Op, class Mem, class Src, class Idx>
+inline void scatter_memory(Mem& mem, const Src& src, const Idx& idx, Names names, Beyond rule) {
+  using T = typename Mem::DType;
+  const auto rows = static_cast<ptrdiff_t>(src.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(src.GetValidCol());
+  if (rows == 0 || cols == 0) return;
+  const Table<Mem, Idx> table(mem, idx, names, rows, cols);
+  const Lines<Src> in(src);
+  T* to = mem.data();
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; ++c) {
+      int64_t at;
+      if (!table.find(r, c, rule, at)) continue;
+      if constexpr (Op == ScatterAtomicOp::None) {
+        put_element(to, static_cast<size_t>(at), same_bits<T>(in.get(r, c)));
+      } else {
+        const T next =
+            element_of<T>(static_cast<compute_t<T>>(in.template get<compute_t<typename Src::DType>>(r, c)));
+        put_element(to, static_cast<size_t>(at), combined<Op>(element_at(to, static_cast<size_t>(at)), next));
+      }
+    }
+  }
+}
+
+}  // namespace pto::detail
+
+namespace pto {
+
+// --- tiles -------------------------------------------------------------------------------------------------
+
+/// By index: dst[r, c] = element number src1[r, c] of src0.
+template <class Dst, class Src, class Idx, class... Rest>
+  requires(is_tile_data_v<Idx> && sizeof...(Rest) <= 8)
+PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Idx& src1, Rest&... rest) {
+  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>,
+                "[PTO][SA-0044] TGATHER: src and dst must have the same element type");
+  static_assert(!detail::is_float_v<typename Idx::DType> && detail::bits_of<typename Idx::DType> >= 16 &&
+                    detail::bits_of<typename Idx::DType> <= 32,
+                "[PTO][SA-0044] TGATHER: the indices must be integers of 16 or 32 bits");
+  detail::finish_call<1>(rest...);
+  detail::gather_indexed(dst, src0, src1);
+  return {};
+}
+
+/// By comparison: indices of the elements of each row of src0 that compare to element r of k_value, and their
+/// number.
+template <class Dst, class Src, class Limit, class Count, class Tmp, CmpMode cmpMode, class... Events>
+PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, Tmp&, int offset,
+                             Events&... events) {
+  static_assert(cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
+                "[PTO][PTO-E0501] TGATHER: elements are compared for EQ or GT");
+  TSYNC(events...);
+  const auto limit = [&](ptrdiff_t r) { return detail::element_at(k_value.data(), static_cast<size_t>(r)); };
+  detail::gather_matches<cmpMode>(dst, src0, limit, cdst, offset);
+  return {};
+}
+/// The same with one number for all rows.
+template <class Dst, class Src, class Count, class Tmp, CmpMode cmpMode, int offset, class Limit,
+          class... Events>
+  requires(!is_tile_data_v<Limit>)
+PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, const Limit& k_value, Count& cdst, Tmp&,
+                             Events&... events) {
+  static_assert(cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
+                "[PTO][PTO-E0501] TGATHER: elements are compared for EQ or GT");
+  TSYNC(events...);
+  detail::gather_matches<cmpMode>(dst, src0, [&](ptrdiff_t) { return k_value; }, cdst, offset);
+  return {};
+}
+
+/// By mask: the columns (GATHER_ROW) or rows (GATHER_COL) that the pattern selects.
+template <class Dst, class Src, MaskPattern maskPattern = MaskPattern::P1111,
+          auto gatherType = GatherAxis::GATHER_ROW, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Events&... events) {
+  static_assert(detail::bits_of<typename Dst::DType> == detail::bits_of<typename Src::DType>,
+                "[PTO][PTO-E0301] TGATHER: the elements of src and dst must have the same size");
+  TSYNC(events...);
+  if constexpr (gatherType == GatherAxis::GATHER_COL) {
+    detail::gather_rows<maskPattern>(dst, src);
+  } else {
+    detail::gather_columns<maskPattern>(dst, src);
+  }
+  return {};
+}
+
+template <class Dst, class Src, class Offset, class... Events>
+PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offset& offset, Events&... events) {
+  static_assert(sizeof(typename Dst::DType) == sizeof(typename Src::DType),
+                "[PTO][PTO-E0301] TGATHERB: the elements of src and dst must have the same size");
+  static_assert(sizeof(typename Offset::DType) == 4, "[PTO][PTO-E0301] TGATHERB: offsets have 32 bits");
+  PTO_CHECK(dst.GetValidCol() * sizeof(typename Dst::DType) % 32 == 0, "CA-0007",
+            "TGATHERB: the %u valid columns of dst are no whole number of 32-byte blocks", dst.GetValidCol());
+  TSYNC(events...);
+  detail::gather_blocks(dst, src, offset);
+  return {};
+}
+
+/// By index: the element of dst at storage offset indexes[r, c] = src[r, c].
+template <class Dst, class Src, class Idx, class... Events>
+  requires(is_tile_data_v<Idx>)
+PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Idx& indexes, Events&... events) {
+  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>,
+                "[PTO][SA-0324] TSCATTER: src and dst must have the same element type");
+  static_assert(!detail::is_float_v<typename Idx::DType> && detail::bits_of<typename Idx::DType> >= 16 &&
+                    detail::bits_of<typename Idx::DType> <= 32,
+                "[PTO][SA-0325] TSCATTER: the indexes must be integers of 16 or 32 bits");
+  TSYNC(events...);
+  detail::scatter_indexed(dst, src, indexes);
+  return {};
+}
+
+/// By mask: src in the columns (SCATTER_ROW) or rows (SCATTER_COL) of dst that the pattern selects.
+template <MaskPattern maskPattern = MaskPattern::P1111, auto ScatterType = ScatterAxis::SCATTER_ROW,
+          class Dst, class Src, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Events&... events) {
+  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>,
+                "[PTO][SA-0324] TSCATTER: src and dst must have the same element type");
+  TSYNC(events...);
+  detail::scatter_masked<maskPattern, ScatterType == ScatterAxis::SCATTER_COL>(dst, src);
+  return {};
+}
+
+// --- global memory -----------------------------------------------------------------------------------------
+
+// An index names a row of the table or an element of it; where the call does not say, an element if the
+// indices have the shape of the data and more than one column.
+template <class Dst, class Mem, class Idx, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events) {
+  TSYNC(events...);
+  detail::gather_memory(dst, src, indexes, detail::Names::automatic, detail::Beyond::undefined);
+  return {};
+}
+template <Coalesce CMode, GatherOOB Mode = GatherOOB::Undefined, class Dst, class Mem, class Idx,
+          class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events) {
+  TSYNC(events...);
+  detail::gather_memory(dst, src, indexes, detail::names_of(CMode), detail::beyond(Mode));
+  return {};
+}
+// To L1, with indices and scratch in global memory.
+template <class Dst, class Mem, class Idx, class Scratch>
+  requires(is_global_data_v<Scratch>)
+PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Scratch&) {
+  detail::gather_memory(dst, src, indexes, detail::Names::automatic, detail::Beyond::undefined);
+  return {};
+}
+template <Coalesce CMode, GatherOOB Mode = GatherOOB::Undefined, GatherExec Exec = GatherExec::Scalar,
+          class Dst, class Mem, class Idx, class Scratch>
+  requires(is_global_data_v<Scratch>)
+PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Scratch&) {
+  detail::gather_memory(dst, src, indexes, detail::names_of(CMode), detail::beyond(Mode));
+  return {};
+}
+
+template <class Mem, class Src, class Idx, class... Events>
+PTO_INST RecordEvent MSCATTER(Mem& dst, Src& src, Idx& indexes, Events&... events) {
+  TSYNC(events...);
+  detail::scatter_memory<ScatterAtomicOp::None>(dst, src, indexes, detail::Names::automatic,
+                                                detail::Beyond::undefined);
+  return {};
+}
+template <Coalesce Mode, ScatterAtomicOp Atomic = ScatterAtomicOp::None,
+          ScatterOOB Oob = ScatterOOB::Undefined, ScatterConflict Conflict = ScatterConflict::Last, class Mem,
+          class Src, class Idx, class... Events>
+PTO_INST RecordEvent MSCATTER(Mem& dst, Src& src, Idx& indexes, Events&... events) {
+  TSYNC(events...);
+  detail::scatter_memory<Atomic>(dst, src, indexes, detail::names_of(Mode), detail::beyond(Oob));
+  return {};
+}
+
+}  // namespace pto

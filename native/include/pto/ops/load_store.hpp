@@ -1,0 +1,201 @@
+// Between global memory and tiles: TLOAD, TSTORE in all its forms, TPREFETCH.
+//
+// Both sides are matrices: the layout of the tensor says where an element lies in global memory, the layout
+// of the tile where it lies on chip. Rows that are contiguous on both sides are copied as blocks.
+#pragma once
+
+#include "pto/ops/fixpipe.hpp"
+
+namespace pto {
+
+namespace detail {
+
+/// Whether a tile and a tensor have elements that a plain copy carries over.
+template <class TileT, class Global>
+inline constexpr bool kSameElements =
+    bits_of<typename TileT::DType> == bits_of<typename Global::DType> &&
+    (kIsa == Isa::cpu || std::is_same_v<typename TileT::DType, typename Global::DType> ||
+     sizeof(typename TileT::DType) == 1 || bits_of<typename TileT::DType> == 64);
+
+template <class Place>
+inline void check_holds([[maybe_unused]] const char* name, [[maybe_unused]] const Place& global,
+                        [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t cols) {
+  PTO_CHECK(rows <= global.rows() && cols <= global.cols(), "PA-0002",
+            "%s: the tile has %lldx%lld valid elements, the tensor %lldx%lld", name,
+            static_cast<long long>(rows), static_cast<long long>(cols), static_cast<long long>(global.rows()),
+            static_cast<long long>(global.cols()));
+}
+
+/// Elements combine with those in memory one at a time, since other cores may store there too.
+template <AtomicType How, class T>
+inline void store_atomic(T* at, T value) {
+  using C = compute_t<T>;
+  using Code = code_t<T>;
+  static_assert(bits_of<T> >= 8, "[PTO][SA-0200] TSTORE: no atomic store of 4-bit elements");
+  Code* word = reinterpret_cast<Code*>(at);
+  Code seen = __atomic_load_n(word, __ATOMIC_RELAXED), next;
+  const C mine = value_of<C>(value);
+  do {
+    const C old = value_of<C>(__builtin_bit_cast(T, seen));
+    if constexpr (How == AtomicType::AtomicAdd) {
+      next = __builtin_bit_cast(Code, cast_to<T>(static_cast<C>(old + mine)));
+    } else {
+      // The old one stays unless the new one is beyond it, so a NaN changes nothing.
+      const bool beyond = How == AtomicType::AtomicMax ? old < mine : mine < old;
+      next = __builtin_bit_cast(Code, cast_to<T>(beyond ? mine : old));
+    }
+  } while (!__atomic_compare_exchange_n(word, &seen, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+/// A place whose elements are combined with, not written; for `deliver`.
+template <AtomicType How, class Place>
+struct Combining {
+  using T = typename Place::T;
+  Place to;
+};
+template <AtomicType How, class Place>
+inline void put_row(const Combining<How, Place>& place, ptrdiff_t r, ptrdiff_t c, ptrdiff_t n,
+                    const typename Place::T* from) {
+  for (ptrdiff_t i = 0; i < n; ++i) store_atomic<How>(place.to.data + place.to.at(r, c + i), from[i]);
+}
+template <AtomicType How, class Place, class From>
+inline void copy(const Combining<How, Place>& to, const From& from, ptrdiff_t rows, ptrdiff_t cols) {
+  Buffer<typename From::T> line;
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = lesser(cols - c, kChunk);
+      take_row(from, r, c, n, line.at);
+      put_row(to, r, c, n, line.at);
+    }
+  }
+}
+
+/// The elements of a tile, converted or quantised, to global memory.
+template <AtomicType Atomic, ReluPreMode Relu, bool ByRow = false, class Global, class TileT, class Words>
+inline void store(Global& dst, TileT& src, const Words& words) {
+  constexpr bool relu = Relu == ReluPreMode::NormalRelu;
+  const auto to = place(dst);
+  if constexpr (is_conv_tile_v<TileT>) {
+    static_assert(
+        bits_of<typename TileT::DType> == bits_of<typename Global::DType> && Atomic == AtomicType::AtomicNone,
+        "[PTO][SA-0099] TSTORE: the tile and the tensor differ in element type");
+    const auto from = place(src);
+    check_holds("TSTORE", to, from.rows(), from.cols());
+    copy(to, from, from.rows(), from.cols());
+  } else {
+    static_assert(TileT::Loc == TileType::Vec || TileT::Loc == TileType::Acc || TileT::Loc == TileType::Mat,
+                  "[PTO][SA-0101] TSTORE: the source is no Vec, Acc or Mat tile; fix: TMOV it there first");
+    static_assert(kIsa != Isa::a5 || TileT::Loc != TileType::Mat,
+                  "[PTO][SA-0100] TSTORE: this target stores Vec and Acc tiles only; fix: TMOV to Vec first");
+    constexpr bool converts =
+        TileT::Loc == TileType::Acc || Words::any || Atomic != AtomicType::AtomicNone || kIsa == Isa::cpu;
+    static_assert(converts || kSameElements<TileT, Global>,
+                  "[PTO][SA-0099] TSTORE: the tile and the tensor differ in element type; fix: TCVT first");
+    const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
+    check_holds("TSTORE", to, rows, cols);
+    if constexpr (Atomic != AtomicType::AtomicNone) {
+      deliver<relu, ByRow>(Combining<Atomic, std::remove_const_t<decltype(to)>>{to}, src, 0, 0, rows, cols,
+                           words);
+    } else if constexpr (converts && (TileT::Loc == TileType::Acc || Words::any ||
+                                      !std::is_same_v<typename TileT::DType, typename Global::DType>)) {
+      deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words);
+    } else {
+      copy(to, place(src), rows, cols);
+    }
+  }
+}
+
+}  // namespace detail
+
+// --- loads ------------------------------------------------------------------------------------------------
+
+template <class TileT, class Global, class... Events>
+PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Events&... events) {
+  TSYNC(events...);
+  const auto from = detail::place(src);
+  if constexpr (is_conv_tile_v<TileT>) {
+    const auto to = detail::place(dst);
+    detail::check_holds("TLOAD", from, to.rows(), to.cols());
+    detail::copy(to, from, to.rows(), to.cols());
+  } else {
+    static_assert(
+        TileT::Loc == TileType::Vec || TileT::Loc == TileType::Mat || detail::kIsa == detail::Isa::cpu,
+        "[PTO][SA-0032] TLOAD: the destination is no Vec or Mat tile; fix: load to Mat, then TMOV");
+    static_assert(
+        detail::bits_of<typename TileT::DType> == detail::bits_of<typename Global::DType>,
+        "[PTO][SA-0098] TLOAD: the tile and the tensor differ in element type; fix: TCVT after loading");
+    const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
+    detail::check_holds("TLOAD", from, rows, cols);
+    detail::copy(detail::place(dst), from, rows, cols);
+    // Custom pads are for TFILLPAD. Without a pad the rest is zeroed here, and anything on hardware.
+    if constexpr (!(TileT::ValidRow == TileT::Rows && TileT::ValidCol == TileT::Cols)) {
+      constexpr auto pad = isCustomPadValue(static_cast<PadValue>(TileT::PadVal))
+                               ? PadValue::Null
+                               : static_cast<PadValue>(TileT::PadVal);
+      detail::fill_around(dst, rows, cols, detail::pad_code<typename TileT::DType, pad>());
+    }
+  }
+  return {};
+}
+
+/// Both sides are addressed with the row pitch of dst; strides and layout of the tensor do not count.
+template <class TileT, class Global>
+PTO_INST RecordEvent TPREFETCH(TileT& dst, Global& src) {
+  const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
+  const auto* from = src.data();
+  auto* to = dst.data();
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    std::memcpy(
+        reinterpret_cast<char*>(to) + detail::bytes_of<typename TileT::DType>(r * TileT::Cols),
+        reinterpret_cast<const char*>(from) + detail::bytes_of<typename TileT::DType>(r * TileT::Cols),
+        detail::bytes_of<typename TileT::DType>(cols));
+  }
+  return {};
+}
+
+// --- stores: TSTORE<[phase,] [tile, tensor, atomic, relu]>(dst, src [, word]) -----------------------------
+
+template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
+          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, Events&... events) {
+  TSYNC(events...);
+  detail::store<Atomic, Relu>(dst, src, detail::NoWords{});
+  return {};
+}
+template <STPhase Phase, class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
+          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, Events&... events) {
+  return TSTORE<TileT, Global, Atomic, Relu>(dst, src, events...);
+}
+template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
+          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, uint64_t word, Events&... events) {
+  TSYNC(events...);
+  detail::store<Atomic, Relu>(dst, src, detail::OneWord{word});
+  return {};
+}
+template <STPhase Phase, class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
+          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, uint64_t word, Events&... events) {
+  return TSTORE<TileT, Global, Atomic, Relu>(dst, src, word, events...);
+}
+
+/// One word per column; a plain column-major tile has one per row.
+template <class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::AtomicNone,
+          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+PTO_INST RecordEvent TSTORE_FP(Global& dst, TileT& src, Fp& fp, Events&... events) {
+  TSYNC(events...);
+  detail::store<Atomic, Relu, TileT::form == detail::Form::DN>(dst, src, detail::ColumnWords<Fp>{fp});
+  return {};
+}
+template <STPhase Phase, class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::AtomicNone,
+          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+PTO_INST RecordEvent TSTORE_FP(Global& dst, TileT& src, Fp& fp, Events&... events) {
+  return TSTORE_FP<TileT, Global, Fp, Atomic, Relu>(dst, src, fp, events...);
+}
+
+}  // namespace pto

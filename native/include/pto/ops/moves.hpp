@@ -1,0 +1,339 @@
+// Moves between tiles: copies and windows, padding, transposition, joining, packing.
+//
+// A move keeps the logical position of every element; the layouts of the two tiles say where the bytes go.
+// Moves out of an accumulator may convert, rectify and quantise (fixpipe.hpp).
+#pragma once
+
+#include "pto/ops/fixpipe.hpp"
+#include "pto/ops/img2col.hpp"
+
+namespace pto {
+
+namespace detail {
+
+// --- where a move goes ------------------------------------------------------------------------------------
+
+enum class Split : uint8_t { first, second, rows, cols };
+inline constexpr Split split_of(AccToVecMode mode) { return static_cast<Split>(mode); }
+
+/// go(place of dst, down, right) for every tile that dst stands for, with the start of its window in the
+/// source. A cube core moves to the buffers of its vector cores: to one of them, or half the rows or columns
+/// to each.
+template <Split S, class Dst, class Go>
+inline void for_receivers(Dst& dst, ptrdiff_t row, ptrdiff_t col, Go go) {
+  auto to = place(dst, row, col);
+  if constexpr (Dst::Loc == TileType::Vec) {
+    const Core& me = core();
+    if (me.kind == CoreKind::Cube && me.cluster != nullptr && me.cluster->vector_memory[0] != nullptr) {
+      const ptrdiff_t at = reinterpret_cast<char*>(to.data) - me.space[0];
+      for (int n = 0; n < 2; ++n) {
+        char* memory = me.cluster->vector_memory[n];
+        if (memory == nullptr || (S == Split::first && n == 1)) continue;
+        if (S == Split::second && n == 0 && me.cluster->vector_memory[1] != nullptr) continue;
+        to.data = reinterpret_cast<typename Dst::DType*>(memory + at);
+        go(to, S == Split::rows ? n * static_cast<ptrdiff_t>(dst.GetValidRow()) : 0,
+           S == Split::cols ? n * static_cast<ptrdiff_t>(dst.GetValidCol()) : 0);
+      }
+      return;
+    }
+  }
+  go(to, ptrdiff_t{0}, ptrdiff_t{0});
+}
+
+/// A window lies in the valid region of the whole; hardware knows its shape only.
+template <class Whole, class Part>
+inline void check_window([[maybe_unused]] const char* name, [[maybe_unused]] const Whole& whole,
+                         [[maybe_unused]] ptrdiff_t row, [[maybe_unused]] ptrdiff_t col,
+                         [[maybe_unused]] const Part& part) {
+#ifdef PTO_CHECKED
+  const ptrdiff_t rows = kIsa == Isa::cpu ? whole.GetValidRow() : Whole::Rows;
+  const ptrdiff_t cols = kIsa == Isa::cpu ? whole.GetValidCol() : Whole::Cols;
+  const ptrdiff_t high = part.GetValidRow(), wide = part.GetValidCol();
+  const bool inside = row + high <= rows && col + wide <= cols;
+  const char* text = "%s: the window of %tdx%td elements at (%td, %td) is not inside %tdx%td";
+  PTO_CHECK(inside || kIsa != Isa::cpu, "CA-0006", text, name, high, wide, row, col, rows, cols);
+  PTO_CHECK(inside, "PA-0041", text, name, high, wide, row, col, rows, cols);
+#endif
+}
+
+// --- whole tiles and windows ------------------------------------------------------------------------------
+
+/// The window of src at (row, col) to all of dst, by way of the fix-pipe.
+template <ReluPreMode Relu, Split S, class Dst, class Src, class Words>
+inline void extract(const char* name, Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, Words words) {
+  check_window(name, src, row, col, dst);
+  for_receivers<S>(dst, 0, 0, [&](const auto& to, ptrdiff_t down, ptrdiff_t right) {
+    if constexpr (requires { words.first; }) words.first = col + right;
+    deliver<Relu == ReluPreMode::NormalRelu>(to, src, row + down, col + right, dst.GetValidRow(),
+                                             dst.GetValidCol(), words);
+  });
+}
+
+/// All of src to the window of dst at (row, col).
+template <ReluPreMode Relu, Split S, class Dst, class Src, class Words>
+inline void insert(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, const Words& words) {
+  check_window("TINSERT", dst, row, col, src);
+  for_receivers<S>(dst, row, col, [&](const auto& to, ptrdiff_t, ptrdiff_t) {
+    deliver<Relu == ReluPreMode::NormalRelu>(to, src, 0, 0, src.GetValidRow(), src.GetValidCol(), words);
+  });
+}
+
+/// Let a tile lie some bytes into another one.
+template <class Dst, class Src>
+inline void alias(Dst& dst, Src& src, size_t bytes) {
+  bind(dst, reinterpret_cast<const char*>(src.data()) + bytes);
+}
+
+/// A cast, and then ReLU on what it gave, which lets NaN pass.
+template <class T, class C>
+inline T cast_rectified(C x) {
+  const T found = cast_to<T>(x);
+  return value_of<compute_t<T>>(found) < 0 ? T(0) : found;
+}
+
+/// TMOV without words: dst and the same window of src, converted.
+template <ReluPreMode Relu, Split S, class Dst, class Src>
+inline void move(Dst& dst, Src& src) {
+  using T = typename Dst::DType;
+  using C = compute_t<typename Src::DType>;
+  constexpr bool relu = Relu == ReluPreMode::NormalRelu;
+  if constexpr (kIsa == Isa::cpu && !(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec)) {
+    PTO_CHECK(src.GetValidRow() == dst.GetValidRow() && src.GetValidCol() == dst.GetValidCol(), "CA-0001",
+              "TMOV: the valid regions differ, src has %ux%u elements and dst %ux%u", src.GetValidRow(),
+              src.GetValidCol(), dst.GetValidRow(), dst.GetValidCol());
+  }
+  for_receivers<S>(dst, 0, 0, [&](const auto& to, ptrdiff_t down, ptrdiff_t right) {
+    const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
+    if constexpr (!relu) {
+      deliver<false>(to, src, down, right, rows, cols, NoWords{});
+    } else {
+      const Lines<Src> from(src);
+      Buffer<C> in;
+      Buffer<T> out;
+      for (ptrdiff_t r = 0; r < rows; ++r) {
+        for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+          const ptrdiff_t n = lesser(cols - c, kChunk);
+          const C* x = from.template read<C>(down + r, right + c, n, in.at);
+          for (ptrdiff_t i = 0; i < n; ++i) out.at[i] = cast_rectified<T>(x[i]);
+          put_row(to, r, c, n, out.at);
+        }
+      }
+    }
+  });
+}
+
+/// TMOV in all its forms.
+template <ReluPreMode Relu, Split S, class Dst, class Src, class Words>
+inline void move_any(Dst& dst, Src& src, const Words& words) {
+  if constexpr (is_conv_tile_v<Src>) {
+    copy_fractal_window(dst, src, 0, 0);
+  } else if constexpr (Words::any && kQuantises<typename Src::DType, typename Dst::DType>) {
+    extract<Relu, S>("TMOV", dst, src, 0, 0, words);
+  } else {
+    move<Relu, S>(dst, src);
+  }
+}
+
+/// One-byte scale exponents into boxes of 16 x 2: along columns, or along rows of the transposed source.
+template <int GroupAxis, class Dst, class Src>
+inline void box_scales(Dst& dst, Src& src) {
+  const auto from = place(src);
+  const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
+  char* to = reinterpret_cast<char*>(dst.data());
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; ++c) {
+      const ptrdiff_t at = GroupAxis == 1 ? ((r / 16 * (Src::Cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2
+                                          : ((c / 16 * (Src::Rows / 2) + r / 2) * 16 + c % 16) * 2 + r % 2;
+      std::memcpy(to + at, from.data + from.at(r, c), 1);
+    }
+  }
+}
+
+template <class Dst, class Src>
+inline void fill_pad(Dst& dst, Src& src) {
+  using T = typename Dst::DType;
+  static_assert(bits_of<T> == bits_of<typename Src::DType>,
+                "[PTO][SA-0168] TFILLPAD: the element sizes differ; fix: TCVT first");
+  const ptrdiff_t rows = lesser(src.GetValidRow(), Dst::Rows), cols = lesser(src.GetValidCol(), Dst::Cols);
+  if (dst.GetValidRow() == 0 || dst.GetValidCol() == 0) return;
+  // The copy goes first: where both share storage, it must see what src had.
+  if (static_cast<const void*>(dst.data()) != static_cast<const void*>(src.data()) ||
+      Dst::form != Src::form || Dst::Cols != Src::Cols || Dst::Rows != Src::Rows)
+    copy(place(dst), place(src), rows, cols);
+  fill_around(dst, rows, cols, Dst::Loc == TileType::Mat ? code_t<T>{0} : pad_code<T, Dst::PadVal>());
+}
+
+}  // namespace detail
+
+// --- TMOV<[phase,] dst, src [, fp] [, mode] [, relu]>(dst, src [, fp | word]) -----------------------------
+
+template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
+  TSYNC(events...);
+  detail::move_any<Relu, detail::Split::first>(dst, src, detail::NoWords{});
+  return {};
+}
+template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
+  TSYNC(events...);
+  detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::NoWords{});
+  return {};
+}
+template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
+  TSYNC(events...);
+  detail::move_any<Relu, detail::Split::first>(dst, src, detail::OneWord{word});
+  return {};
+}
+template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
+  TSYNC(events...);
+  detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::OneWord{word});
+  return {};
+}
+template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
+          class... Events>
+  requires(is_tile_data_v<Fp>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Fp& fp, Events&... events) {
+  TSYNC(events...);
+  detail::extract<Relu, detail::split_of(Mode)>("TMOV", dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
+  return {};
+}
+template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
+  TSYNC(events...);
+  detail::extract<Relu, detail::Split::first>("TMOV", dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
+  return {};
+}
+/// Scale exponents into boxes; the third operand is scratch. Out of an accumulator it holds quantisation
+/// words.
+template <class Dst, class Src, class Third, class... Events>
+  requires(is_tile_data_v<Third>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Third& third, Events&... events) {
+  TSYNC(events...);
+  if constexpr (Src::Loc == TileType::Acc) {
+    detail::extract<ReluPreMode::NoRelu, detail::Split::first>("TMOV", dst, src, 0, 0,
+                                                               detail::ColumnWords<Third>{third});
+  } else {
+    detail::box_scales<1>(dst, src);
+  }
+  return {};
+}
+template <int GroupAxis, class Dst, class Src, class Tmp, class... Events>
+  requires(is_tile_data_v<Tmp>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Tmp&, Events&... events) {
+  TSYNC(events...);
+  detail::box_scales<GroupAxis>(dst, src);
+  return {};
+}
+
+// The phase has no effect on the data.
+template <STPhase Phase, class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
+  return TMOV<Dst, Src, Relu>(dst, src, events...);
+}
+template <STPhase Phase, class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
+          class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
+  return TMOV<Dst, Src, Mode, Relu>(dst, src, events...);
+}
+template <STPhase Phase, class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
+  return TMOV<Dst, Src, Relu>(dst, src, word, events...);
+}
+template <STPhase Phase, class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
+          class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
+  return TMOV<Dst, Src, Mode, Relu>(dst, src, word, events...);
+}
+template <STPhase Phase, class Dst, class Src, class Fp, AccToVecMode Mode,
+          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Fp& fp, Events&... events) {
+  return TMOV<Dst, Src, Fp, Mode, Relu>(dst, src, fp, events...);
+}
+template <STPhase Phase, class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu,
+          class... Events>
+PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
+  return TMOV_FP<Dst, Src, Fp, Relu>(dst, src, fp, events...);
+}
+
+// --- padding, shape ---------------------------------------------------------------------------------------
+
+template <class TileT, PadValue Pad = PadValue::Zero, class... Events>
+  requires(TileT::Loc == TileType::Mat)
+PTO_INST RecordEvent TFILLPAD(TileT& dst, TileT& src, Events&... events) {
+  TSYNC(events...);
+  detail::fill_pad(dst, src);
+  return {};
+}
+template <TFillPadMode Mode = TFillPadMode::Normal, class Dst, class Src, class... Events>
+  requires(is_tile_data_v<Dst> && is_tile_data_v<Src> && Dst::Loc == TileType::Vec)
+PTO_INST RecordEvent TFILLPAD(Dst& dst, Src& src, Events&... events) {
+  static_assert(static_cast<uint64_t>(Dst::PadVal) != 0,
+                "[PTO][SA-0168] TFILLPAD: the destination has no pad value; fix: give its type one");
+  static_assert(Mode == TFillPadMode::Expand || (Dst::Rows == Src::Rows && Dst::Cols == Src::Cols),
+                "[PTO][SA-0168] TFILLPAD: the tiles differ in shape; fix: use TFILLPAD_EXPAND");
+  static_assert(Mode != TFillPadMode::Expand || (Dst::Rows >= Src::Rows && Dst::Cols >= Src::Cols),
+                "[PTO][SA-0176] TFILLPAD_EXPAND: the destination is smaller than the source");
+  TSYNC(events...);
+  detail::fill_pad(dst, src);
+  return {};
+}
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TFILLPAD_INPLACE(Dst& dst, Src& src, Events&... events) {
+  return TFILLPAD<TFillPadMode::InPlace>(dst, src, events...);
+}
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TFILLPAD_EXPAND(Dst& dst, Src& src, Events&... events) {
+  return TFILLPAD<TFillPadMode::Expand>(dst, src, events...);
+}
+
+/// Another name for the bytes of a tile.
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TRESHAPE(Dst& dst, Src& src, Events&... events) {
+  static_assert(is_tile_data_v<Dst> && is_tile_data_v<Src>, "[PTO][SA-0063] TRESHAPE: an operand is no tile");
+  static_assert(Dst::Loc == Src::Loc, "[PTO][SA-0303] TRESHAPE: the tiles lie in different memory spaces");
+  static_assert(Dst::GetSizeInBytes() == Src::GetSizeInBytes(),
+                "[PTO][SA-0305] TRESHAPE: the tiles differ in size; fix: keep the number of bytes");
+  static_assert(Dst::isBoxedLayout == Src::isBoxedLayout,
+                "[PTO][SA-0301] TRESHAPE: one tile is boxed and the other is not; fix: TMOV changes layouts");
+  TSYNC(events...);
+  detail::alias(dst, src, 0);
+  return {};
+}
+
+/// A window of a tile under another name: its first element is (row, col).
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TSUBVIEW(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
+  static_assert(is_tile_data_v<Dst> && is_tile_data_v<Src> && Dst::Loc == Src::Loc,
+                "[PTO][SA-0303] TSUBVIEW: the tiles lie in different memory spaces");
+  TSYNC(events...);
+  detail::alias(dst, src, detail::bytes_of<typename Src::DType>(static_cast<size_t>(src.offset(row, col))));
+  return {};
+}
+
+/// Scale exponents lie in a buffer of their own, at a sixteenth of the address of the data they scale.
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TGET_SCALE_ADDR(Dst& dst, Src& src, Events&... events) {
+  static_assert(is_tile_data_v<Src>, "[PTO][SA-0063] TGET_SCALE_ADDR: the source is no tile");
+  static_assert(is_tile_data_v<Dst>, "[PTO][SA-0090] TGET_SCALE_ADDR: the destination is no tile");
+  TSYNC(events...);
+#ifdef __PTO_AUTO__
+  (void)dst, (void)src;
+#else
+  const char* base = detail::core().space[static_cast<int>(Src::Loc)];
+  const size_t at = static_cast<size_t>(reinterpret_cast<const char*>(src.data()) - base);
+  detail::bind(dst, detail::on_chip(Dst::Loc, at >> SHIFT_MX_ADDR));
+#endif
+  return {};
+}
+
+}  // namespace pto

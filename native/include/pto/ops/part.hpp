@@ -1,0 +1,130 @@
+// Combinations of two partially valid tiles: where both are valid they combine, where one is it is copied,
+// where none is there are zeros.
+#pragma once
+
+#include "pto/ops/meanings.hpp"
+
+namespace pto {
+
+namespace detail {
+
+struct Extent {
+  ptrdiff_t rows, cols;
+};
+template <class A, class B>
+inline Extent common_extent(const A& a, const B& b) {
+  const ptrdiff_t ar = a.GetValidRow(), ac = a.GetValidCol(), br = b.GetValidRow(), bc = b.GetValidCol();
+  return {ar < br ? ar : br, ac < bc ? ac : bc};
+}
+
+/// What is copied: zeros, over them src0, over them src1. With in-place sources only what changes is written.
+template <class Dst, class Src0, class Src1>
+inline void copy_parts(Dst& dst, const Src0& src0, const Src1& src1, Extent a, Extent b) {
+  using T = typename Dst::DType;
+  const Lines<Dst> out(dst);
+  const Lines<Src0> in0(src0);
+  const Lines<Src1> in1(src1);
+  const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
+  const auto move = [](const auto& from, const Lines<Dst>& to, ptrdiff_t r, ptrdiff_t first, ptrdiff_t last) {
+    for (ptrdiff_t c = first; c < last; c += kChunk) {
+      const ptrdiff_t n = last - c < kChunk ? last - c : kChunk;
+      Buffer<T> buffer;
+      to.write(r, c, n, from.template read<T>(r, c, n, buffer.at));
+    }
+  };
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    const ptrdiff_t n0 = r < a.rows ? a.cols : 0, n1 = r < b.rows ? b.cols : 0;
+    const ptrdiff_t both = n0 < n1 ? n0 : n1, any = n0 < n1 ? n1 : n0;
+    if (n0 > n1) {
+      move(in0, out, r, both, n0);
+    } else {
+      move(in1, out, r, both, n1);
+    }
+    for (ptrdiff_t c = any; c < cols; ++c) out.set(r, c, T(0));
+  }
+}
+
+template <class M, class Dst, class Src0, class Src1>
+inline void combine_parts(Dst& dst, const Src0& src0, const Src1& src1) {
+  using T = typename Dst::DType;
+  const Extent a = common_extent(dst, src0), b = common_extent(dst, src1);
+  copy_parts(dst, src0, src1, a, b);
+  map_region(
+      a.rows < b.rows ? a.rows : b.rows, a.cols < b.cols ? a.cols : b.cols, dst,
+      [](compute_t<T> x, compute_t<T> y) {
+        return evaluate<M, T, T>(static_cast<wide_t<T>>(x), static_cast<wide_t<T>>(y));
+      },
+      src0, src1);
+}
+
+template <bool Greater, class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Idx,
+          class Src1Idx>
+inline void pick_parts(DstVal& dst_val, const Src0Val& src0_val, const Src1Val& src1_val, DstIdx& dst_idx,
+                       const Src0Idx& src0_idx, const Src1Idx& src1_idx) {
+  using C = compute_t<typename DstVal::DType>;
+  const Extent a = common_extent(dst_val, src0_val), b = common_extent(dst_val, src1_val);
+  const ptrdiff_t rows = a.rows < b.rows ? a.rows : b.rows, cols = a.cols < b.cols ? a.cols : b.cols;
+  const Lines<Src0Val> x(src0_val);
+  const Lines<Src1Val> y(src1_val);
+  const Lines<Src0Idx> i(src0_idx);
+  const Lines<Src1Idx> j(src1_idx);
+  const Lines<DstVal> value(dst_val);
+  const Lines<DstIdx> index(dst_idx);
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; ++c) {
+      const C p = x.template get<C>(r, c), q = y.template get<C>(r, c);
+      const bool first = Greater ? p > q : p < q;
+      value.set(r, c, first ? x.get(r, c) : y.get(r, c));
+      index.set(r, c, first ? i.get(r, c) : j.get(r, c));
+    }
+  }
+  copy_parts(dst_val, src0_val, src1_val, a, b);
+  copy_parts(dst_idx, src0_idx, src1_idx, a, b);
+}
+
+struct part_max {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
+    return where(greater(y, x), y, x);
+  }
+};
+struct part_min {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
+    return where(less(y, x), y, x);
+  }
+};
+
+}  // namespace detail
+
+#define PTO_PART(Name, row, meaning)                                               \
+  template <class Dst, class Src0, class Src1, class... Events>                    \
+  PTO_INST RecordEvent Name(Dst& dst, Src0& src0, Src1& src1, Events&... events) { \
+    detail::check_##row<Dst, Src0, Src1>();                                        \
+    detail::finish_call<0>(events...);                                             \
+    detail::combine_parts<detail::meaning>(dst, src0, src1);                       \
+    return {};                                                                     \
+  }
+PTO_PART(TPARTADD, tpartadd, tadd)
+PTO_PART(TPARTMUL, tpartmul, tmul)
+PTO_PART(TPARTMAX, tpartmax, part_max)
+PTO_PART(TPARTMIN, tpartmin, part_min)
+#undef PTO_PART
+
+#define PTO_PART_ARG(Name, row, is_greater)                                                              \
+  template <class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Idx, class Src1Idx,      \
+            class... Events>                                                                             \
+  PTO_INST RecordEvent Name(DstVal& dst, Src0Val& src0, Src1Val& src1, DstIdx& dstIdx, Src0Idx& src0Idx, \
+                            Src1Idx& src1Idx, Events&... events) {                                       \
+    detail::check_##row<DstVal, DstIdx, Src0Val, Src1Val, Src0Idx, Src1Idx>();                           \
+    detail::finish_call<0>(events...);                                                                   \
+    detail::pick_parts<is_greater>(dst, src0, src1, dstIdx, src0Idx, src1Idx);                           \
+    return {};                                                                                           \
+  }
+PTO_PART_ARG(TPARTARGMAX, tpartargmax, true)
+PTO_PART_ARG(TPARTARGMIN, tpartargmin, false)
+#undef PTO_PART_ARG
+
+}  // namespace pto

@@ -1,0 +1,425 @@
+// Quantisation of tiles: 8-bit integers by a scale per row, the MX formats and HiFloat4 by groups; and back.
+//
+// An MX group is 32 elements with one power of two as scale, a HiFloat4 group 64 elements with a scale of
+// three levels. Groups lie along columns (axis 1) or rows (axis 0) and cover the whole tile in that
+// direction. `max` and `scaling` receive a value per group, in group order from the start of their storage;
+// `exp` has the exponents at their two-dimensional place, or in group order if it has one row.
+#pragma once
+
+#include "pto/core/numbers.hpp"
+
+namespace pto::detail {
+
+// --- integers ----------------------------------------------------------------------------------------------
+
+/// Nearest 8-bit integer, held in its range; NaN is 0.
+template <class T>
+PTO_INLINE T quantised(float y) {
+  constexpr float low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+  y = y == y ? y : 0.0f;
+  y = y < low ? low : y > high ? high : y;
+  return static_cast<T>(static_cast<int32_t>(__builtin_rintf(y)));
+}
+
+template <class Dst, class Src, class Para>
+inline void quantise_int8(Dst& dst, const Src& src, const Para& scale, const Para* offset) {
+  using T = typename Dst::DType;
+  const Lines<Dst> out(dst);
+  const Lines<Src> in(src);
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  const auto column = [](const Para& tile, ptrdiff_t r) {  // the last valid row serves the rows beyond
+    const auto have = static_cast<ptrdiff_t>(tile.GetValidRow());
+    if (have == 0) fail("[PTO] TQUANT: the scale or the offset has no valid row");
+    return Lines<Para>(tile).template get<float>(r < have ? r : have - 1, 0);
+  };
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    const float factor = column(scale, r), plus = offset != nullptr ? column(*offset, r) : 0.0f;
+    const bool adds = offset != nullptr;
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<float> from;
+      Buffer<T> to;
+      const float* x = in.template read<float>(r, c, n, from.at);
+      T* y = to.at;
+      loop(n, [=](ptrdiff_t j) {
+        const float product = mul(x[j], factor);
+        y[j] = quantised<T>(adds ? product + plus : product);
+      });
+      out.template write<T>(r, c, n, y);
+    }
+  }
+}
+
+// --- MX ----------------------------------------------------------------------------------------------------
+
+struct Mxfp8 {  // elements are e4m3
+  static constexpr bool is_fp8 = true;
+  static constexpr int emax = 8;
+  static constexpr float limit = 448.0f;
+};
+struct Mxfp4 {  // elements are e2m1
+  static constexpr bool is_fp8 = false;
+  static constexpr int emax = 2;
+  static constexpr float limit = 6.0f;
+};
+
+/// The largest magnitude of a group, taken one by one from 0.
+template <class Scheme, bool Nv>
+PTO_INLINE float larger_size(float most, float x) {
+  const float size = __builtin_fabsf(x);
+  if constexpr (Scheme::is_fp8) {
+    return size > most ? size : most;  // skips NaN
+  } else if constexpr (Nv) {
+    return size > most || size != size ? size : most;  // NaN stays: nothing is larger than it
+  } else {
+    const uint32_t high = __builtin_bit_cast(uint32_t, x) & 0x7FFF0000;  // truncated to bf16
+    const uint32_t bits = __builtin_bit_cast(uint32_t, most);
+    return __builtin_bit_cast(float, high > bits ? high : bits);
+  }
+}
+
+inline constexpr int kNanExponent = 255;
+
+/// The e8m0 code of a group whose largest magnitude is known.
+template <class Scheme, bool Nv>
+PTO_INLINE int group_exponent(float largest) {
+  const float base = Nv ? largest * (1.0f / Scheme::limit) : largest;
+  const uint32_t bits = __builtin_bit_cast(uint32_t, base);
+  const int field = static_cast<int>(bits >> 23 & 0xFF);
+  const uint32_t mantissa = bits & 0x7FFFFF;
+  if (base != base) return kNanExponent;
+  if constexpr (Nv) {
+    const bool up = mantissa > 0 && field != 0xFE && !(field == 0 && mantissa <= 0x400000);
+    return field == 0xFF ? 0xFE : field + up;
+  } else {
+    return field > Scheme::emax ? field - Scheme::emax : 0;
+  }
+}
+
+/// What the elements of a group are multiplied with: 2**(127 - exponent).
+PTO_INLINE float group_scaling(int exponent, float largest) {
+  if (exponent == kNanExponent) return largest;
+  const uint32_t bits = exponent == 254 ? 0x400000 : static_cast<uint32_t>(254 - exponent) << 23;
+  return __builtin_bit_cast(float, bits);
+}
+
+/// The element of a scaled value, as a code. A zero keeps its sign in e2m1; in e4m3 only where the NV scheme
+/// made it of less than 2**-10.
+template <class Scheme, bool Nv>
+PTO_INLINE uint8_t group_code(float y) {
+  constexpr Mode mode{Round::rint, true, true};
+  if constexpr (Scheme::is_fp8) {
+    const uint32_t code = encode_code<DType::f8e4m3>(y, mode);
+    const bool plain = code == 0x80 && !(Nv && __builtin_fabsf(y) < 0x1p-10f);
+    return static_cast<uint8_t>(plain ? 0 : code);
+  } else {
+    return static_cast<uint8_t>(encode_code<DType::f4e2m1>(y, mode));
+  }
+}
+
+/// A code as an element: of the type itself, or of a type of that size.
+template <class T>
+PTO_INLINE T coded(uint8_t code) {
+  return __builtin_bit_cast(T, code);
+}
+
+/// Value number k of a tile that holds one per group.
+template <class TileT>
+inline void put_flat(TileT* tile, ptrdiff_t k, float value) {
+  if (tile == nullptr) return;
+  PTO_CHECK(k < TileT::Numel, "PTO-E2102", "TQUANT: a result of %d elements is too small for the groups",
+            TileT::Numel);
+  using T = typename TileT::DType;
+  put_element(tile->data(), static_cast<size_t>(k), element_of<T>(static_cast<compute_t<T>>(value)));
+}
+
+/// The exponent of group (line, g) where a line has `each`.
+template <class Exp>
+inline void put_exponent(Exp* exp, ptrdiff_t r, ptrdiff_t c, ptrdiff_t each, int code) {
+  if (exp == nullptr) return;
+  const auto element = coded<typename Exp::DType>(static_cast<uint8_t>(code));
+  const ptrdiff_t at = Exp::Rows == 1 ? r * each + c : exp->offset(r, c);
+  PTO_CHECK(Exp::Rows == 1 ? at < Exp::Numel : r < Exp::Rows && c < Exp::Cols, "PTO-E2102",
+            "TQUANT: the exponents do not fit %dx%d", Exp::Rows, Exp::Cols);
+  put_element(exp->data(), static_cast<size_t>(at), element);
+}
+
+/// Its place in boxes of 16 lines x 2 groups, the order of a ZZ scale tile.
+constexpr ptrdiff_t box_place(ptrdiff_t line, ptrdiff_t g, ptrdiff_t groups) {
+  return ((line / 16) * (groups / 2) + g / 2) * 32 + line % 16 * 2 + g % 2;
+}
+
+inline constexpr ptrdiff_t kGroup = 32;
+
+template <class Scheme, class Dst>
+inline void clear_packed(Dst& dst) {  // a tile of 4-bit elements is cleared before
+  if constexpr (!Scheme::is_fp8) std::memset(dst.data(), 0, Dst::GetSizeInBytes());
+}
+
+template <class Scheme, bool Nv, class Dst, class Src, class Exp, class Max, class Scaling>
+inline void quantise_rows(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz) {
+  using T = typename Dst::DType;
+  static_assert(Src::Cols % kGroup == 0, "[PTO][PTO-E0401] TQUANT: the columns are no multiple of 32");
+  const Lines<Src> in(src);
+  const Lines<Dst> out(dst);
+  constexpr ptrdiff_t groups = Src::Cols / kGroup;
+  const auto rows = static_cast<ptrdiff_t>(src.GetValidRow());
+  clear_packed<Scheme>(dst);
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t g = 0; g < groups; ++g) {
+      float from[kGroup], largest = 0;
+      const float* x = in.template read<float>(r, g * kGroup, kGroup, from);
+      for (ptrdiff_t j = 0; j < kGroup; ++j) largest = larger_size<Scheme, Nv>(largest, x[j]);
+      const int code = group_exponent<Scheme, Nv>(largest);
+      const float scale = group_scaling(code, largest);
+      T to[kGroup];
+      for (ptrdiff_t j = 0; j < kGroup; ++j) to[j] = coded<T>(group_code<Scheme, Nv>(x[j] * scale));
+      out.template write<T>(r, g * kGroup, kGroup, to);
+      put_flat(max, r * groups + g, largest);
+      put_flat(scaling, r * groups + g, scale);
+      put_exponent(exp, r, g, groups, code);
+      if (exp_zz != nullptr)
+        put_element(exp_zz->data(), static_cast<size_t>(box_place(r, g, groups)),
+                    coded<typename Exp::DType>(static_cast<uint8_t>(code)));
+    }
+  }
+}
+
+template <class Scheme, bool Nv, bool Interleave, class Dst, class Src, class Exp, class Max, class Scaling>
+inline void quantise_columns(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling) {
+  using T = typename Dst::DType;
+  static_assert(Src::Rows % kGroup == 0, "[PTO][PTO-E0401] TQUANT: the rows are no multiple of 32");
+  const Lines<Src> in(src);
+  const Lines<Dst> out(dst);
+  constexpr ptrdiff_t groups = Src::Rows / kGroup;
+  const auto cols = static_cast<ptrdiff_t>(src.GetValidCol());
+  clear_packed<Scheme>(dst);
+  for (ptrdiff_t g = 0; g < groups; ++g) {
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<float> buffer, largest, scale;
+      Buffer<T> to;
+      for (ptrdiff_t j = 0; j < n; ++j) largest.at[j] = 0;
+      for (ptrdiff_t k = 0; k < kGroup; ++k) {
+        const float* x = in.template read<float>(g * kGroup + k, c, n, buffer.at);
+        for (ptrdiff_t j = 0; j < n; ++j) largest.at[j] = larger_size<Scheme, Nv>(largest.at[j], x[j]);
+      }
+      for (ptrdiff_t j = 0; j < n; ++j) {
+        const int code = group_exponent<Scheme, Nv>(largest.at[j]);
+        scale.at[j] = group_scaling(code, largest.at[j]);
+        put_flat(max, g * cols + c + j, largest.at[j]);
+        put_flat(scaling, g * cols + c + j, scale.at[j]);
+        if constexpr (Interleave) {  // rows 2p and 2p + 1 side by side, column by column
+          put_exponent(exp, g / 2, 2 * (c + j) + g % 2, 2 * cols, code);
+          if (g == groups - 1 && g % 2 == 0) put_exponent(exp, g / 2, 2 * (c + j) + 1, 2 * cols, 0);
+        } else {
+          put_exponent(exp, g, c + j, cols, code);
+        }
+      }
+      for (ptrdiff_t k = 0; k < kGroup; ++k) {
+        const float* x = in.template read<float>(g * kGroup + k, c, n, buffer.at);
+        for (ptrdiff_t j = 0; j < n; ++j) to.at[j] = coded<T>(group_code<Scheme, Nv>(x[j] * scale.at[j]));
+        out.template write<T>(g * kGroup + k, c, n, to.at);
+      }
+    }
+  }
+}
+
+// --- HiFloat4 ----------------------------------------------------------------------------------------------
+
+PTO_INLINE float to_bf16(float x) { return decode_code<DType::bf16>(encode_code<DType::bf16>(x)); }
+
+/// Nearest e6m2 code, ties to even, of a number that is not negative; the type has no zero and ends at 0xFE.
+inline int e6m2_code(float value) {
+  if (value != value) return 0xFF;
+  const auto bits = static_cast<int64_t>(__builtin_bit_cast(uint32_t, value));
+  const int64_t code = ((bits + 0xFFFFF + (bits >> 21 & 1)) >> 21) - ((127 - 48) << 2);
+  return static_cast<int>(code < 0 ? 0 : code > 0xFE ? 0xFE : code);
+}
+/// (1 + m / 4) * 2**(e - 48); 0xFF is NaN.
+inline double e6m2_value(int code) {
+  if (code == 0xFF) return __builtin_nan("");
+  const auto bits = static_cast<uint64_t>(1023 - 48 + (code >> 2)) << 52 | static_cast<uint64_t>(code & 3)
+                                                                               << 50;
+  return __builtin_bit_cast(double, bits);
+}
+
+/// Groups of 64 columns: an e6m2 scale, a bit per 8 elements and a bit per 4 that double it.
+template <class Dst, class Src, class Exp, class Max, class Scaling>
+inline void quantise_hif4(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling) {
+  using T = typename Dst::DType;
+  constexpr ptrdiff_t group = 64, quads = 16;
+  static_assert(Src::Cols % group == 0, "[PTO][PTO-E0401] TQUANT: the columns are no multiple of 64");
+  const Lines<Src> in(src);
+  const Lines<Dst> out(dst);
+  constexpr ptrdiff_t groups = Src::Cols / group;
+  const auto rows = static_cast<ptrdiff_t>(src.GetValidRow());
+  const auto larger = [](float a, float b) { return a > b || a != a ? a : b; };  // NaN before all
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t g = 0; g < groups; ++g) {
+      float from[group], per4[quads], per8[quads / 2], whole = 0, scale[quads];
+      const float* x = in.template read<float>(r, g * group, group, from);
+      for (ptrdiff_t q = 0; q < quads; ++q) {
+        per4[q] = __builtin_fabsf(x[4 * q]);
+        for (ptrdiff_t j = 1; j < 4; ++j) per4[q] = larger(per4[q], __builtin_fabsf(x[4 * q + j]));
+        per8[q / 2] = q % 2 ? larger(per8[q / 2], per4[q]) : per4[q];
+        whole = q == 0 ? per4[q] : larger(whole, per4[q]);
+      }
+      const int ea = e6m2_code(to_bf16(whole * 0.142578125f));  // 1/7 in bf16
+      const float inverse = to_bf16(baseline::narrow_to_odd(1.0 / e6m2_value(ea)));
+      unsigned eb = 0, ec = 0;
+      for (ptrdiff_t q = 0; q < quads; ++q) {
+        const bool b = to_bf16(per8[q / 2] * inverse) >= 4;
+        const float half_b = b ? 0.5f : 1.0f;
+        const bool c = to_bf16(per4[q] * inverse) * half_b >= 2;
+        eb |= static_cast<unsigned>(b) << (q / 2);
+        ec |= static_cast<unsigned>(c) << q;
+        scale[q] = inverse * half_b * (c ? 0.5f : 1.0f);
+        put_flat(max, (r * groups + g) * quads + q, per4[q]);
+        put_flat(scaling, (r * groups + g) * quads + q, scale[q]);
+      }
+      T to[group];
+      for (ptrdiff_t j = 0; j < group; ++j)
+        to[j] = coded<T>(static_cast<uint8_t>(
+            encode_code<DType::f4e1m2>(to_bf16(x[j] * scale[j / 4]), Mode{Round::rint, true, true})));
+      out.template write<T>(r, g * group, group, to);
+      const unsigned cell[4] = {static_cast<unsigned>(ea), eb, ec & 0xFF, ec >> 8};
+      for (ptrdiff_t k = 0; k < 4; ++k)
+        put_exponent(exp, r, 4 * g + k, 4 * groups, static_cast<int>(cell[k]));
+    }
+  }
+}
+
+// --- schemes by name ---------------------------------------------------------------------------------------
+
+template <QuantType Type, QuantScaleAlg Alg, class Dst, class Src, class Exp, class Max, class Scaling>
+inline void quantise_mx(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz) {
+  static_assert(Type == QuantType::MXFP8 || Type == QuantType::MXFP4_E2M1,
+                "[PTO][PTO-E0501] TQUANT: group results only of an MX scheme");
+  using Scheme = std::conditional_t<Type == QuantType::MXFP8, Mxfp8, Mxfp4>;
+  quantise_rows<Scheme, Alg == QuantScaleAlg::NV>(dst, src, exp, max, scaling, exp_zz);
+}
+
+template <int Axis, MxQuantAlg Alg, bool Interleave, class Dst, class Src, class Exp, class Max,
+          class Scaling>
+inline void quantise_axis(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling) {
+  static_assert(Axis == 0 || Axis == 1, "[PTO][PTO-E0501] TQUANT: groups lie along rows (0) or columns (1)");
+  constexpr bool nv = Alg == MxQuantAlg::NvMxFp8E4M3 || Alg == MxQuantAlg::NvMxFp4E2M1;
+  constexpr bool fp8 = Alg == MxQuantAlg::OcpMxFp8E4M3 || Alg == MxQuantAlg::NvMxFp8E4M3;
+  using Scheme = std::conditional_t<fp8, Mxfp8, Mxfp4>;
+  if constexpr (Alg == MxQuantAlg::Hif4) {
+    static_assert(Axis == 1, "[PTO][PTO-E0501] TQUANT: HiFloat4 groups lie along columns");
+    quantise_hif4(dst, src, exp, max, scaling);
+  } else if constexpr (Axis == 1) {
+    quantise_rows<Scheme, nv>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
+  } else {
+    quantise_columns<Scheme, nv, Interleave>(dst, src, exp, max, scaling);
+  }
+}
+
+}  // namespace pto::detail
+
+namespace pto {
+
+// --- by groups ---------------------------------------------------------------------------------------------
+
+template <auto quant_type, class Dst, class Src, class Exp, class Max, class Scaling,
+          auto scale_alg = QuantScaleAlg::OCP, class... Events>
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
+  TSYNC(events...);
+  detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
+  return {};
+}
+/// The same with the algorithm named first.
+template <auto quant_type, QuantScaleAlg scale_alg, class Dst, class Src, class Exp, class Max, class Scaling,
+          class... Events>
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
+  TSYNC(events...);
+  detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
+  return {};
+}
+/// With the exponents in the order of a ZZ scale tile as well.
+template <auto quant_type, VecStoreMode store_mode, class Dst, class Src, class Exp, class Max, class Scaling,
+          class... Events>
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz,
+                            Events&... events) {
+  static_assert(Src::Rows % 16 == 0 && Src::Cols % 64 == 0,
+                "[PTO][PTO-E0401] TQUANT: the boxes of exp_zz are 16 rows and 64 columns of src");
+  TSYNC(events...);
+  detail::quantise_mx<quant_type, QuantScaleAlg::OCP>(dst, src, exp, max, scaling,
+                                                      store_mode == VecStoreMode::NZ ? exp_zz : nullptr);
+  return {};
+}
+/// Groups along rows (grp_axis 0) or columns (1).
+template <int grp_axis, auto mx_alg, class Dst = void, class Src = void, class Exp = void, class Max = void,
+          class Scaling = void, class... Events>
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
+  TSYNC(events...);
+  detail::quantise_axis<grp_axis, mx_alg, false>(dst, src, exp, max, scaling);
+  return {};
+}
+/// interleave: the exponents of two row groups side by side.
+template <int grp_axis, auto mx_alg, bool interleave, class Dst = void, class Src = void, class Exp = void,
+          class Max = void, class Scaling = void, class... Events>
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
+  TSYNC(events...);
+  detail::quantise_axis<grp_axis, mx_alg, interleave>(dst, src, exp, max, scaling);
+  return {};
+}
+
+// --- by rows -----------------------------------------------------------------------------------------------
+
+/// INT8_SYM: x * scale as i8; INT8_ASYM: x * scale + offset as u8.
+template <auto quant_type, class Dst, class Src, class Para, class... Events>
+  requires(is_tile_data_v<Para> && all_events_v<Events...>)
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Para* offset = nullptr, Events&... events) {
+  static_assert(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
+                "[PTO][PTO-E0501] TQUANT: an MX scheme needs its group results");
+  static_assert(std::is_same_v<typename Dst::DType,
+                               std::conditional_t<quant_type == QuantType::INT8_SYM, int8_t, uint8_t>>,
+                "[PTO][PTO-E0301] TQUANT: the element type of dst is i8 for INT8_SYM, u8 for INT8_ASYM");
+  static_assert(std::is_same_v<typename Src::DType, float>,
+                "[PTO][PTO-E0301] TQUANT: the element type of src is not f32");
+  TSYNC(events...);
+  detail::quantise_int8(dst, src, scale, offset);
+  return {};
+}
+/// With scratch for the A2/A3 vector unit.
+template <auto quant_type, class Dst, class Src, class Para, class Tmp, class... Events>
+  requires(is_tile_data_v<Tmp> && all_events_v<Events...>)
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Tmp&, Para* offset = nullptr,
+                            Events&... events) {
+  return TQUANT<quant_type>(dst, src, scale, offset, events...);
+}
+
+/// dst = (src - offset) * scale: operands in the dst type, arithmetic in f32, one rounding at the end. The
+/// last valid column of scale and offset serves the columns beyond.
+template <class Dst, class Src, class Para, class... Events>
+PTO_INST RecordEvent TDEQUANT(Dst& dst, Src& src, Para& scale, Para& offset, Events&... events) {
+  using D = typename Dst::DType;
+  static_assert(std::is_same_v<D, typename Para::DType>,
+                "[PTO][PTO-E0301] TDEQUANT: scale and offset must have the element type of dst");
+  TSYNC(events...);
+  const detail::Lines<Dst> out(dst);
+  const detail::Lines<Src> in(src);
+  const detail::Lines<Para> factors(scale), offsets(offset);
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  const ptrdiff_t width = scale.GetValidCol() == 0 ? 1 : static_cast<ptrdiff_t>(scale.GetValidCol());
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
+      const ptrdiff_t n = cols - c < detail::kChunk ? cols - c : detail::kChunk;
+      detail::Buffer<float> to;
+      for (ptrdiff_t j = 0; j < n; ++j) {
+        const ptrdiff_t p = c + j < width ? c + j : width - 1;
+        const float x = detail::value_of<float>(static_cast<D>(in.get(r, c + j)));
+        to.at[j] = (x - offsets.template get<float>(r, p)) * factors.template get<float>(r, p);
+      }
+      out.template write<float>(r, c, n, to.at);
+    }
+  }
+  return {};
+}
+
+}  // namespace pto

@@ -1,0 +1,160 @@
+// Rearrangement inside a core: transposition, concatenation, packing, interleaving.
+#pragma once
+
+#include "pto/ops/img2col.hpp"
+
+namespace pto {
+
+namespace detail {
+
+/// The concatenation with a count per row, given in bytes of the index type whatever the data is.
+template <class Dst, class Src0, class Src1, class Idx0, class Idx1, class Total>
+inline void concat_counted(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& idx1, Total total) {
+  using Index = typename Idx0::DType;
+  constexpr ptrdiff_t size = sizeof(Index);
+  const Lines<Idx0> counts0(idx0);
+  const Lines<Idx1> counts1(idx1);
+  const auto to = place(dst);
+  const auto from0 = place(src0);
+  const auto from1 = place(src1);
+  for (ptrdiff_t r = 0; r < static_cast<ptrdiff_t>(dst.GetValidRow()); ++r) {
+    const auto b0 = counts0.get(r, 0);
+    const auto b1 = counts1.get(r, 0);
+    // Counts beyond a tile, or negative, are undefined: here they stop at its edge.
+    const auto held = [](ptrdiff_t n, ptrdiff_t most) { return n < 0 ? 0 : lesser(n, most); };
+    const ptrdiff_t n0 = held(floored(b0, size), lesser(Src0::Cols, Dst::Cols));
+    const ptrdiff_t n1 = lesser(held(floored(b1, size), Src1::Cols), Dst::Cols - n0);
+    Buffer<typename Dst::DType> line;
+    for (ptrdiff_t c = 0; c < n0 + n1; c += kChunk) {
+      const ptrdiff_t n = lesser(n0 + n1 - c, kChunk);
+      for (ptrdiff_t i = 0; i < n; ++i) {
+        const ptrdiff_t at = c + i < n0 ? from0.at(r, c + i) : from1.at(r, c + i - n0);
+        line.at[i] =
+            element_at<typename Dst::DType>(c + i < n0 ? from0.data : from1.data, static_cast<size_t>(at));
+      }
+      put_row(to, r, c, n, line.at);
+    }
+    total(r, kIsa == Isa::cpu ? static_cast<int64_t>(static_cast<Index>(b0 + b1)) : (n0 + n1) * size);
+  }
+}
+
+}  // namespace detail
+
+// --- transposition ----------------------------------------------------------------------------------------
+
+template <class Dst, class Src, class Tmp, class... Events>
+PTO_INST RecordEvent TTRANS(Dst& dst, Src& src, Tmp&, Events&... events) {
+  static_assert(detail::bits_of<typename Dst::DType> == detail::bits_of<typename Src::DType>,
+                "[PTO][SA-0342] TTRANS: the element sizes differ");
+  TSYNC(events...);
+  if constexpr (is_conv_tile_v<Src>) {
+    detail::change_layout(dst, src);
+  } else {
+    const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
+    PTO_CHECK(rows <= Dst::Cols && cols <= Dst::Rows, "SA-0342",
+              "TTRANS: the transpose of %tdx%td elements does not fit a tile of %dx%d", rows, cols, Dst::Rows,
+              Dst::Cols);
+    detail::copy(detail::turned(detail::place(dst)), detail::place(src), rows, cols);
+  }
+  return {};
+}
+
+// --- concatenation ----------------------------------------------------------------------------------------
+
+template <class Dst, class Src0, class Src1, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Events&... events) {
+  TSYNC(events...);
+  const ptrdiff_t rows = dst.GetValidRow(), n0 = src0.GetValidCol(), n1 = src1.GetValidCol();
+  PTO_CHECK(n0 + n1 <= Dst::Cols, "PA-0008", "TCONCAT: no room for %td + %td columns in %d", n0, n1,
+            Dst::Cols);
+  detail::copy(detail::place(dst), detail::place(src0), rows, n0);
+  detail::copy(detail::place(dst, 0, n0), detail::place(src1), rows, n1);
+  return {};
+}
+template <class Dst, class Src0, class Src1, class Idx0, class Idx1, class... Events>
+  requires(is_tile_data_v<Idx0> && is_tile_data_v<Idx1> && all_events_v<Events...>)
+PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& idx1, Events&... events) {
+  TSYNC(events...);
+  detail::concat_counted(dst, src0, src1, idx0, idx1, [](ptrdiff_t, int64_t) {});
+  return {};
+}
+template <class Dst, class Src0, class Src1, class Idx, class Idx0, class Idx1, class... Events>
+  requires(is_tile_data_v<Idx> && is_tile_data_v<Idx0> && is_tile_data_v<Idx1> && all_events_v<Events...>)
+PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Idx& idx, Idx0& idx0, Idx1& idx1,
+                             Events&... events) {
+  TSYNC(events...);
+  const detail::Lines<Idx> counts(idx);
+  detail::concat_counted(dst, src0, src1, idx0, idx1, [&](ptrdiff_t r, int64_t bytes) {
+    counts.set(r, 0, static_cast<typename Idx::DType>(bytes));
+  });
+  return {};
+}
+
+// --- packing and interleaving -----------------------------------------------------------------------------
+
+/// The low bits of every element.
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Events&... events) {
+  TSYNC(events...);
+  using T = typename Dst::DType;
+  using S = typename Src::DType;
+  const detail::Lines<Dst> to(dst);
+  const detail::Lines<Src> from(src);
+  detail::Buffer<S> in;
+  detail::Buffer<T> out;
+  for (ptrdiff_t r = 0; r < static_cast<ptrdiff_t>(dst.GetValidRow()); ++r) {
+    for (ptrdiff_t c = 0; c < static_cast<ptrdiff_t>(dst.GetValidCol()); c += detail::kChunk) {
+      const ptrdiff_t n = detail::lesser(static_cast<ptrdiff_t>(dst.GetValidCol()) - c, detail::kChunk);
+      const S* x = from.template read<S>(r, c, n, in.at);
+      for (ptrdiff_t i = 0; i < n; ++i) {
+        const auto code = __builtin_bit_cast(detail::code_t<S>, x[i]);
+        out.at[i] = __builtin_bit_cast(T, static_cast<detail::code_t<T>>(code));
+      }
+      to.template write<T>(r, c, n, out.at);
+    }
+  }
+  return {};
+}
+
+/// dst0 and dst1 are the halves of src0[0], src1[0], src0[1], src1[1], ..
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TINTERLEAVE(Dst& dst1, Dst& dst0, Src& src1, Src& src0, Events&... events) {
+  TSYNC(events...);
+  const ptrdiff_t rows = dst0.GetValidRow(), cols = dst0.GetValidCol();
+  PTO_CHECK(cols % 2 == 0, "PA-0008", "TINTERLEAVE: an odd number of valid columns, %td", cols);
+  const detail::Lines<Dst> to[] = {detail::Lines<Dst>(dst0), detail::Lines<Dst>(dst1)};
+  const detail::Lines<Src> from[] = {detail::Lines<Src>(src0), detail::Lines<Src>(src1)};
+  for (ptrdiff_t r = 0; r < rows; ++r)
+    for (ptrdiff_t i = 0; i < 2 * cols; ++i) to[i / cols].set(r, i % cols, from[i % 2].get(r, i / 2));
+  return {};
+}
+
+/// The reverse: dst0 has the even elements of src0 followed by src1, dst1 the odd ones.
+template <class Dst, class Src, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TDEINTERLEAVE(Dst& dst1, Dst& dst0, Src& src1, Src& src0, Events&... events) {
+  TSYNC(events...);
+  const ptrdiff_t rows = dst0.GetValidRow(), cols = dst0.GetValidCol();
+  PTO_CHECK(cols % 2 == 0, "PA-0008", "TDEINTERLEAVE: an odd number of valid columns, %td", cols);
+  const detail::Lines<Dst> to[] = {detail::Lines<Dst>(dst0), detail::Lines<Dst>(dst1)};
+  const detail::Lines<Src> from[] = {detail::Lines<Src>(src0), detail::Lines<Src>(src1)};
+  for (ptrdiff_t r = 0; r < rows; ++r)
+    for (ptrdiff_t i = 0; i < 2 * cols; ++i) to[i % 2].set(r, i / 2, from[i / cols].get(r, i % cols));
+  return {};
+}
+/// Of one source, twice as wide.
+template <class Dst, class Src, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TDEINTERLEAVE(Dst& dst1, Dst& dst0, Src& src, Events&... events) {
+  TSYNC(events...);
+  const ptrdiff_t rows = dst0.GetValidRow(), cols = dst0.GetValidCol();
+  PTO_CHECK(cols % 2 == 0, "PA-0008", "TDEINTERLEAVE: an odd number of valid columns, %td", cols);
+  const detail::Lines<Dst> to[] = {detail::Lines<Dst>(dst0), detail::Lines<Dst>(dst1)};
+  const detail::Lines<Src> from(src);
+  for (ptrdiff_t r = 0; r < rows; ++r)
+    for (ptrdiff_t i = 0; i < 2 * cols; ++i) to[i % 2].set(r, i / 2, from.get(r, i));
+  return {};
+}
+
+}  // namespace pto

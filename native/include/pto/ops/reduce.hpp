@@ -1,0 +1,374 @@
+// Reductions along one axis of a tile: sums, products, largest and smallest elements and their indices.
+//
+// Row forms fold the columns of each row into column 0 of dst, column forms the rows of each column into row
+// 0. The order of a sum or product is part of its result: from the first element to the last, every step
+// rounded (TROWSUM of f16 and bf16 sums in f32). That leaves two ways to be fast: lines that lie side by side
+// are folded together element by element, and of lines to be folded in themselves several go at once. The
+// first of equal elements stays, which tells zeros of different sign apart, and a NaN counts only as the
+// first element. All results are those of the reference engine, bit for bit.
+#pragma once
+
+#include <utility>
+
+#include "pto/core/access.hpp"
+#include "pto/core/events.hpp"
+
+namespace pto::detail {
+
+// --- how elements are folded -------------------------------------------------------------------------------
+
+/// Sums and products of S elements in the type D; Wide: rounded once, at the end.
+template <class D, class S, bool Product, bool Wide>
+struct Fold {
+  using From = compute_t<S>;
+  using Acc = std::conditional_t<is_float_v<D>, compute_t<D>,
+                                 std::conditional_t<sizeof(D) == 8, uint64_t, uint32_t>>;  // integers wrap
+  static constexpr Acc start = Product ? 1 : 0;
+  static constexpr bool rounds = is_small_float<D> && !Wide;
+
+  static Acc step(Acc acc, From x) {
+    const Acc value = static_cast<Acc>(x);
+    acc = static_cast<Acc>(Product ? acc * value : acc + value);
+    if constexpr (rounds) acc = decode<D>(encode<D>(acc));
+    return acc;
+  }
+  static D element(Acc acc) { return element_of<D>(static_cast<compute_t<D>>(acc)); }
+};
+
+/// Whether x takes the place of the best one so far; false where one of them is NaN.
+template <bool Largest, class C>
+constexpr bool is_better(C x, C best) {
+  return Largest ? x > best : x < best;
+}
+
+// --- walks -------------------------------------------------------------------------------------------------
+
+constexpr Along other(Along a) { return a == Along::row ? Along::col : Along::row; }
+
+/// Whether the lines of a tile are better folded element by element with those beside them.
+template <class TileT, Along A>
+inline constexpr bool folds_across =
+    Lines<TileT, other(A)>::contiguous || (A == Along::col && !Lines<TileT, A>::contiguous);
+
+/// The results of lines first .. first + n - 1.
+template <class Dst, Along A, class T>
+inline void put_results(Dst& dst, ptrdiff_t first, ptrdiff_t n, const T* results) {
+  Lines<Dst, other(A)>(dst).template write<T>(0, first, n, results);
+}
+
+/// Lines that are folded at once. Their steps do not depend on each other, and those of one line do.
+inline constexpr int kTogether = 16;
+
+template <class F, ptrdiff_t Stride, size_t... K>
+PTO_INLINE void fold_strided(typename F::Acc (&acc)[kTogether], const typename F::From* x, ptrdiff_t n,
+                             std::index_sequence<K...>) {
+  typename F::Acc a[] = {acc[K]...};
+  for (ptrdiff_t i = 0; i < n; ++i) ((a[K] = F::step(a[K], x[static_cast<ptrdiff_t>(K) * Stride + i])), ...);
+  ((acc[K] = a[K]), ...);
+}
+
+template <class F, Along A, class Dst, class Src>
+inline void fold_along(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t length) {
+  using From = typename F::From;
+  using In = Lines<Src, A>;
+  const In in(src);
+  for (ptrdiff_t line = 0; line < lines; line += kTogether) {
+    const ptrdiff_t count = lines - line < kTogether ? lines - line : kTogether;
+    typename F::Acc acc[kTogether];
+    for (auto& a : acc) a = F::start;
+    if constexpr (In::template direct<From>) {
+      const From* x = in.template read<From>(line, 0, length, nullptr);
+      if (count == kTogether) {
+        fold_strided<F, In::stride>(acc, x, length, std::make_index_sequence<kTogether>());
+      } else {
+        for (ptrdiff_t k = 0; k < count; ++k)
+          for (ptrdiff_t i = 0; i < length; ++i) acc[k] = F::step(acc[k], x[k * In::stride + i]);
+      }
+    } else {
+      From buffer[kTogether * kChunk];
+      for (ptrdiff_t i = 0; i < length; i += kChunk) {
+        const ptrdiff_t n = length - i < kChunk ? length - i : kChunk;
+        for (ptrdiff_t k = 0; k < count; ++k) {
+          From* to = buffer + k * kChunk;
+          const From* x = in.template read<From>(line + k, i, n, to);
+          if (x != to) std::memcpy(to, x, static_cast<size_t>(n) * sizeof(From));
+        }
+        for (ptrdiff_t k = count; k < kTogether; ++k)
+          std::memcpy(buffer + k * kChunk, buffer, static_cast<size_t>(n) * sizeof(From));
+        fold_strided<F, kChunk>(acc, buffer, n, std::make_index_sequence<kTogether>());
+      }
+    }
+    typename Dst::DType results[kTogether];
+    for (ptrdiff_t k = 0; k < count; ++k) results[k] = F::element(acc[k]);
+    put_results<Dst, A>(dst, line, count, results);
+  }
+}
+
+template <class F, Along A, class Dst, class Src>
+inline void fold_across(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t length) {
+  using From = typename F::From;
+  using Acc = typename F::Acc;
+  const Lines<Src, other(A)> in(src);
+  for (ptrdiff_t first = 0; first < lines; first += kChunk) {
+    const ptrdiff_t n = lines - first < kChunk ? lines - first : kChunk;
+    Acc acc[kChunk];
+    From buffer[kChunk];
+    for (ptrdiff_t j = 0; j < n; ++j) acc[j] = F::start;
+    for (ptrdiff_t i = 0; i < length; ++i) {
+      const From* x = in.template read<From>(i, first, n, buffer);
+      Acc* to = acc;
+      loop<kBlock<Acc>>(n, [=](ptrdiff_t j) { to[j] = F::step(to[j], x[j]); });
+    }
+    typename Dst::DType results[kChunk];
+    for (ptrdiff_t j = 0; j < n; ++j) results[j] = F::element(acc[j]);
+    put_results<Dst, A>(dst, first, n, results);
+  }
+}
+
+/// Sizes of a reduction: lines, and elements in each.
+template <Along A, class Src>
+inline std::pair<ptrdiff_t, ptrdiff_t> extents(const Src& src) {
+  const auto rows = static_cast<ptrdiff_t>(src.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(src.GetValidCol());
+  return A == Along::row ? std::pair{rows, cols} : std::pair{cols, rows};
+}
+
+template <Along A, bool Product, bool Wide, class Dst, class Src>
+inline void fold(Dst& dst, const Src& src) {
+  using F = Fold<typename Dst::DType, typename Src::DType, Product, Wide>;
+  const auto [lines, length] = extents<A>(src);
+  if (A == Along::col && length == 0) return;  // a row without columns folds to the start value
+  if constexpr (folds_across<Src, A>) {
+    fold_across<F, A>(dst, src, lines, length);
+  } else {
+    fold_along<F, A>(dst, src, lines, length);
+  }
+}
+
+// --- largest and smallest ----------------------------------------------------------------------------------
+
+/// The best of n values, starting from one. Which of equal ones is left open, so zeros may have the wrong
+/// sign.
+template <bool Largest, class C>
+inline C best_of(C start, const C* x, ptrdiff_t n) {
+  constexpr int lanes = kBlock<C>;
+  C best[lanes];
+  for (auto& b : best) b = start;
+  ptrdiff_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    PTO_INDEPENDENT
+    for (int j = 0; j < lanes; ++j) best[j] = is_better<Largest>(x[i + j], best[j]) ? x[i + j] : best[j];
+  }
+  for (int width = lanes / 2; width > 0; width /= 2) {
+    PTO_INDEPENDENT
+    for (int j = 0; j < width; ++j)
+      best[j] = is_better<Largest>(best[j + width], best[j]) ? best[j + width] : best[j];
+  }
+  C found = best[0];
+  for (; i < n; ++i) found = is_better<Largest>(x[i], found) ? x[i] : found;
+  return found;
+}
+
+/// Index of the first element equal to a value, n if there is none.
+template <class C>
+inline ptrdiff_t index_of(C value, const C* x, ptrdiff_t n) {
+  constexpr int lanes = kBlock<C>;
+  ptrdiff_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    int found = 0;
+    for (int j = 0; j < lanes; ++j) found |= x[i + j] == value;
+    if (found) break;
+  }
+  while (i < n && x[i] != value) ++i;
+  return i;
+}
+
+/// Index of the best element of a line, the first of equal ones; 0 if the first element is NaN.
+template <bool Largest, bool NeedIndex, Along A, class Src>
+inline ptrdiff_t find_best(const Lines<Src, A>& in, ptrdiff_t line, ptrdiff_t length,
+                           compute_t<typename Src::DType>& best) {
+  using C = compute_t<typename Src::DType>;
+  Buffer<C> buffer;
+  const ptrdiff_t chunk = Lines<Src, A>::template direct<C> ? length : kChunk;
+  best = in.template get<C>(line, 0);
+  for (ptrdiff_t i = 0; i < length; i += chunk) {
+    const ptrdiff_t n = length - i < chunk ? length - i : chunk;
+    best = best_of<Largest>(best, in.template read<C>(line, i, n, buffer.at), n);
+  }
+  if (best != best) return 0;
+  if (!NeedIndex && best != C(0)) return -1;
+  for (ptrdiff_t i = 0; i < length; i += chunk) {
+    const ptrdiff_t n = length - i < chunk ? length - i : chunk;
+    const ptrdiff_t at = index_of(best, in.template read<C>(line, i, n, buffer.at), n);
+    if (at < n) return i + at;
+  }
+  return 0;
+}
+
+/// Where nothing is stored.
+struct Nowhere {};
+
+/// The best element of each line into `value`, its index into `index`; each may be Nowhere.
+template <Along A, bool Largest, class Value, class Index, class Src>
+inline void extreme_along(Value& value, Index& index, const Src& src, ptrdiff_t lines, ptrdiff_t length) {
+  using T = typename Src::DType;
+  constexpr bool wants_value = is_tile_data_v<Value>, wants_index = is_tile_data_v<Index>;
+  const Lines<Src, A> in(src);
+  for (ptrdiff_t line = 0; line < lines; ++line) {
+    compute_t<T> best;
+    const ptrdiff_t at = find_best<Largest, wants_index>(in, line, length, best);
+    if constexpr (wants_index) {
+      const auto number = static_cast<typename Index::DType>(at);
+      Lines<Index, other(A)>(index).set(0, line, number);
+    }
+    if constexpr (wants_value) {
+      const T element = at >= 0 ? in.get(line, at) : element_of<T>(best);
+      Lines<Value, other(A)>(value).set(0, line, element);
+    }
+  }
+}
+
+template <Along A, bool Largest, class Value, class Index, class Src>
+inline void extreme_across(Value& value, Index& index, const Src& src, ptrdiff_t lines, ptrdiff_t length) {
+  using T = typename Src::DType;
+  using C = compute_t<T>;
+  using Number = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;  // as wide as the values, or wider
+  constexpr bool wants_value = is_tile_data_v<Value>, wants_index = is_tile_data_v<Index>;
+  const Lines<Src, other(A)> in(src);
+  for (ptrdiff_t first = 0; first < lines; first += kChunk) {
+    const ptrdiff_t n = lines - first < kChunk ? lines - first : kChunk;
+    Buffer<C> buffer, best;
+    Buffer<Number> at;
+    const C* x = in.template read<C>(0, first, n, buffer.at);
+    for (ptrdiff_t j = 0; j < n; ++j) best.at[j] = x[j], at.at[j] = 0;
+    for (ptrdiff_t i = 1; i < length; ++i) {
+      x = in.template read<C>(i, first, n, buffer.at);
+      C* b = best.at;
+      [[maybe_unused]] Number* a = at.at;
+      loop<kBlock<C>>(n, [=](ptrdiff_t j) {
+        const bool better = is_better<Largest>(x[j], b[j]);
+        b[j] = better ? x[j] : b[j];
+        if constexpr (wants_index) a[j] = better ? static_cast<Number>(i) : a[j];
+      });
+    }
+    [[maybe_unused]] Buffer<T> elements;
+    if constexpr (wants_value) {
+      for (ptrdiff_t j = 0; j < n; ++j)  // a NaN keeps its bits
+        elements.at[j] = best.at[j] != best.at[j] ? in.get(0, first + j) : element_of<T>(best.at[j]);
+    }
+    if constexpr (wants_index) {
+      Buffer<typename Index::DType> numbers;
+      for (ptrdiff_t j = 0; j < n; ++j) numbers.at[j] = static_cast<typename Index::DType>(at.at[j]);
+      put_results<Index, A>(index, first, n, numbers.at);
+    }
+    if constexpr (wants_value) put_results<Value, A>(value, first, n, elements.at);
+  }
+}
+
+template <Along A, bool Largest, class Value, class Index, class Src>
+inline void extreme(Value& value, Index& index, const Src& src) {
+  const auto [lines, length] = extents<A>(src);
+  if (length == 0) return;
+  if constexpr (folds_across<Src, A>) {
+    extreme_across<A, Largest>(value, index, src, lines, length);
+  } else {
+    extreme_along<A, Largest>(value, index, src, lines, length);
+  }
+}
+
+template <Along A, bool Largest, class Dst, class Src>
+inline void extreme_value(Dst& dst, const Src& src) {
+  Nowhere nowhere;
+  extreme<A, Largest>(dst, nowhere, src);
+}
+template <Along A, bool Largest, class Index, class Src>
+inline void extreme_index(Index& index, const Src& src) {
+  Nowhere nowhere;
+  extreme<A, Largest>(nowhere, index, src);
+}
+
+}  // namespace pto::detail
+
+namespace pto {
+
+#define PTO_ROW_REDUCTION(NAME, ...)                                       \
+  template <class Dst, class Src, class Tmp, class... Events>              \
+  PTO_INST RecordEvent NAME(Dst& dst, Src& src, Tmp&, Events&... events) { \
+    TSYNC(events...);                                                      \
+    detail::__VA_ARGS__(dst, src);                                         \
+    return {};                                                             \
+  }
+#define PTO_COL_REDUCTION(NAME, ...)                                 \
+  template <class Dst, class Src, class... Events>                   \
+  PTO_INST RecordEvent NAME(Dst& dst, Src& src, Events&... events) { \
+    TSYNC(events...);                                                \
+    detail::__VA_ARGS__(dst, src);                                   \
+    return {};                                                       \
+  }
+// Two forms: the index alone, or the element and its index.
+#define PTO_ARG_REDUCTION(NAME, along, largest)                                                \
+  template <class Dst, class Src, class Tmp, class... Events>                                  \
+    requires(all_events_v<Events...>)                                                          \
+  PTO_INST RecordEvent NAME(Dst& dst, Src& src, Tmp&, Events&... events) {                     \
+    TSYNC(events...);                                                                          \
+    detail::extreme_index<detail::Along::along, largest>(dst, src);                            \
+    return {};                                                                                 \
+  }                                                                                            \
+  template <class Value, class Index, class Src, class Tmp, class... Events>                   \
+    requires(is_tile_data_v<Tmp> && all_events_v<Events...>)                                   \
+  PTO_INST RecordEvent NAME(Value& dstVal, Index& dstIdx, Src& src, Tmp&, Events&... events) { \
+    TSYNC(events...);                                                                          \
+    detail::extreme<detail::Along::along, largest>(dstVal, dstIdx, src);                       \
+    return {};                                                                                 \
+  }
+
+PTO_ROW_REDUCTION(TROWSUM, fold<detail::Along::row, false, true>)
+PTO_ROW_REDUCTION(TROWPROD, fold<detail::Along::row, true, false>)
+PTO_ROW_REDUCTION(TROWMAX, extreme_value<detail::Along::row, true>)
+PTO_ROW_REDUCTION(TROWMIN, extreme_value<detail::Along::row, false>)
+PTO_COL_REDUCTION(TCOLSUM, fold<detail::Along::col, false, false>)
+PTO_COL_REDUCTION(TCOLPROD, fold<detail::Along::col, true, false>)
+PTO_COL_REDUCTION(TCOLMAX, extreme_value<detail::Along::col, true>)
+PTO_COL_REDUCTION(TCOLMIN, extreme_value<detail::Along::col, false>)
+PTO_ARG_REDUCTION(TROWARGMAX, row, true)
+PTO_ARG_REDUCTION(TROWARGMIN, row, false)
+PTO_ARG_REDUCTION(TCOLARGMAX, col, true)
+PTO_ARG_REDUCTION(TCOLARGMIN, col, false)
+#undef PTO_ROW_REDUCTION
+#undef PTO_COL_REDUCTION
+#undef PTO_ARG_REDUCTION
+
+/// With scratch for the hardware's tree of sums; the order of the sum here is the one it always has.
+template <class Dst, class Src, class Tmp, class... Events>
+PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Tmp&, bool, Events&... events) {
+  TSYNC(events...);
+  detail::fold<detail::Along::col, false, false>(dst, src);
+  return {};
+}
+
+/// Sums of neighbouring columns; all of dst that no sum falls on becomes zero, also outside its valid region.
+template <class Dst, class Src, class... Events>
+PTO_INST RecordEvent TPAIRREDUCESUM(Dst& dst, Src& src0, Events&... events) {
+  using C = detail::compute_t<typename Dst::DType>;
+  TSYNC(events...);
+  const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
+             cols = static_cast<ptrdiff_t>(dst.GetValidCol());
+  const detail::Lines<Src> in(src0);
+  const detail::Lines<Dst> out(dst);
+  for (ptrdiff_t r = 0; r < Dst::Rows; ++r) {
+    for (ptrdiff_t c = 0; c < Dst::Cols; c += detail::kChunk / 2) {
+      const ptrdiff_t n = Dst::Cols - c < detail::kChunk / 2 ? Dst::Cols - c : detail::kChunk / 2;
+      const ptrdiff_t left = r < rows ? cols - 2 * c : 0;  // columns that are summed from here on
+      const ptrdiff_t take = left < 0 ? 0 : left < 2 * n ? left : 2 * n;
+      detail::Buffer<C> buffer, sums;
+      const C* x = in.template read<C>(r < rows ? r : 0, 2 * c, take, buffer.at);
+      for (ptrdiff_t j = 0; j < n; ++j) sums.at[j] = 0;
+      for (ptrdiff_t j = 0; j < take / 2; ++j) sums.at[j] = static_cast<C>(x[2 * j] + x[2 * j + 1]);
+      if (take % 2) sums.at[take / 2] = static_cast<C>(x[take - 1] + C(0));
+      out.template write<C>(r, c, n, sums.at);
+    }
+  }
+  return {};
+}
+
+}  // namespace pto

@@ -1,0 +1,32 @@
+// A square of lines transposed in registers.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace pto::detail {
+
+/// Halves of a and b laced together: a0 b0 a1 b1 ..
+template <int N, int From, class Vec, std::size_t... I>
+inline __attribute__((always_inline)) Vec laced(Vec a, Vec b, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, b, (From + static_cast<int>(I) / 2 + static_cast<int>(I) % 2 * N)...);
+}
+
+/// N lines of N codes transposed: every round laces line i with line i + N / 2.
+template <int N, class Vec>
+inline __attribute__((always_inline)) void transpose(Vec (&v)[N]) {
+  constexpr auto lanes = std::make_index_sequence<N>{};
+#pragma GCC unroll 16
+  for (int round = 1; round < N; round *= 2) {
+    Vec next[N];
+#pragma GCC unroll 16
+    for (int i = 0; i < N / 2; ++i) {
+      next[2 * i] = laced<N, 0>(v[i], v[i + N / 2], lanes);
+      next[2 * i + 1] = laced<N, N / 2>(v[i], v[i + N / 2], lanes);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < N; ++i) v[i] = next[i];
+  }
+}
+
+}  // namespace pto::detail

@@ -1,0 +1,125 @@
+// Windows of tiles: TEXTRACT fills a tile from a window of another, TINSERT the reverse. Out of an
+// accumulator both may convert, rectify and quantise, with one word or with one per column.
+#pragma once
+
+#include "pto/ops/moves.hpp"
+
+namespace pto {
+
+// --- TEXTRACT<dst, src [, fp] [, mode] [, relu]>(dst, src [, word | fp], row, col) ------------------------
+
+template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
+  TSYNC(events...);
+  if constexpr (is_conv_tile_v<Src>) {
+    detail::copy_fractal_window(dst, src, row, col);
+  } else {
+    detail::extract<Relu, detail::Split::first>("TEXTRACT", dst, src, row, col, detail::NoWords{});
+  }
+  return {};
+}
+template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
+  TSYNC(events...);
+  detail::extract<Relu, detail::split_of(Mode)>("TEXTRACT", dst, src, row, col, detail::NoWords{});
+  return {};
+}
+template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
+                              Events&... events) {
+  TSYNC(events...);
+  detail::extract<Relu, detail::Split::first>("TEXTRACT", dst, src, row, col, detail::OneWord{word});
+  return {};
+}
+template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
+                              Events&... events) {
+  TSYNC(events...);
+  detail::extract<Relu, detail::split_of(Mode)>("TEXTRACT", dst, src, row, col, detail::OneWord{word});
+  return {};
+}
+template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
+          class... Events>
+  requires(is_tile_data_v<Fp> && all_events_v<Events...>)
+PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
+  TSYNC(events...);
+  detail::extract<Relu, detail::split_of(Mode)>("TEXTRACT", dst, src, row, col, detail::ColumnWords<Fp>{fp});
+  return {};
+}
+template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+PTO_INST RecordEvent TEXTRACT_FP(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
+  TSYNC(events...);
+  detail::extract<Relu, detail::Split::first>("TEXTRACT_FP", dst, src, row, col, detail::ColumnWords<Fp>{fp});
+  return {};
+}
+/// Two windows of one tile.
+template <class Dst0, class Dst1, class Src, class... Events>
+  requires(is_tile_data_v<Dst1> && is_tile_data_v<Src> && all_events_v<Events...>)
+PTO_INST RecordEvent TEXTRACT(Dst0& dst0, Dst1& dst1, Src& src, uint16_t row0 = 0, uint16_t col0 = 0,
+                              uint16_t row1 = 0, uint16_t col1 = 0, Events&... events) {
+  TSYNC(events...);
+  detail::extract<ReluPreMode::NoRelu, detail::Split::first>("TEXTRACT", dst0, src, row0, col0,
+                                                             detail::NoWords{});
+  detail::extract<ReluPreMode::NoRelu, detail::Split::first>("TEXTRACT", dst1, src, row1, col1,
+                                                             detail::NoWords{});
+  return {};
+}
+
+// --- TINSERT<dst, src [, fp] [, mode] [, relu]>(dst, src [, word | fp], row, col) -------------------------
+
+template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
+  TSYNC(events...);
+  detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::NoWords{});
+  return {};
+}
+template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
+  TSYNC(events...);
+  detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::NoWords{});
+  return {};
+}
+template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
+                             Events&... events) {
+  TSYNC(events...);
+  detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::OneWord{word});
+  return {};
+}
+template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
+                             Events&... events) {
+  TSYNC(events...);
+  detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::OneWord{word});
+  return {};
+}
+template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
+          class... Events>
+  requires(is_tile_data_v<Fp> && all_events_v<Events...>)
+PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
+  TSYNC(events...);
+  detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
+  return {};
+}
+template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+PTO_INST RecordEvent TINSERT_FP(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
+  TSYNC(events...);
+  detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
+  return {};
+}
+/// How the hardware splits the transfer has no effect on the data.
+template <TInsertMode Mode, class Dst, class Src, class... Events>
+  requires(all_events_v<Events...>)
+PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
+  return TINSERT<Dst, Src>(dst, src, row, col, events...);
+}
+
+}  // namespace pto

@@ -1,0 +1,115 @@
+"""`pto build`: a shared library from a kernel, for programs that launch it themselves."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+
+from ..diag import Diagnostic, DiagnosticError, Source, has_errors
+from .common import (
+    FAILED,
+    OK,
+    Parser,
+    add_capacity,
+    add_diagnostics,
+    add_target,
+    read_input,
+    show,
+    write_output,
+)
+
+_EXAMPLES = """\
+  ptoas k.pto -o k.cpp && pto build k.cpp -o k.so
+  pto build k.pto -o k.so --arch a5
+  pto build k.cpp -o k.so --entry vec_add --checked
+
+The library has a function `int pto_launch_NAME(pto_launch*)` per kernel; see pto/launch.hpp.
+"""
+
+#: How files of C++ end.
+_CPP = (".cpp", ".cc", ".cxx", ".cce")
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto build", "Compile a kernel with the system's C++ compiler and our headers.", _EXAMPLES)
+    p.add_argument(
+        "input", metavar="FILE", help="a program (.pto, .ptobc) or C++ with PTO instructions (.cpp)"
+    )
+    p.add_argument("-o", dest="output", metavar="FILE", help="the library (default: FILE with .so)")
+    p.add_argument("--entry", metavar="NAME", help="the kernel (default: the only one; all of a C++ file)")
+    p.add_argument(
+        "--checked", action="store_true", help="with run-time checks of bounds, capacity and validity"
+    )
+    add_target(p)
+    add_capacity(p)
+    p.add_argument("-q", "--quiet", action="store_true", help="no summary")
+    add_diagnostics(p)
+    options = p.parse_args(arguments)
+    try:
+        problems = build(options)
+    except DiagnosticError as e:
+        problems = e.diagnostics
+    show(problems, options.diagnostics)
+    return FAILED if has_errors(problems) else OK
+
+
+def build(options: Namespace) -> list[Diagnostic]:
+    source, problems = read_input(options.input)
+    if source is None:
+        return problems
+    started = time.perf_counter()
+    output = (
+        options.output or os.path.splitext(options.input if options.input != "-" else "kernel")[0] + ".so"
+    )
+    with tempfile.TemporaryDirectory(prefix="pto-build-") as work:
+        if source.name.endswith(_CPP):
+            path, names, problems = _from_cpp(source, options, work)
+        else:
+            path, names, problems = _from_program(source, options)
+        if path is None:
+            return problems
+        with open(path, "rb") as f:
+            data = f.read()
+    problems = [*problems, *write_output(output, data)]
+    if has_errors(problems):
+        return problems
+    if output != "-":
+        os.chmod(output, os.stat(output).st_mode | 0o111 & (os.stat(output).st_mode >> 2))
+    if not options.quiet and options.diagnostics == "text" and output != "-":
+        took = f"{time.perf_counter() - started:.2f} s"
+        print(f"{output}: {', '.join(names)} ({took})", file=sys.stdout)
+    return problems
+
+
+def _from_cpp(
+    source: Source, options: Namespace, work: str
+) -> tuple[str | None, list[str], list[Diagnostic]]:
+    from ..engine.cpp import handwritten, messages
+    from ..isa.profiles import profile, resolve
+
+    made, problems = handwritten.entries(source, options.entry)
+    if not made:
+        return None, [], problems
+    target = profile(options.arch) if options.arch else resolve(None, None)
+    if options.capacity:
+        target = target.override(dict(options.capacity))
+    built = handwritten.library(source, made, target, options.checked, work)
+    if not built.ok:
+        return None, [], messages.diagnostics(built.output, {os.path.abspath(source.name): source})
+    return built.path, [e.name for e in made], []
+
+
+def _from_program(source: Source, options: Namespace) -> tuple[str | None, list[str], list[Diagnostic]]:
+    from ..asm import parse_source
+    from ..engine.cpp.kernel import CppKernel
+    from .common import target
+
+    module, problems = parse_source(source)
+    if module is None:
+        return None, [], problems
+    k = CppKernel(module, options.entry, target(options, module), True, options.checked)
+    return k.built.path, [k.name], problems

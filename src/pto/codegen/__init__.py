@@ -1,0 +1,1 @@
+"""Programs as code for other compilers: `cpp` (Flow A)."""

@@ -1,0 +1,428 @@
+"""Structure of a function in C++: guards, loops, branches, calls, and basic blocks as labels.
+
+Blocks that are reached by `goto` stand in braces, so that no jump passes a declaration; only values that one
+block computes and another uses are declared at the top of the function.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...ir.core import Block, Operation, Region, Value, constant_of
+from ...ir.types import TileBufType, ViewType
+from .function import CAST, Function, handles
+from .spelling import identifier
+
+_MACRO = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
+_TAIL_MODES = {"mte3-to-s-event0": "kSetWaitMte3ToSEvent0"}
+
+
+def body(f: Function) -> None:
+    """Everything between the constants and the closing brace."""
+    kind = str(f.op.attr("pto.kernel_kind") or "")
+    guarded = kind in _MACRO
+    if guarded:
+        _open_guard(f, kind, f.op)
+    blocks = f.op.regions[0].blocks
+    if len(blocks) > 1:
+        basic_blocks(f, f.op.regions[0])
+    else:
+        f.block(blocks[0])
+    last = blocks[-1].ops[-1] if blocks[-1].ops else None
+    value = last is not None and last.name == "func.return" and bool(last.operands)
+    if guarded:
+        if value:
+            _return(f, last)
+        _close_guard(f, kind, f.op)
+        if value:
+            f.line("return {};")
+            return
+    if last is not None and last.name == "func.return":
+        f.here = last.start
+        _return(f, last)
+
+
+@handles("func.return")
+def _on_return(f: Function, op: Operation) -> None:
+    region = op.parent.parent if op.parent else None
+    if region is None or region.blocks[-1] is not op.parent:  # the last one is printed after the guards
+        _return(f, op)
+
+
+def _return(f: Function, op: Operation) -> None:
+    if f.tail is not None:
+        hint = str(f.tail.attrs["pto.auto_tail"].value)
+        mode = _TAIL_MODES.get(hint.replace("_", "-").removeprefix("setwait-"), "kBarrierAll")
+        f.line(f"ptoas_auto_sync_tail(PTOAutoSyncTailMode::{mode});")
+        f.tail = None
+    f.line(f"return {f.text(op.operands[0])};" if op.operands else "return;")
+
+
+# -- guards -------------------------------------------------------------------------------------------------
+
+
+def _first_vector_core_only(f: Function, owner: Operation) -> bool:
+    """On A5 a FIFO that is not split is served by the first vector core."""
+    if not f.unit.a5:
+        return False
+    names = {op.name for op in owner.walk()}
+    if names & {"pto.get_subblock_idx", "pto.get_subblock_num"}:
+        return False
+    pipes = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
+    return any(op.name in pipes and op.attr("nosplit") for op in f.op.walk())
+
+
+def _open_guard(f: Function, kind: str, owner: Operation) -> None:
+    f.lines.append("")
+    f.marks.append(-1)
+    f.line(f"#if defined({_MACRO[kind]})")
+    if kind == "vector":
+        f.line("set_mask_norm();")
+        f.line("set_vector_mask(-1, -1);")
+        if _first_vector_core_only(f, owner):
+            f.line("if (get_subblockid() == 0) {")
+            f.open()
+
+
+def _close_guard(f: Function, kind: str, owner: Operation) -> None:
+    if kind == "vector" and _first_vector_core_only(f, owner):
+        f.close()
+        f.line("}")
+    f.line(f"#endif // {_MACRO[kind]}")
+    f.lines.append("")
+    f.marks.append(-1)
+
+
+@handles("pto.section.cube", "pto.section.vector")
+def _section(f: Function, op: Operation) -> None:
+    kind = op.name.rpartition(".")[2]
+    _open_guard(f, kind, op)
+    f.block(op.regions[0].blocks[0])
+    _close_guard(f, kind, op)
+
+
+# -- structured control flow --------------------------------------------------------------------------------
+
+
+def _end(f: Function, op: Operation) -> None:
+    """A region inside another one closes with a semicolon, as existing tools print it."""
+    parent = op.parent.parent.parent if op.parent and op.parent.parent else None
+    f.line("}" if parent is f.op else "};")
+
+
+def _variable(f: Function, value: Value, init: Value | None = None) -> str:
+    """The variable of a value that control flow assigns."""
+    type = f.types(value.type)
+    if isinstance(value.type, ViewType) and init is None:
+        token = f.token()
+        f.name(value, token)
+        f.line(f"{type} {token}(nullptr);")
+        return token
+    return f.declare(value, type, _as_variable(f, value, init) if init is not None else "")
+
+
+def _as_variable(f: Function, target: Value, value: Value) -> str:
+    """A value on its way into a variable of control flow, where views have run-time strides."""
+    if isinstance(target.type, ViewType):
+        from .views import open_view
+
+        return open_view(f, value)
+    return f.text(value)
+
+
+def assign(f: Function, targets: list[Value], values: list[Value]) -> None:
+    """All assignments at once: no target changes before every value that reads it was read."""
+    names = [f.text(t) for t in targets]
+    texts = [_as_variable(f, t, v) for t, v in zip(targets, values, strict=True)]
+    for i, name in enumerate(names):
+        pattern = re.compile(re.escape(name) + r"(?!\d)")
+        for j in range(i + 1, len(texts)):
+            if texts[j] != names[j] and pattern.search(texts[j]):
+                token = f.token()
+                f.line(f"{f.types(targets[j].type)} {token} = {texts[j]};")
+                texts[j] = token
+    for name, text in zip(names, texts, strict=True):
+        if name != text:
+            f.line(f"{name} = {text};")
+
+
+def _never_negative(value: Value, depth: int = 12) -> bool:
+    """Whether nothing in the function makes a value negative; arguments are taken as sizes."""
+    op = value.op
+    if op is None or depth == 0:
+        return op is None
+    number = constant_of(value)
+    if number is not None:
+        return number >= 0
+    if op.name == "arith.select":
+        return all(_never_negative(v, depth - 1) for v in op.operands[1:])
+    if op.name == "arith.maxsi":
+        return any(_never_negative(v, depth - 1) for v in op.operands)
+    if op.name.startswith(("pto.get_block", "pto.get_subblock", "pto.get_tensor_view")):
+        return True
+    if op.name in _KEEP_SIGN:
+        return all(_never_negative(v, depth - 1) for v in op.operands)
+    return False
+
+
+_KEEP_SIGN = frozenset(
+    f"arith.{name}"
+    for name in "addi muli divsi divui remsi remui ceildivsi ceildivui floordivsi minsi minui maxui andi ori "
+    "shrsi shrui index_cast index_castui extsi extui trunci".split()
+)
+
+
+@handles("scf.for")
+def _for(f: Function, op: Operation) -> None:
+    lb, ub, step = op.operands[:3]
+    block = op.regions[0].blocks[0]
+    carried = list(op.results)
+    for result, argument, init in zip(carried, block.args[1:], op.operands[3:], strict=True):
+        f.name(argument, _variable(f, result, init))
+    iv = block.args[0]
+    token = f.token()
+    type = f.types(iv.type)
+    if iv.type.kind == "index" and not carried and _never_negative(lb) and _never_negative(ub):
+        f.bare[iv] = token
+        f.name(iv, f"({type}) {token}", CAST)
+        first, last, by = (f"(size_t) {f.unary(v)}" for v in (lb, ub, step))
+        f.line(f"for (size_t {token} = {first}; {token} < ({last}); {token} += {by}) {{")
+    else:
+        f.name(iv, token)
+        f.line(
+            f"for ({type} {token} = {f.text(lb)}; {token} < {f.operand(ub)}; {token} += {f.text(step)}) {{"
+        )
+    f.yields[op] = carried
+    f.nested(block)
+    _end(f, op)
+
+
+@handles("scf.yield")
+def _yield(f: Function, op: Operation) -> None:
+    region = op.parent.parent if op.parent else None
+    owner = region.parent if region is not None else None
+    if owner is None:
+        return
+    assign(f, f.yields.get(owner, []), op.operands)
+    label = f.leave.get(owner)
+    if label:
+        f.line(f"goto {label};")
+
+
+def _empty(region: Region) -> bool:
+    return not region.blocks or all(
+        op.name == "scf.yield" and not op.operands for b in region.blocks for op in b.ops
+    )
+
+
+@handles("scf.if")
+def _if(f: Function, op: Operation) -> None:
+    for result in op.results:
+        _variable(f, result)
+    f.yields[op] = list(op.results)
+    f.line(f"if ({f.text(op.operands[0])}) {{")
+    f.nested(op.regions[0].blocks[0])
+    if not _empty(op.regions[1]):
+        f.line("} else {")
+        f.nested(op.regions[1].blocks[0])
+    _end(f, op)
+
+
+@handles("scf.while")
+def _while(f: Function, op: Operation) -> None:
+    before, after = (region.blocks[0] for region in op.regions)
+    for argument, init in zip(before.args, op.operands, strict=True):
+        _variable(f, argument, init)
+    condition = before.ops[-1]
+    forwarded = condition.operands[1:]
+    outside: list[tuple[Value, Value]] = []  # what the condition passes on, and the variable it goes to
+    for value, argument, result in zip(forwarded, after.args, op.results, strict=True):
+        if value in f.known and value not in f.bare:  # a variable of the loop, or older than it
+            f.name(argument, *f.known[value])
+            f.name(result, *f.known[value])
+        else:
+            f.name(argument, _variable(f, result))
+            outside.append((result, value))
+    head, inside, end = (f.label() for _ in range(3))
+    f.yields[op] = list(before.args)
+    f.line(f"goto {head};")
+    _label(f, head)
+    f.line("{")
+    f.open()
+    f.block(Before(before))
+    assign(f, [target for target, _ in outside], [value for _, value in outside])
+    f.line(f"if ({f.text(condition.operands[0])}) {{")
+    f.line(f"  goto {inside};")
+    f.line("} else {")
+    f.line(f"  goto {end};")
+    f.line("}")
+    f.close()
+    f.line("}")
+    _label(f, inside)
+    f.line("{")
+    f.nested(after)
+    f.line(f"  goto {head};")
+    f.line("}")
+    _label(f, end)
+
+
+class Before(Block):
+    """The operations of a block without its terminator."""
+
+    __slots__ = ()
+
+    def __init__(self, block: Block) -> None:
+        super().__init__(block.label)
+        self.ops = block.ops[:-1]
+
+
+@handles("scf.condition")
+def _condition(f: Function, op: Operation) -> None:
+    """Part of its while."""
+
+
+@handles("scf.execute_region")
+def _execute(f: Function, op: Operation) -> None:
+    for result in op.results:
+        _variable(f, result)
+    f.yields[op] = list(op.results)
+    region = op.regions[0]
+    f.line("{")
+    f.open()
+    if len(region.blocks) == 1:
+        f.block(region.blocks[0])
+    else:
+        end = f.leave[op] = f.label()
+        basic_blocks(f, region)
+        _label(f, end)
+    f.close()
+    f.line("}")
+
+
+@handles("scf.index_switch")
+def _index_switch(f: Function, op: Operation) -> None:
+    for result in op.results:
+        _variable(f, result)
+    f.yields[op] = list(op.results)
+    f.line(f"switch ({f.text(op.operands[0])}) {{")
+    labels = [f"case {number}:" for number in op.attrs["cases"].value]
+    for label, region in zip([*labels, "default:"], [*op.regions[1:], op.regions[0]], strict=True):
+        f.line(f"{label} {{")
+        f.nested(region.blocks[0])
+        f.line("  break;")
+        f.line("}")
+    f.line("}")
+
+
+# -- basic blocks -------------------------------------------------------------------------------------------
+
+
+def basic_blocks(f: Function, region: Region) -> None:
+    """A region of several blocks: the first in place, the others as labelled blocks in braces."""
+    f.crossing |= _crossing(region)
+    first, *others = region.blocks
+    for block in others:
+        f.labels[block] = f.label()
+        for argument in block.args:
+            token = f.token()
+            f.name(argument, token)
+            null = "(nullptr)" if isinstance(argument.type, ViewType) else ""
+            f.hoisted.append(f"{f.types(argument.type)} {token}{null};")
+    f.block(first)
+    for block in others:
+        _label(f, f.labels[block])
+        f.line("{")
+        f.nested(block)
+        f.line("}")
+
+
+def _crossing(region: Region) -> set[Value]:
+    """Values a block other than the first computes and another block uses."""
+    home: dict[Value, Block] = {}
+    for block in region.blocks[1:]:
+        for op in block.ops:
+            home.update(dict.fromkeys(op.results, block))
+    found: set[Value] = set()
+    for block in region.blocks:
+        for top in block.ops:
+            for op in top.walk():
+                passed = (v for s in op.successors for v in s.args)
+                found |= {v for v in (*op.operands, *passed) if home.get(v, block) is not block}
+    return found
+
+
+def _label(f: Function, label: str) -> None:
+    if f.lines and f.lines[-1].endswith(":"):
+        f.lines[-1] += ";"
+    f.lines.append(f"{f.indent[:-2]}{label}:")
+    f.marks.append(f.here)
+
+
+def _jump(f: Function, block: Block, values: list[Value]) -> None:
+    assign(f, block.args, values)
+    f.line(f"goto {f.labels[block]};")
+
+
+@handles("cf.br")
+def _br(f: Function, op: Operation) -> None:
+    _jump(f, op.successors[0].block, op.successors[0].args)
+
+
+@handles("cf.cond_br")
+def _cond_br(f: Function, op: Operation) -> None:
+    f.line(f"if ({f.text(op.operands[0])}) {{")
+    for successor, end in zip(op.successors, ("} else {", "}"), strict=True):
+        f.open()
+        _jump(f, successor.block, successor.args)
+        f.close()
+        f.line(end)
+
+
+@handles("cf.switch")
+def _switch(f: Function, op: Operation) -> None:
+    f.line(f"switch ({f.text(op.operands[0])}) {{")
+    default, *cases = op.successors
+    labels = [f"case {number}:" for number in op.attrs["case_values"].value] if cases else []
+    for label, successor in zip([*labels, "default:"], [*cases, default], strict=True):
+        f.line(f"{label} {{")
+        f.open()
+        _jump(f, successor.block, successor.args)
+        f.close()
+        f.line("}")
+    f.line("}")
+
+
+# -- calls --------------------------------------------------------------------------------------------------
+
+
+@handles("func.call")
+def _call(f: Function, op: Operation) -> None:
+    arguments: list[str] = []
+    for value in op.operands:
+        if isinstance(value.type, ViewType):
+            from .views import open_view
+
+            token = f.token()
+            f.line(f"{f.types(value.type)} {token} = {open_view(f, value)};")
+            arguments.append(token)
+        else:
+            arguments.append(f.text(value))
+    text = f"{identifier(str(op.attr('callee')))}({', '.join(arguments)})"
+    if op.results and f.count.get(op.results[0]):
+        f.declare(op.results[0], f.types(op.results[0].type), text)
+    else:
+        f.line(f"{text};")
+
+
+@handles("pto.vecscope", "pto.strict_vecscope")
+def _vecscope(f: Function, op: Operation) -> None:
+    f.unit.no_spelling(op)
+
+
+@handles("builtin.unrealized_conversion_cast")
+def _cast(f: Function, op: Operation) -> None:
+    for source, result in zip(op.operands, op.results, strict=False):
+        if isinstance(result.type, TileBufType | ViewType) or f.types(source.type) == f.types(result.type):
+            f.name(result, *f.known[source])
+        else:
+            f.define(result, f"({f.types(result.type)}) {f.unary(source)}", CAST)

@@ -1,0 +1,192 @@
+"""Synchronization and FIFOs: flags with run-time ids, signals between cores, pipe handles and their users."""
+
+from __future__ import annotations
+
+from ...ir.core import Operation, Value
+from ...isa.enums import ENUMS, SYNC_OP_PIPE
+from .function import Function, handles
+from .spelling import string
+
+_SPLIT = ("TILE_NO_SPLIT", "TILE_UP_DOWN", "TILE_LEFT_RIGHT", "TILE_UP_DOWN_ODD", "TILE_LEFT_RIGHT_ODD")
+_DIRECTION = {1: "DIR_C2V", 2: "DIR_V2C", 3: "DIR_BOTH"}
+
+
+@handles("pto.barrier")
+def _barrier(f: Function, op: Operation) -> None:
+    if "pto.auto_tail" in op.attrs:
+        f.tail = op
+        return
+    pipe = str(op.attr("pipe"))
+    if pipe == "PIPE_V" and f.unit.a5:  # A5 keeps the vector pipe in order and has no such barrier
+        return
+    f.line(f"pipe_barrier({pipe});")
+
+
+@handles("pto.barrier_sync")
+def _barrier_sync(f: Function, op: Operation) -> None:
+    pipe = SYNC_OP_PIPE[str(op.attr("op_type"))]
+    if pipe != "PIPE_V" or not f.unit.a5:
+        f.line(f"pipe_barrier({pipe});")
+
+
+@handles("pto.record_event", "pto.wait_event")
+def _event(f: Function, op: Operation) -> None:
+    source, target = (SYNC_OP_PIPE[str(op.attr(name))] for name in ("src_op", "dst_op"))
+    call = "set_flag" if op.name == "pto.record_event" else "wait_flag"
+    f.line(f"{call}({source}, {target}, {op.attr('event_id')});")
+
+
+@handles("pto.set_flag_dyn", "pto.wait_flag_dyn")
+def _flag_dyn(f: Function, op: Operation) -> None:
+    token = f.token()
+    f.line(f"event_t {token} = (event_t) {f.unary(op.operands[0])};")
+    call = op.name.removeprefix("pto.").removesuffix("_dyn")
+    f.line(f"{call}({op.attr('src_pipe')}, {op.attr('dst_pipe')}, {token});")
+
+
+@handles("pto.get_buf", "pto.rls_buf")
+def _token(f: Function, op: Operation) -> None:
+    kind = op.attr("op_type")
+    pipe = SYNC_OP_PIPE[str(kind)] if kind else str(op.attr("pipe"))
+    given, mode = op.get("buf_id_dyn"), op.get("mode_dyn")
+    number = f.text(given) if given is not None else str(op.attr("buf_id"))
+    bit = f.text(mode) if mode is not None else str(op.attr("mode"))
+    f.line(f"{op.name.removeprefix('pto.')}({pipe}, {number}, {bit});")
+
+
+def _event_id(f: Function, op: Operation) -> tuple[str, int | None]:
+    """The id of a signal: as text, and as a number where it is one."""
+    given = op.get("event_id_dyn")
+    if given is not None:
+        return f.text(given), None
+    number = int(op.attr("event_id"))
+    return str(number), number
+
+
+@handles("pto.sync.set")
+def _sync_set(f: Function, op: Operation) -> None:
+    pipe = str(op.attr("pipe"))
+    text, number = _event_id(f, op)
+    if not f.unit.a5:
+        mode = op.attr("ffts_mode")
+        _ffts(f, pipe, "FFTS_MODE_VAL" if mode in (None, 2) else str(mode), text, number)
+        return
+    f.line(f"set_intra_block({pipe}, {text});")
+    if pipe == "PIPE_FIX":  # the second vector core has the ids from 16 on
+        second = str(number + 16) if number is not None else f"{text} + 16"
+        f.line(f"set_intra_block({pipe}, {second});")
+
+
+def _ffts(f: Function, pipe: str, mode: str, text: str, number: int | None) -> None:
+    if number is not None:
+        text = f.constant("int32_t", text)
+    token = f.token()
+    f.line(f"uint16_t {token} = getFFTSMsg({mode}, {text});")
+    f.line(f"ffts_cross_core_sync({pipe}, {token});")
+
+
+@handles("pto.set_cross_core")
+def _set_cross_core(f: Function, op: Operation) -> None:
+    mode = op.attr("mode")
+    _ffts(f, str(op.attr("pipe") or "PIPE_ALL"), "FFTS_MODE_VAL" if mode == 2 else str(mode),
+          f.text(op.group("event_id")[0]), None)  # fmt: skip
+
+
+@handles("pto.sync.wait")
+def _sync_wait(f: Function, op: Operation) -> None:
+    text, _ = _event_id(f, op)
+    f.line(f"wait_intra_block({op.attr('pipe')}, {text});" if f.unit.a5 else f"wait_flag_dev({text});")
+
+
+@handles("pto.wait_flag_dev")
+def _wait_flag_dev(f: Function, op: Operation) -> None:
+    f.line(f"wait_flag_dev({f.text(op.group('event_id')[0])});")
+
+
+@handles("pto.set_intra_block", "pto.wait_intra_core")
+def _intra(f: Function, op: Operation) -> None:
+    call = "set_intra_block" if op.name == "pto.set_intra_block" else "wait_intra_block"
+    f.line(f"{call}({op.attr('pipe')}, {_event_id(f, op)[0]});")
+
+
+@handles("pto.set_ffts")
+def _set_ffts(f: Function, op: Operation) -> None:
+    token = f.token()
+    f.line(f"uint64_t {token} = (uint64_t) {f.unary(op.operands[0])};")
+    f.line(f"set_ffts_base_addr({token});")
+
+
+@handles("pto.print")
+def _print(f: Function, op: Operation) -> None:
+    f.line(f"cce::printf({string(str(op.attr('format') or '%f'))}, {f.text(op.operands[0])});")
+
+
+# -- FIFOs --------------------------------------------------------------------------------------------------
+
+
+@handles("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
+def _initialize(f: Function, op: Operation) -> None:
+    in_gm = op.name == "pto.initialize_l2g2l_pipe"
+    mask = int(op.attr("dir_mask"))
+    slots = op.attr("slot_num") or (4 if mask == 3 else 8)
+    local = (op.attr("local_slot_num") or slots) if in_gm else 2
+    direction = _DIRECTION[mask] + ("_GM" if in_gm and f.unit.a5 and mask != 3 else "")
+    nosplit = "true" if op.attr("nosplit") else "false"
+    base, size = op.attr("flag_base") or 0, op.attr("slot_size")
+    type = f"TPipe<{base}, Direction::{direction}, {size}, {slots}, {local}, {nosplit}>"
+    result = op.results[0]
+    f.pipes[result] = type
+    gm = f.text(op.group("gm_addr")[0]) if in_gm else f.helper("__gm__ void *", "nullptr")
+    first, second = (_buffer(f, op.group(name)) for name in ("local_addr", "peer_local_addr"))
+    if mask == 2:
+        first, second = second, first
+    token = f.token()
+    f.name(result, token)
+    f.line(f"auto {token} = {type}({gm}, {first}, {second});")
+
+
+def _buffer(f: Function, given: list[Value]) -> str:
+    return f.text(given[0]) if given else f.constant("int32_t", "0")
+
+
+def _split(op: Operation) -> str:
+    return f"TileSplitAxis::{_SPLIT[int(op.attr('split') or 0)]}"
+
+
+@handles("pto.tpush", "pto.tpop", "pto.talloc")
+def _transfer(f: Function, op: Operation) -> None:
+    name = op.name.removeprefix("pto.")
+    entry = op.group("entry" if name == "talloc" else "tile")[0]
+    pipe = op.group("pipe_handle")[0]
+    if name == "tpush" and (op.attr("quant_mode") != "NoQuant" or op.attr("reluPreMode") != "no_relu"):
+        f.unit.no_spelling(
+            op, f"with '{'quant_mode' if op.attr('quant_mode') != 'NoQuant' else 'reluPreMode'}'"
+        )
+        return
+    types = f"{f.type_of(pipe)}, {f.type_of(entry)}, {_split(op)}"
+    f.line(f"{name.upper()}<{types}>({f.text(pipe)}, {f.text(entry)});")
+
+
+@handles("pto.tfree")
+def _free(f: Function, op: Operation) -> None:
+    pipe = op.group("pipe_handle")[0]
+    f.line(f"TFREE<{f.type_of(pipe)}, {_split(op)}>({f.text(pipe)});")
+
+
+@handles("pto.reserve_buffer")
+def _reserve(f: Function, op: Operation) -> None:
+    """A reserved buffer whose base is known is that number."""
+    base = op.attr("base")
+    if base is None:
+        f.unit.no_spelling(op)
+        return
+    f.name(op.results[0], f.constant("int32_t", str(base), op.start))
+
+
+@handles("pto.tsync")
+def _tsync(f: Function, op: Operation) -> None:
+    given = op.attr("op")
+    if given is not None:
+        f.line(f"TSYNC<{ENUMS['op'].spelling(str(given))}>();")
+    else:
+        f.line(f"TSYNC({', '.join(f.text(v) for v in op.operands)});")

@@ -1,0 +1,412 @@
+"""One function being written: its values and how they are named, its constants, statements and guards.
+
+A pure scalar value with a single use in its own block is folded into that use; every other value is a
+variable. While the body is written a variable is a token (`\\x01` and a number); the names v1, v2, ... are
+given at the end in order of appearance, so that constants found in the middle of the body count first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...ir.core import Block, Operation, Value
+from ...ir.types import (
+    ConvTileType,
+    FunctionType,
+    MemRefType,
+    ShapedType,
+    TileBufType,
+    TokenType,
+    Type,
+    ViewType,
+)
+from ...isa.enums import ENUMS
+from .spelling import NARROW, Unspellable, identifier
+from .template import Alternative, template
+
+if TYPE_CHECKING:
+    from .unit import Unit
+    from .views import View
+
+#: How tightly a text binds: a name or call, a cast, anything else.
+ATOM, CAST, OTHER = 0, 1, 2
+
+_LONGEST = 160  # characters an expression may grow to before it becomes a variable
+_TOKEN = re.compile("\x01(\\d+)")
+
+Handler = Callable[["Function", Operation], None]
+HANDLERS: dict[str, Handler] = {}
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Register the emitter of operations whose row has no regular spelling."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return register
+
+
+#: Operations that look at a view without needing it as a GlobalTensor.
+_VIEW_QUERIES = frozenset(
+    ("pto.partition_view", "pto.get_tensor_view_dim", "pto.get_tensor_view_stride", "pto.tensor_view_addr")
+)
+#: Operations that hand a tile on, so that its C++ type must be the one its IR type says.
+_HANDS_ON = frozenset(("scf.yield", "scf.condition", "func.call", "func.return", "scf.for", "scf.while",
+                       "cf.br", "cf.cond_br", "cf.switch", "arith.select"))  # fmt: skip
+
+
+class Function:
+    def __init__(self, unit: Unit, op: Operation) -> None:
+        self.unit = unit
+        self.op = op
+        self.types = unit.types
+        self.lines: list[str] = []
+        self.marks: list[int] = []  # source offset of each line
+        self.indent = "  "
+        self.here = op.start
+        self.known: dict[Value, tuple[str, int]] = {}  # value -> text, how tightly it binds
+        self.bare: dict[Value, str] = {}  # induction variables without the cast to the index type
+        self.tile_types: dict[Value, str] = {}
+        self.views: dict[Value, View] = {}
+        self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage a window of a tile lies in
+        self.pipes: dict[Value, str] = {}  # FIFO handles -> C++ type
+        self.hoisted: list[str] = []
+        self.crossing: set[Value] = set()  # values of one basic block that another one uses
+        self.labels: dict[Block, str] = {}
+        self.yields: dict[Operation, list[Value]] = {}  # what a yield assigns, by the operation it leaves
+        self.leave: dict[Operation, str] = {}  # where it then goes, if not on
+        self._labels = 0
+        self.tail: Operation | None = None
+        self._numbers = 0
+        self._constants: dict[tuple[str, str], tuple[str, int, bool]] = {}
+        self._helpers: dict[tuple[str, str], str] = {}
+        self._depth = 0
+        self._count()
+
+    # -- values -------------------------------------------------------------------------------------------
+
+    def _count(self) -> None:
+        count: dict[Value, int] = {}
+        where: dict[Value, Block | None] = {}
+        self.shown_views: set[Value] = set()
+        self.handed_on: set[Value] = set()
+        for op in self.op.walk():
+            parent, name = op.parent, op.name
+            for value in op.operands:
+                count[value] = count.get(value, 0) + 1
+                where[value] = parent
+                type = value.type
+                if isinstance(type, ViewType):
+                    if name not in _VIEW_QUERIES:
+                        self.shown_views.add(value)
+                elif name in _HANDS_ON and isinstance(type, TileBufType):
+                    self.handed_on.add(value)
+            for successor in op.successors:
+                for value in successor.args:
+                    count[value] = count.get(value, 0) + 1
+                    where[value] = parent
+            if name == "pto.make_tensor_view":  # strides and sizes are printed more than once
+                for value in op.group("strides"):
+                    count[value] += 1
+            elif name == "pto.partition_view":
+                for value in op.group("sizes"):
+                    count[value] += 1
+        self.count, self.where = count, where
+
+    def token(self) -> str:
+        """A fresh variable."""
+        self._numbers += 1
+        return f"\x01{self._numbers}"
+
+    def text(self, value: Value) -> str:
+        """A value as an argument or right-hand side."""
+        found = self.known.get(value)
+        return found[0] if found is not None else self._missing(value)
+
+    def operand(self, value: Value) -> str:
+        """A value as an operand of a binary operator."""
+        text, kind = self.known.get(value) or (self._missing(value), ATOM)
+        return f"({text})" if kind == OTHER else text
+
+    def unary(self, value: Value) -> str:
+        """A value after a cast or sign."""
+        text, kind = self.known.get(value) or (self._missing(value), ATOM)
+        return text if kind == ATOM else f"({text})"
+
+    def _missing(self, value: Value) -> str:
+        """A value whose definition had no spelling: that was reported, or its type has none."""
+        if not self.unit.problems:
+            op = value.op or self.op
+            self.unit.report(op, "PTO-E1302", f"a value of type {value.type} has no place in C++")
+        return "0"
+
+    def atom(self, value: Value) -> str:
+        """A value as a name; an expression becomes a variable of the current scope."""
+        text, kind = self.known.get(value) or (self._missing(value), ATOM)
+        if kind == ATOM:
+            return text
+        token = self.token()
+        self.line(f"{self.types(value.type)} {token} = {text};")
+        return token
+
+    def name(self, value: Value, text: str, kind: int = ATOM) -> None:
+        """Say what a value is called."""
+        self.known[value] = text, kind
+
+    def define(self, value: Value, text: str, kind: int, type: str = "") -> None:
+        """A pure value: folded into its only use, else a variable; nothing if nobody uses it."""
+        uses = self.count.get(value, 0)
+        if not uses:
+            return
+        if kind == ATOM and text[0] == "\x01":
+            self.known[value] = text, kind
+            return
+        type = type or self.types(value.type)
+        if uses == 1 and value not in self.crossing and len(text) < _LONGEST:
+            op = value.op
+            if op is not None and self.where[value] is op.parent:
+                if kind != CAST and type in NARROW:  # C++ computes it in a wider type
+                    text, kind = f"({type}) ({text})", CAST
+                self.known[value] = text, kind
+                return
+        self.declare(value, type, text)
+
+    def declare(self, value: Value, type: str, init: str = "") -> str:
+        """A variable for a value, with its initial value if there is one."""
+        token = self.token()
+        self.known[value] = token, ATOM
+        if value not in self.crossing:
+            self.line(f"{type} {token} = {init};" if init else f"{type} {token};")
+            return token
+        self.hoisted.append(f"{type} {token}{'(nullptr)' if type.startswith('GlobalTensor<') else ''};")
+        if init:
+            self.line(f"{token} = {init};")
+        return token
+
+    def constant(self, type: str, literal: str, mark: int = -1) -> str:
+        """The hoisted constant of a type; equal ones are one."""
+        key = type, literal
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self.token(), mark, self._depth > 0
+        return found[0]
+
+    def helper(self, type: str, init: str) -> str:
+        """A hoisted variable that is no constant of the program: enum values, offsets, the null pointer."""
+        key = type, init
+        found = self._helpers.get(key)
+        if found is None:
+            found = self._helpers[key] = self.token()
+        return found
+
+    def tile_type(self, value: Value) -> str:
+        return self.tile_types.get(value) or self.types(value.type)
+
+    def type_of(self, value: Value) -> str:
+        """C++ type of an operand: of its variable, where that is narrower than what the IR type says."""
+        if isinstance(value.type, ViewType):
+            from .views import view_type
+
+            return view_type(self, value)
+        return self.pipes.get(value) or self.tile_type(value)
+
+    # -- statements ---------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append(self.indent + text)
+        self.marks.append(self.here)
+
+    def block(self, block: Block) -> None:
+        """The operations of a block."""
+        handlers = HANDLERS
+        for op in block.ops:
+            self.here = op.start
+            handler = handlers.get(op.name)
+            if handler is not None:
+                handler(self, op)
+            else:
+                self.regular(op)
+
+    def nested(self, block: Block) -> None:
+        """The operations of a block, one level deeper."""
+        self.indent += "  "
+        self._depth += 1
+        self.block(block)
+        self.close()
+
+    def open(self) -> None:
+        self.indent += "  "
+        self._depth += 1
+
+    def close(self) -> None:
+        if self.lines[-1].endswith(":"):  # a label needs a statement
+            self.lines[-1] += ";"
+        self.indent = self.indent[:-2]
+        self._depth -= 1
+
+    def regular(self, op: Operation) -> None:
+        """An operation whose spelling the table gives."""
+        row = op.row
+        if row is not None and row.dialect in ("arith", "math"):
+            self.expression(op)
+            return
+        if row is None or not row.cpp or row.set in ("vector", "predicate") or row.scope == "vec":
+            self.unit.no_spelling(op)
+            return
+        chosen, left = template(row).choose(op)
+        if chosen is None:
+            self.unit.no_spelling(op, left)
+            return
+        text = self.fill(op, chosen)
+        if op.results and not any(place == ("value", r.name) for r in row.results for place in chosen.places):
+            result = op.results[0]
+            if self.count.get(result):
+                self.declare(result, self.types(result.type), text)
+            elif row.effect != "pure":
+                self.line(text + ";")
+            return
+        for statement in text.split("; "):
+            self.line(statement + ";")
+
+    def expression(self, op: Operation) -> None:
+        from .scalars import expression
+
+        expression(self, op)
+
+    def fill(self, op: Operation, chosen: Alternative) -> str:
+        """The text of an alternative for one operation."""
+        out: list[str] = []
+        row = op.row
+        assert row is not None
+        for kind, name in chosen.places:
+            if kind == "text":
+                out.append(name)
+            elif kind == "value":
+                out.append(self._value(op, name))
+            elif kind == "cast":
+                out.append(self.unary(op.group(name)[0]))
+            elif kind == "type":
+                out.append(self.type_of(op.group(name)[0]))
+            elif kind == "elem":
+                out.append(self.types.scalar(op.group(name)[0].type.elem))  # type: ignore[attr-defined]
+            else:
+                out.append(self._attr(op, kind, name))
+        return "".join(out)
+
+    def _value(self, op: Operation, name: str) -> str:
+        row = op.row
+        assert row is not None
+        index = row.operand_index.get(name)
+        if index is None:
+            at = next(i for i, r in enumerate(row.results) if r.name == name)
+            return self.declare_result(op.results[at])
+        if row.operands[index].kind != "tile" and "view" in row.operands[index].kind:
+            return ", ".join(self.tensor(v) for v in op.group(name))
+        if op.segments is None:
+            return self.text(op.operands[index])
+        return ", ".join(self.text(v) for v in op.group(name))
+
+    def tensor(self, value: Value) -> str:
+        """A view as the object an instruction takes; a memref of global memory becomes one."""
+        if isinstance(value.type, MemRefType) and not value.type.local:
+            from .memrefs import memref_tensor
+
+            return memref_tensor(self, value)
+        return self.text(value)
+
+    def declare_result(self, value: Value) -> str:
+        found = self.known.get(value)
+        return found[0] if found is not None else self.declare(value, self.types(value.type))
+
+    def _attr(self, op: Operation, kind: str, name: str) -> str:
+        value: Any = op.attr(name)
+        if value is None and name == "cmpMode":
+            value = "eq"
+        assert op.row is not None
+        attr = op.row.attr_index[name]
+        if attr.kind in ENUMS and kind in ("attr", "variable"):
+            text = ENUMS[attr.kind].spelling(str(value))
+            return self.helper(text.rpartition("::")[0], text) if kind == "variable" else text
+        if kind == "number":
+            return str(int(value))
+        if kind == "camel":
+            return "".join(w[:1].upper() + w[1:] for w in str(value).split("_"))
+        if isinstance(value, bool) or attr.kind == "bool":
+            text = "true" if value else "false"
+            return self.constant("bool", text) if kind == "variable" else text
+        return str(value).upper() if kind == "upper" else str(value)
+
+    # -- the whole function -------------------------------------------------------------------------------
+
+    def emit(self) -> tuple[list[str], list[int]]:
+        """The lines of the function with their source offsets, variables still as tokens."""
+        from .control import body
+
+        head = self.signature()
+        self.unit.guard(self.op, self._body, body)
+        lines = [head + " {"]
+        marks = [self.op.start]
+        used = set(_TOKEN.findall("\n".join(self.lines)))
+        helpers = sorted(self._helpers.items(), key=lambda h: h[0][0] != "SaturationMode")
+        for (type, init), token in helpers:
+            lines.append(f"  {type} {token} = {init};")
+            marks.append(-1)
+        for nested in (False, True):
+            kept = [
+                (f"  const {type} {token} = {literal};", mark)
+                for (type, literal), (token, mark, inner) in self._constants.items()
+                if inner is nested and token[1:] in used
+            ]
+            for text, mark in kept if nested else reversed(kept):
+                lines.append(text)
+                marks.append(mark)
+        lines += [f"  {text}" for text in self.hoisted]
+        lines.append("  using T = float;")
+        lines += self.lines
+        marks += [-1] * (len(lines) - len(self.lines) - len(marks)) + self.marks
+        lines.append("}")
+        marks.append(-1)
+        return lines, marks
+
+    def _body(self, body: Callable[[Function], None]) -> None:
+        body(self)
+
+    def signature(self) -> str:
+        op = self.op
+        function = op.attrs["function_type"].value
+        assert isinstance(function, FunctionType)
+        name = identifier(str(op.attr("sym_name")))
+        blocks = op.regions[0].blocks
+        result = "void"
+        arguments: list[str] = []
+        try:
+            if len(function.results) > 1:
+                raise Unspellable("several results")
+            if function.results:
+                result = self.types(function.results[0])
+            if blocks:
+                for value in blocks[0].args:
+                    token = self.token()
+                    self.known[value] = token, ATOM
+                    arguments.append(f"{self.parameter(value.type)}{token}")
+            else:
+                arguments = [f"{self.parameter(t)}{self.token()}" for t in function.inputs]
+        except Unspellable as e:
+            self.unit.report(
+                op, "PTO-E1302", f"a function with {e} in its signature has no C++ spelling",
+                help="pass pointers and scalars, and make views of them inside",
+            )  # fmt: skip
+        return f"{self.unit.prefix(op)}{result} {name}({', '.join(arguments)})"
+
+    def parameter(self, type: Type) -> str:
+        """Type of a parameter, ready for its name: objects go by reference."""
+        by_reference = isinstance(type, TileBufType | ConvTileType | ViewType | ShapedType | TokenType)
+        return f"{self.types(type)}{'& ' if by_reference else ' '}"
+
+    def label(self) -> str:
+        self._labels += 1
+        return f"label{self._labels}"

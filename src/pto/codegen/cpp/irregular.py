@@ -1,0 +1,157 @@
+"""Tile instructions whose spelling depends on more than which operands and attributes are there."""
+
+from __future__ import annotations
+
+from ...ir.core import Operation
+from ...ir.types import PtrType, TileBufType, ViewType
+from ...isa.dtypes import SPELLINGS
+from ...isa.enums import ENUMS
+from .function import Function, handles
+
+_ALGORITHM = {"OCP": "Ocp", "NV": "Nv"}
+_MX_FORMAT = {"MXFP8": "MxFp8E4M3", "MXFP4_E2M1": "MxFp4E2M1"}
+
+
+def _mx(op: Operation) -> str:
+    """MX format and scale algorithm in one name."""
+    return f"MxQuantAlg::{_ALGORITHM[str(op.attr('scale_alg'))]}{_MX_FORMAT[str(op.attr('quant_type'))]}"
+
+
+def _mx_results(f: Function, op: Operation) -> str:
+    dst, src = (f.text(op.group(name)[0]) for name in ("dst", "src"))
+    return ", ".join([dst, src, *(f"&{f.text(op.group(name)[0])}" for name in ("exp", "max", "scaling"))])
+
+
+@handles("pto.tquant")
+def _tquant(f: Function, op: Operation) -> None:
+    if op.attr("grp_axis") == 0:
+        f.line(f"TQUANT<0, {_mx(op)}>({_mx_results(f, op)});")
+    else:
+        f.regular(op)
+
+
+@handles("pto.tquant_dn")
+def _tquant_dn(f: Function, op: Operation) -> None:
+    interleave = "true" if op.attr("interleave") else "false"
+    f.line(f"TQUANT<0, {_mx(op)}, {interleave}>({_mx_results(f, op)});")
+
+
+def _by_row(op: Operation, data: str) -> str:
+    """Whether indices name rows or elements, where the program leaves it to the shapes."""
+    mode = str(op.attr("coalesce"))
+    if mode != "auto":
+        return mode.title()
+    idx, tile = op.group("idx")[0].type, op.group(data)[0].type
+    assert isinstance(tile, TileBufType)
+    shape = (tile.v_row, tile.v_col)
+    if isinstance(idx, TileBufType):
+        same = (idx.v_row, idx.v_col) == shape
+    else:
+        same = isinstance(idx, ViewType) and tuple(idx.dims[-2:]) == shape
+    return "Elem" if same and tile.v_col != 1 else "Row"
+
+
+@handles("pto.mgather")
+def _mgather(f: Function, op: Operation) -> None:
+    oob = str(op.attr("gatherOob"))
+    given = op.attrs.keys() & {"coalesce", "gather_exec"} or oob != "undefined"
+    types: list[str] = []
+    if given or op.group("scratch"):
+        types.append(f"Coalesce::{_by_row(op, 'dst')}")
+        if oob != "undefined" or op.attr("gather_exec") != "scalar":
+            types.append(ENUMS["gather_oob"].spelling(oob))
+        if op.attr("gather_exec") != "scalar":
+            types.append("GatherExec::Simt")
+    _indexed(f, op, "MGATHER", types, ("dst", "mem", "idx", "scratch"))
+
+
+@handles("pto.mscatter")
+def _mscatter(f: Function, op: Operation) -> None:
+    atomic, oob, conflict = (str(op.attr(n)) for n in ("scatterAtomicOp", "scatterOob", "conflict"))
+    types: list[str] = []
+    if atomic != "none" or oob != "undefined" or conflict != "last" or op.attr("coalesce") != "auto":
+        types = [f"Coalesce::{_by_row(op, 'src')}", ENUMS["scatter_atomic_op"].spelling(atomic)]
+        if oob != "undefined" or conflict != "last":
+            types.append(ENUMS["scatter_oob"].spelling(oob))
+        if conflict != "last":
+            types.append(f"ScatterConflict::{conflict.title()}")
+    _indexed(f, op, "MSCATTER", types, ("mem", "src", "idx"))
+
+
+def _indexed(f: Function, op: Operation, call: str, types: list[str], names: tuple[str, ...]) -> None:
+    values = ", ".join(f.text(v) for name in names for v in op.group(name))
+    f.line(f"{call}{'<' + ', '.join(types) + '>' if types else ''}({values});")
+
+
+@handles("pto.tfillpad")
+def _tfillpad(f: Function, op: Operation) -> None:
+    """The pad value of a Mat tile is a template argument; that of a Vec tile is in its type."""
+    src, dst = op.operands
+    if isinstance(dst.type, TileBufType) and dst.type.loc == "mat" and dst.type.pad:
+        pad = ENUMS["pad_value"].spelling(tuple(ENUMS["pad_value"].values)[min(dst.type.pad, 3)])
+        f.line(f"TFILLPAD<{f.type_of(dst)}, {pad}>({f.text(dst)}, {f.text(src)});")
+    else:
+        f.line(f"TFILLPAD({f.text(dst)}, {f.text(src)});")
+
+
+@handles("pto.set_quant_scalar")
+def _set_quant_scalar(f: Function, op: Operation) -> None:
+    to = SPELLINGS.get(str(op.attr("out_type")).lower())
+    if to is None:
+        f.unit.no_spelling(op, "without 'out_type'")
+    else:
+        f.line(f"SET_QUANT_SCALAR<{to.cpp}>({f.text(op.operands[0])});")
+
+
+@handles("pto.syncall")
+def _syncall(f: Function, op: Operation) -> None:
+    """A workspace that is given as a pointer becomes the tensor of one line that the call takes."""
+    workspace = op.get("gm_workspace")
+    if workspace is None or not isinstance(workspace.type, PtrType):
+        f.regular(op)
+        return
+    mode = ENUMS["sync_all_mode"].spelling(str(op.attr("mode")))
+    cores = ENUMS["sync_core_type"].spelling(str(op.attr("core_type")))
+    shape, stride = "pto::Shape<1, 1, 1, 1, 16>", "pto::Stride<16, 16, 16, 16, 1>"
+    type = f"GlobalTensor<{f.types.scalar(workspace.type.elem)}, {shape}, {stride}, pto::Layout::ND>"
+    token = f.token()
+    f.line(f"{type} {token} = {type}({f.text(workspace)}, {shape}(), {stride}());")
+    used = op.get("used_cores")
+    f.line(f"SYNCALL<{mode}, {cores}>({token}{', ' + f.text(used) if used is not None else ''});")
+
+
+@handles("pto.declare_eventid_array")
+def _event_ids(f: Function, op: Operation) -> None:
+    f.declare(op.results[0], f.types(op.results[0].type))
+
+
+@handles("pto.tmrgsort")
+def _tmrgsort(f: Function, op: Operation) -> None:
+    """Merging lists writes how much of each was taken; without a place for it there is a spare one."""
+    if not op.group("src1") or op.group("excuted"):
+        f.regular(op)
+        return
+    name = "pto::MrgSortExecutedNumList"
+    sources = [v for n in ("src", "src1", "src2", "src3") for v in op.group(n)]
+    dst, tmp = op.group("dst")[0], op.group("tmp")
+    if not tmp:
+        f.unit.no_spelling(op, "with 'src1'")
+        return
+    types = ", ".join(f.type_of(v) for v in (dst, *tmp, *sources))
+    values = ", ".join(f.text(v) for v in sources)
+    counts = f.helper(name, f"{name}{{0, 0, 0, 0}}")
+    done = "true" if op.attr("exhausted") else "false"
+    f.line(f"TMRGSORT<{types}, {done}>({f.text(dst)}, {counts}, {f.text(tmp[0])}, {values});")
+
+
+@handles("pto.mte_gm_ub")
+def _gm_to_ub(f: Function, op: Operation) -> None:
+    """Paddings that are not given are 0; a fill value or outer loops have no builtin."""
+    for name in ("pad_value", "loop"):
+        if op.group(name):
+            f.unit.no_spelling(op, f"with '{name}'")
+            return
+    names = ("ub_dst", "gm_src", "", "n_burst", "len_burst", "left_padding", "right_padding", "",
+             "l2_cache_ctl", "src_stride", "dst_stride")  # fmt: skip
+    values = [op.group(name) if name else [] for name in names]
+    f.line(f"copy_gm_to_ubuf_align_v2({', '.join(f.text(v[0]) if v else '0' for v in values)});")

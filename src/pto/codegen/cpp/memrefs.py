@@ -1,0 +1,145 @@
+"""Memrefs of global memory: pointers with known sizes and strides, element accesses, and affine indices.
+
+A memref of an on-chip buffer is what the field's lowering makes of a tile; programs here keep their tiles.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...ir.core import Operation, Value
+from ...ir.shape import DYNAMIC
+from ...ir.types import MemRefType
+from .function import ATOM, OTHER, Function, handles
+from .views import Extent, View, declare_tensor, extent, index_text, number_text
+
+
+def memref_view(f: Function, value: Value) -> View:
+    """What is known of a memref: tracked, or what its type says."""
+    found = f.views.get(value)
+    if found is not None:
+        return found
+    type = value.type
+    assert isinstance(type, MemRefType)
+    strided = re.search(r"\[(.*?)\]", type.layout_text)
+    strides: list[Extent]
+    if strided and "?" not in strided[1]:
+        strides = [int(s) for s in strided[1].split(",")]
+    else:
+        strides = [1]
+        for d in reversed(type.dims[1:]):
+            strides.insert(0, strides[0] * (d or 1))  # type: ignore[operator]
+    dims: list[Extent] = [d if d is not None else 1 for d in type.dims]
+    return View(f.operand(value), dims, strides, "ND", f.types.scalar(type.elem))
+
+
+def memref_tensor(f: Function, value: Value) -> str:
+    """A memref as the tensor an instruction takes."""
+    return declare_tensor(f, memref_view(f, value))
+
+
+def _mixed(op: Operation, name: str) -> list[Extent]:
+    """Offsets, sizes or strides of a window: numbers, with values where the list says so."""
+    values = iter(op.group(name))
+    static = op.attrs[f"static_{name}"].value
+    return [extent(next(values)) if n == DYNAMIC else int(n) for n in static]
+
+
+def _plus(f: Function, pointer: str, terms: list[str]) -> tuple[str, int]:
+    return (f"{pointer} + {' + '.join(terms)}", OTHER) if terms else (pointer, ATOM)
+
+
+def _term(f: Function, offset: Extent, stride: Extent) -> str:
+    if isinstance(offset, int) and isinstance(stride, int):
+        return f.constant(f.types.index, str(offset * stride))
+    if stride == 1:
+        return number_text(f, offset)
+    return f"{number_text(f, offset)} * {number_text(f, stride)}"
+
+
+def _pointer(f: Function, value: Value, view: View, text: str, kind: int) -> None:
+    f.define(value, text, kind)
+    view.pointer = f.operand(value) if value in f.known else text
+    f.views[value] = view
+
+
+@handles("memref.reinterpret_cast")
+def _reinterpret(f: Function, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    offset = _mixed(op, "offsets")[0]
+    base = f.operand(source)
+    view = View(base, _mixed(op, "sizes"), _mixed(op, "strides"), "ND", memref_view(f, source).elem)
+    terms = [] if offset == 0 else [number_text(f, offset)]
+    _pointer(f, result, view, *_plus(f, base, terms))
+
+
+@handles("memref.subview")
+def _subview(f: Function, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    of = memref_view(f, source)
+    offsets, sizes, steps = (_mixed(op, name) for name in ("offsets", "sizes", "strides"))
+    terms = [_term(f, o, s) for o, s in zip(offsets, of.strides, strict=True) if o != 0]
+    pairs = list(zip(of.strides, steps, strict=True))
+    if any(step != 1 and not (isinstance(stride, int) and isinstance(step, int)) for stride, step in pairs):
+        f.unit.no_spelling(op, "with 'strides'")
+        return
+    strides: list[Extent] = [s if t == 1 else s * t for s, t in pairs]  # type: ignore[operator]
+    _pointer(f, result, View(of.pointer, sizes, strides, "ND", of.elem), *_plus(f, of.pointer, terms))
+
+
+@handles("memref.cast")
+def _cast(f: Function, op: Operation) -> None:
+    f.views[op.results[0]] = memref_view(f, op.operands[0])
+    f.name(op.results[0], *f.known[op.operands[0]])
+
+
+@handles("memref.dealloc")
+def _dealloc(f: Function, op: Operation) -> None:
+    """Only the memory planner looks at it."""
+
+
+def _element(f: Function, memref: Value, indices: list[Value]) -> str:
+    view = memref_view(f, memref)
+    terms: list[str] = []
+    for index, stride in zip(indices, view.strides, strict=False):
+        terms.append(
+            index_text(f, index) if stride == 1 else f"{f.operand(index)} * {number_text(f, stride)}"
+        )
+    return f"{f.unary(memref)}[{' + '.join(terms) or '0'}]"
+
+
+@handles("memref.load")
+def _load(f: Function, op: Operation) -> None:
+    result = op.results[0]
+    if f.count.get(result):
+        f.declare(result, f.types(result.type), _element(f, op.operands[0], op.group("indices")))
+
+
+@handles("memref.store")
+def _store(f: Function, op: Operation) -> None:
+    f.line(f"{_element(f, op.operands[1], op.group('indices'))} = {f.text(op.operands[0])};")
+
+
+@handles("memref.dim")
+def _dim(f: Function, op: Operation) -> None:
+    at = extent(op.operands[1])
+    if not isinstance(at, int):
+        f.unit.no_spelling(op, "with 'index'")
+        return
+    found = memref_view(f, op.operands[0]).dims[at]
+    if isinstance(found, int):
+        f.name(op.results[0], f.constant(f.types.index, str(found)))
+    else:
+        f.name(op.results[0], *f.known[found])
+
+
+@handles("affine.apply")
+def _affine(f: Function, op: Operation) -> None:
+    """Sums and products; divisions need rounding that C++ has no operator for."""
+    m = re.search(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*->\s*\((.*)\)\s*>", str(op.attrs["map"]))
+    if m is None or re.search(r"floordiv|ceildiv|mod", m[3]):
+        f.unit.no_spelling(op, "with 'map'")
+        return
+    names = [n.strip() for n in (m[1] + "," + (m[2] or "")).split(",") if n.strip()]
+    texts = {name: f.operand(value) for name, value in zip(names, op.operands, strict=True)}
+    f.define(op.results[0], re.sub(r"\b[A-Za-z_]\w*\b", lambda w: texts.get(w[0], w[0]), m[3]), OTHER)

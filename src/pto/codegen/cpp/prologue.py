@@ -1,0 +1,74 @@
+"""What stands before the functions: the include, and helpers of the emitted code where it uses them."""
+
+from __future__ import annotations
+
+_HEAD = """\
+#include "pto/pto-inst.hpp"
+using namespace pto;
+"""
+
+_EVENT_ID_ARRAY = """\
+
+template <int N>
+struct PTOAS_EventIdArray {
+  int32_t data[N];
+  AICORE inline int32_t &operator[](int32_t i) { return data[i]; }
+  AICORE inline const int32_t &operator[](int32_t i) const { return data[i]; }
+};
+"""
+
+_TRANDOM = """\
+
+template <int Rounds, typename DstTile>
+static AICORE inline void PTOAS__TRANDOM(DstTile &dst, uint32_t key0, uint32_t key1, uint32_t counter0,
+                                         uint32_t counter1, uint32_t counter2, uint32_t counter3) {
+  TRandomKey key = {key0, key1};
+  TRandomCounter counter = {counter0, counter1, counter2, counter3};
+  TRANDOM<Rounds>(dst, key, counter);
+}
+"""
+
+_TAIL = """\
+
+enum class PTOAutoSyncTailMode : int {
+  kBarrierAll = 0,
+  kSetWaitMte3ToSEvent0 = 1,
+};
+
+static AICORE inline void ptoas_auto_sync_tail(PTOAutoSyncTailMode mode = PTOAutoSyncTailMode::kBarrierAll) {
+  switch (mode) {
+  case PTOAutoSyncTailMode::kSetWaitMte3ToSEvent0:
+    set_flag(PIPE_MTE3, PIPE_S, EVENT_ID0);
+    wait_flag(PIPE_MTE3, PIPE_S, EVENT_ID0);
+    break;
+  case PTOAutoSyncTailMode::kBarrierAll:
+  default:
+    pipe_barrier(PIPE_ALL);
+    break;
+  }
+}
+"""
+
+_BITCAST = """\
+
+template <typename To, typename From>
+static AICORE inline To ptoas_bitcast(From from) {
+  static_assert(sizeof(To) == sizeof(From), "a bitcast keeps the width");
+  To to;
+  __builtin_memcpy(&to, &from, sizeof(To));
+  return to;
+}
+"""
+
+
+def prologue(body: str) -> str:
+    """The text before the functions whose text is `body`."""
+    out = [_HEAD]
+    if "PTOAS_EventIdArray<" in body:
+        out.append(_EVENT_ID_ARRAY)
+    if "PTOAS__TRANDOM<" in body:
+        out.append(_TRANDOM)
+    out.append(_TAIL)
+    if "ptoas_bitcast<" in body:
+        out.append(_BITCAST)
+    return "".join(out)

@@ -1,0 +1,234 @@
+"""How types and literals are spelled in C++. Pure functions of types; names of values are not known here."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+
+from ...ir.attrs import Attribute, BoolAttr, FloatAttr, IntAttr
+from ...ir.types import (
+    ConvTileType,
+    Dims,
+    EventIdArrayType,
+    MemRefType,
+    PtrType,
+    ScalarType,
+    ShapedType,
+    TileBufType,
+    TokenType,
+    Type,
+    ViewType,
+)
+from ...isa.dtypes import DTYPES
+from ...isa.enums import ENUMS
+from ...isa.profiles import Profile
+
+#: Address space qualifier of a pointer, by tile location or pointer space.
+QUALIFIER = {
+    "": "__gm__", "zero": "__gm__", "gm": "__gm__", "vec": "__ubuf__", "ub": "__ubuf__", "mat": "__cbuf__",
+    "left": "__ca__", "right": "__cb__", "acc": "__cc__", "bias": "__bt__", "scaling": "__fbuf__",
+    "scale_left": "__ca__", "scale_right": "__cb__",
+}  # fmt: skip
+_TILE_TYPE = {
+    "vec": "Vec", "mat": "Mat", "left": "Left", "right": "Right", "acc": "Acc", "bias": "Bias",
+    "scaling": "Scaling", "scale_left": "ScaleLeft", "scale_right": "ScaleRight",
+}  # fmt: skip
+_PADS = tuple(ENUMS["pad_value"].values)
+
+#: Largest values an `int` holds: element types below it need a cast after arithmetic.
+NARROW = frozenset(
+    ("int8_t", "uint8_t", "int16_t", "uint16_t", "half", "bfloat16_t", "float8_e4m3_t", "float8_e5m2_t",
+     "float8_e8m0_t", "hifloat8_t")
+)  # fmt: skip
+
+
+class Unspellable(Exception):
+    """A type that C++ has no spelling for."""
+
+
+class Types:
+    """Spelling of types for one target; `index` is the C++ type of index values."""
+
+    def __init__(self, profile: Profile, index: str) -> None:
+        self.profile = profile
+        self.index = index
+        self._cache: dict[Type, str] = {}
+
+    def __call__(self, type: Type) -> str:
+        found = self._cache.get(type)
+        if found is None:
+            found = self._cache[type] = self._spell(type)
+        return found
+
+    def _spell(self, type: Type) -> str:
+        if isinstance(type, ScalarType):
+            return self.scalar(type)
+        if isinstance(type, PtrType):
+            return f"{QUALIFIER[type.space]} {self.scalar(type.elem)}*"
+        if isinstance(type, MemRefType):
+            return f"{QUALIFIER[type.space]} {self.scalar(type.elem)}*"
+        if isinstance(type, TileBufType):
+            return self.tile(type, (type.v_row, type.v_col))
+        if isinstance(type, ConvTileType):
+            return self.conv_tile(type)
+        if isinstance(type, ViewType):
+            return self.open_view(type)
+        if isinstance(type, ShapedType) and type.name == "vector":
+            return "pto::MrgSortExecutedNumList"
+        if isinstance(type, EventIdArrayType):
+            return f"PTOAS_EventIdArray<{type.count}>"
+        if isinstance(type, TokenType) and type.name in _TOKENS:
+            return _TOKENS[type.name]
+        raise Unspellable(str(type))
+
+    def scalar(self, type: ScalarType) -> str:
+        if type.text == "index":
+            return self.index
+        if type.info is not None:
+            return type.info.cpp
+        raise Unspellable(str(type))
+
+    def tile(self, t: TileBufType, valid: Dims, shape: tuple[int, int] | None = None) -> str:
+        """An eleven-parameter Tile with the given valid region (None: at run time)."""
+        rows, cols = shape or t.shape
+        blayout = self.profile.left_blayout if t.loc == "left" else t.blayout
+        pad = f"PadValue::{_PADS[t.pad].title()}" if t.pad < len(_PADS) else f"(PadValue) 0x{t.pad:X}ULL"
+        return (
+            f"Tile<TileType::{_TILE_TYPE[t.loc]}, {self.scalar(t.elem)}, {rows}, {cols}, "
+            f"{ENUMS['blayout'].spelling(blayout)}, {_dim(valid[0])}, {_dim(valid[1])}, "
+            f"{ENUMS['slayout'].spelling(t.slayout)}, {t.fractal}, {pad}, "
+            f"{ENUMS['compact_mode'].spelling(t.compact)}>"
+        )
+
+    def conv_tile(self, t: ConvTileType) -> str:
+        size = math.prod(d or 1 for d in t.dims) * (t.bits or 8) // 8
+        dims = ", ".join(_dim(d) for d in t.dims)
+        return (
+            f"ConvTile<TileType::{_TILE_TYPE[t.loc]}, {self.scalar(t.elem)}, {size}, "
+            f"pto::Layout::{t.layout.upper()}, ConvTileShape<{dims}>>"
+        )
+
+    def open_view(self, t: ViewType) -> str:
+        """A view whose strides are known at run time only: an argument, or a value of control flow."""
+        dims = ", ".join(_dim(d) for d in (*(1,) * (5 - t.rank), *t.dims))
+        return (
+            f"GlobalTensor<{self.scalar(t.elem)}, pto::Shape<{dims}>, pto::Stride<-1, -1, -1, -1, -1>, "
+            "pto::Layout::ND>"
+        )
+
+
+_TOKENS = {"async_session": "pto::comm::AsyncSession", "async_event": "pto::comm::AsyncEvent"}
+
+
+def _dim(d: int | None) -> str:
+    return "-1" if d is None else str(d)
+
+
+def unsigned(type: str) -> str:
+    """The unsigned integer type of the same width."""
+    if type in ("bool", "__int128"):
+        return "uint8_t" if type == "bool" else "unsigned __int128"
+    return type if type.startswith("u") else f"u{type}"
+
+
+def bits_of(type: str) -> int:
+    """Width of a C++ scalar type."""
+    if type in ("double", "int64_t", "uint64_t"):
+        return 64
+    return next((d.bits for d in DTYPES.values() if d.cpp == type), 32)
+
+
+def literal(value: Attribute, type: str) -> str:
+    """A scalar constant as a C++ initialiser of `type`."""
+    if isinstance(value, IntAttr | BoolAttr):
+        return integer(int(value.value), type)
+    assert isinstance(value, FloatAttr)
+    return floating(value.value, type, value.bits)
+
+
+def integer(number: int, type: str) -> str:
+    if type == "bool":
+        return "true" if number else "false"
+    bits = bits_of(type)
+    number &= (1 << bits) - 1
+    if type.startswith("u"):
+        return f"{number}u" if bits < 64 else f"{number}ull"
+    if number >> (bits - 1):
+        number -= 1 << bits
+    return "INT64_MIN" if number == -(1 << 63) else str(number)
+
+
+def fits(number: int, type: str) -> bool:
+    """Whether a number is a value of an integer type, read as signed or as unsigned."""
+    bits = bits_of(type)
+    return -(1 << (bits - 1)) <= number < 1 << bits
+
+
+def floating(number: float, type: str, bits: int | None = None) -> str:
+    suffix = "" if type == "double" else "f"
+    if math.isnan(number):
+        return _nan(type, bits, suffix)
+    number = _rounded(number, type)
+    if math.isinf(number):
+        return f"{'-' if number < 0 else ''}__builtin_inf{suffix}()"
+    digits = repr(number) if type == "double" else f"{number:.9g}"
+    mantissa, e, exponent = digits.partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}E{int(exponent):+d}{suffix}" if e else mantissa + suffix
+
+
+def _nan(type: str, bits: int | None, suffix: str) -> str:
+    """A quiet NaN, or the given pattern where it is another one."""
+    if type == "float" and bits not in (None, 0x7FC00000):
+        return f"ptoas_bitcast<float>((uint32_t) 0x{bits:08X}u)"
+    return f'__builtin_nan{suffix}("")'
+
+
+def _rounded(number: float, type: str) -> float:
+    """The value the constant has in its type, so that the literal needs no second rounding."""
+    if not math.isfinite(number):
+        return number
+    try:
+        if type == "float":
+            return struct.unpack("<f", struct.pack("<f", number))[0]
+        if type == "half":
+            return struct.unpack("<e", struct.pack("<e", number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    if type == "bfloat16_t":
+        mantissa, exponent = math.frexp(number)
+        return math.ldexp(round(mantissa * 256), exponent - 8)
+    return number
+
+
+_KEYWORDS = frozenset(
+    "alignas alignof and asm auto bool break case catch char class const constexpr continue default delete "
+    "do double else enum explicit export extern false float for friend goto if inline int long mutable "
+    "namespace new not operator or private protected public register return short signed sizeof static "
+    "struct switch template this throw true try typedef typeid typename union unsigned using virtual void "
+    "volatile while xor half main pto".split()
+)
+
+
+def identifier(name: str) -> str:
+    """A symbol name as a C++ identifier."""
+    plain = re.sub(r"\W", "_", name)
+    if not plain or plain[0].isdigit() or plain in _KEYWORDS or re.fullmatch(r"v\d+", plain):
+        plain = f"f_{plain}"
+    return plain
+
+
+def string(text: str) -> str:
+    """A C++ string literal."""
+    out: list[str] = []
+    for byte in text.encode("utf-8", "surrogateescape"):
+        char = chr(byte)
+        if char in '"\\':
+            out.append("\\" + char)
+        elif " " <= char <= "~":
+            out.append(char)
+        else:
+            out.append({"\n": "\\n", "\t": "\\t"}.get(char, f"\\{byte:03o}"))
+    return '"' + "".join(out) + '"'

@@ -1,0 +1,153 @@
+"""The C++ spelling of a table row, compiled: which alternative an operation takes, and what fills its places.
+
+    TMOV($dst, $src) | TMOV<Dst, Src, ReluPreMode>($dst, $src)
+
+`$name` is an operand, a result or an attribute; inside `<...>` a capitalised operand name is its type, `T`
+the element type of dst, and the name of an enum class the attribute of that kind. `$name.U` is an attribute
+in upper case, `.C` in CamelCase, `.N` as a number. Alternatives are separated by ` | `; an operation takes the
+one that says everything that is set and as little else as possible.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...ir.core import Operation
+from ...isa.enums import ENUMS
+from ...isa.row import Attr, Row
+
+#: Attributes that change nothing in the result, so that C++ may leave them out.
+_SILENT = frozenset(("st_phase", "layout", "fastmath", "overflowFlags", "nontemporal"))
+
+#: Attributes that mean something where they are absent: a comparison is for equality.
+_IMPLIED = frozenset(("cmpMode",))
+
+_TOKEN = re.compile(r"\$(\w+)(?:\.([UCN])(?![\w(]))?|([A-Za-z_][\w:]*)")
+
+#: A place of a template: (kind, name). Kinds: text, value, cast, type, elem, attr, upper,
+#: camel, number, variable; `cast` is a value after a cast.
+Place = tuple[str, str]
+
+
+class Alternative:
+    """One spelling: its places in order, and the operands and attributes it mentions."""
+
+    def __init__(self, row: Row, text: str) -> None:
+        self.places: list[Place] = []
+        self.operands: set[str] = set()
+        self.attrs: set[str] = set()
+        opening = re.match(r"[\w:]+<", text)
+        close = text.find(">(") if opening else -1
+        at = 0
+        for m in _TOKEN.finditer(text):
+            place = self._place(row, m, opening is not None and opening.end() <= m.start() < close)
+            if place is None:
+                continue
+            if m.start() > at:
+                self.places.append(("text", text[at : m.start()]))
+            self.places.append(place)
+            at = m.end()
+        if at < len(text):
+            self.places.append(("text", text[at:]))
+
+    def _place(self, row: Row, m: re.Match[str], in_types: bool) -> Place | None:
+        name, case, word = m.groups()
+        if name is None:
+            return self._word(row, word) if in_types else None
+        if name in row.operand_index:
+            self.operands.add(name)
+            return "cast" if m.string[: m.start()].endswith(") ") else "value", name
+        if name in row.attr_index:
+            self.attrs.add(name)
+            kind = row.attr_index[name].kind
+            if case:
+                return {"U": "upper", "C": "camel", "N": "number"}[case], name
+            hoisted = not in_types and (kind in ("cmp", "round_mode", "saturation_mode", "bool"))
+            return "variable" if hoisted else "attr", name
+        if any(r.name == name for r in row.results):
+            return "value", name
+        return None
+
+    def _word(self, row: Row, word: str) -> Place | None:
+        operand = word[0].lower() + word[1:]
+        if word[0].isupper() and operand in row.operand_index:
+            self.operands.add(operand)
+            return "type", operand
+        if word == "T":
+            return "elem", "dst"
+        attr = row.attr_index.get(word) or next((a for a in row.attrs if _class(a) == word), None)
+        if attr is None:
+            return None
+        self.attrs.add(attr.name)
+        return "attr", attr.name
+
+
+def _class(attr: Attr) -> str:
+    """C++ class of an attribute's enum, without namespace."""
+    if attr.kind not in ENUMS:
+        return ""
+    return ENUMS[attr.kind].cpp.rpartition("::")[0].rpartition("::")[2]
+
+
+class Template:
+    """All spellings of a row."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.alternatives = [Alternative(row, text) for text in row.cpp.split(" | ")]
+        self._optional = [(i, o.name) for i, o in enumerate(row.operands) if o.optional or o.variadic]
+        self._defaults = {a.name: a.default for a in row.attrs}
+        self._choices: dict[tuple[str, ...], tuple[Alternative | None, str]] = {}
+
+    def choose(self, op: Operation) -> tuple[Alternative | None, str]:
+        """The alternative an operation takes; None and why no alternative fits."""
+        facts: list[str] = []
+        if op.segments is not None:
+            segments = op.segments
+            facts = [name for i, name in self._optional if segments[i]]
+        if op.attrs:
+            defaults = self._defaults
+            facts += [n for n, a in op.attrs.items() if n in defaults and a.value != defaults[n]]
+        key = tuple(facts)
+        found = self._choices.get(key)
+        if found is None:
+            found = self._choices[key] = self._pick(set(facts))
+        return found
+
+    def _pick(self, facts: set[str]) -> tuple[Alternative | None, str]:
+        optional = {name for _, name in self._optional}
+        absent = optional - facts
+        unset = {n for n, d in self._defaults.items() if d is None and n not in facts} - _IMPLIED
+        best: tuple[tuple[int, int], Alternative] | None = None
+        for a in self.alternatives:
+            if a.operands & absent or a.attrs & unset:
+                continue
+            said = len(facts & (a.operands | a.attrs))
+            extra = len(a.attrs - facts)
+            score = (said, -extra)
+            if best is None or score > best[0]:
+                best = score, a
+        if best is None:  # scratch tiles that the only spelling names are left out
+            missing = min(absent & self.alternatives[0].operands, default="")
+            if self.row.set == "comm" and missing:
+                return None, f"without '{missing}'"
+            return self._without(absent | unset), ""
+        left = facts - best[1].operands - best[1].attrs - _SILENT
+        return (best[1], "") if not left else (None, f"with '{min(left)}'")
+
+    def _without(self, names: set[str]) -> Alternative:
+        """The first spelling with the arguments of these names dropped."""
+        text = self.row.cpp.split(" | ")[0]
+        for name in names:
+            text = re.sub(rf", &?\${name}\b(?![.\w])", "", text)
+        return Alternative(self.row, text)
+
+
+_cache: dict[str, Template] = {}
+
+
+def template(row: Row) -> Template:
+    found = _cache.get(row.name)
+    if found is None:
+        found = _cache[row.name] = Template(row)
+    return found

@@ -1,0 +1,248 @@
+"""Tiles as variables: allocation, windows and other readings of the same storage."""
+
+from __future__ import annotations
+
+from ...ir.core import Operation, Value, constant_of
+from ...ir.types import ConvTileType, Dims, MemRefType, PtrType, TileBufType
+from ...isa.tile import inner_box
+from .function import ATOM, Function, handles
+from .views import local_pointer
+
+
+def _valid(f: Function, type: TileBufType, value: Value, given: list[Value]) -> tuple[Dims, list[Value]]:
+    """Static valid extents of a tile (None: at run time) and the values of the others.
+
+    A lone run-time extent that is a constant is printed as one; with two the tile stays open.
+    """
+    static = (type.v_row, type.v_col)
+    if len(given) == 1 and static.count(None) == 1 and value not in f.handed_on:
+        number = constant_of(given[0])
+        if isinstance(number, int):
+            return tuple(number if d is None else d for d in static), []
+    return static, given
+
+
+def _construct(f: Function, value: Value, spelled: str, given: list[str]) -> str:
+    """Declare a tile; run-time extents are constructor arguments."""
+    f.tile_types[value] = spelled
+    return f.declare(value, spelled, f"{spelled}({', '.join(given)})" if given else "")
+
+
+def _rebind(f: Function, source: str, type: TileBufType, value: Value, offset: str = "") -> None:
+    """Point a tile at the storage of another variable."""
+    pointer = local_pointer(f, type.loc, f.types.scalar(type.elem))
+    data, address = f.token(), f.token()
+    f.line(f"{pointer} {data} = {source}.data();")
+    place = f"({pointer}) ({data} + {offset})" if offset and pointer != "auto" else data
+    f.line(f"uint64_t {address} = reinterpret_cast<uint64_t>({place});")
+    f.line(f"TASSIGN({f.text(value)}, {address});")
+
+
+def _only_bound(f: Function, value: Value) -> bool:
+    return not f.count.get(value)
+
+
+@handles("pto.alloc_tile")
+def _alloc(f: Function, op: Operation) -> None:
+    result = op.results[0]
+    if _only_bound(f, result):
+        return
+    address = op.get("addr")
+    if address is None:
+        f.unit.report(op, "PTO-E1301", "no C++ spelling: the tile has no address",
+                      help="let the passes place it: `ptoas`, `pto.emit_cpp`")  # fmt: skip
+        f.name(result, "0")
+        return
+    type = result.type
+    if isinstance(type, ConvTileType):
+        f.declare(result, f.types(type))
+        f.line(f"TASSIGN({f.text(result)}, {f.text(address)});")
+        return
+    assert isinstance(type, TileBufType)
+    static, given = _valid(f, type, result, [*op.group("valid_row"), *op.group("valid_col")])
+    spelled = f.types.tile(type, static)
+    arguments = [f.text(v) for v in given]
+    whole = f.types.tile(type, type.shape)
+    if f.unit.planned and spelled != whole:
+        base = f.token()
+        f.line(f"{whole} {base};")
+        f.line(f"TASSIGN({base}, {f.text(address)});")
+        _construct(f, result, spelled, arguments)
+        _rebind(f, base, type, result)
+        return
+    _construct(f, result, spelled, arguments)
+    f.line(f"TASSIGN({f.text(result)}, {f.text(address)});")
+
+
+@handles("pto.declare_tile")
+def _declare(f: Function, op: Operation) -> None:
+    result = op.results[0]
+    type = result.type
+    assert isinstance(type, TileBufType)
+    extents = zip((type.v_row, type.v_col), (type.rows, type.cols), strict=True)
+    given = [str(size) for valid, size in extents if valid is None]
+    if given and _set_next(op):  # the run-time extents come with the set_validshape that follows
+        given = []
+    _construct(f, result, f.types(type), given)
+
+
+def _set_next(op: Operation) -> bool:
+    block = op.parent
+    assert block is not None
+    at = block.ops.index(op)
+    following = block.ops[at + 1] if at + 1 < len(block.ops) else None
+    return (
+        following is not None
+        and following.name == "pto.set_validshape"
+        and following.operands[0] is op.results[0]
+    )
+
+
+@handles("pto.pointer_cast")
+def _pointer_cast(f: Function, op: Operation) -> None:
+    result = op.results[0]
+    address = op.group("addrs")[0]
+    if isinstance(result.type, TileBufType):
+        static, given = _valid(f, result.type, result, [*op.group("valid_row"), *op.group("valid_col")])
+        _construct(f, result, f.types.tile(result.type, static), [f.text(v) for v in given])
+        f.line(f"TASSIGN({f.text(result)}, {f.text(address)});")
+    else:
+        f.define(result, f"({f.types(result.type)}) {f.unary(address)}", ATOM)
+
+
+def _open_extents(f: Function, type: TileBufType, source: Value, same_shape: bool) -> list[str]:
+    """Run-time extents of another reading of a tile: the source's where the shapes agree, else the shape."""
+    name = f.text(source)
+    asked = (("GetValidRow", type.v_row, type.rows), ("GetValidCol", type.v_col, type.cols))
+    return [f"{name}.{get}()" if same_shape else str(size) for get, valid, size in asked if valid is None]
+
+
+@handles("pto.treshape", "pto.bitcast", "pto.bind_tile")
+def _other_reading(f: Function, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    if _only_bound(f, result):
+        return
+    type = result.type
+    if not isinstance(type, TileBufType) or not isinstance(source.type, TileBufType):
+        f.name(result, *f.known.get(source, ("0", ATOM)))
+        return
+    given = (
+        [f.text(v) for v in (*op.group("valid_row"), *op.group("valid_col"))]
+        if op.name == "pto.bind_tile"
+        else []
+    )
+    static: list[int | None] = [type.v_row, type.v_col]
+    if static.count(None) != len(given):
+        given = _open_extents(f, type, source, source.type.shape == type.shape)
+    _construct(f, result, f.types(type), given)
+    if op.name == "pto.treshape":
+        f.line(f"TRESHAPE({f.text(result)}, {f.text(source)});")
+    else:
+        f.line(f"TASSIGN({f.text(result)}, reinterpret_cast<uint64_t>({f.text(source)}.data()));")
+
+
+def _strides(type: TileBufType, rows: int, cols: int) -> tuple[int, int]:
+    """Elements between rows and between columns (whole boxes where the tile has boxes)."""
+    extra = type.compact == "row_plus_one"
+    if not type.boxed:
+        return (cols + extra, 1) if type.blayout == "row_major" else (1, rows + extra)
+    box = inner_box(type.bits or 8, type.slayout, type.fractal)
+    return (box[1], rows + extra) if type.blayout == "col_major" else (cols + extra, box[0])
+
+
+@handles("pto.subset", "pto.subview")
+def _window(f: Function, op: Operation) -> None:
+    """A window keeps the pitch of its source: its static shape is the source's along the lines."""
+    source, result = op.operands[0], op.results[0]
+    if _only_bound(f, result):
+        return
+    type, of = result.type, source.type
+    assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
+    rows, cols = f.pitch.get(source, of.shape)
+    f.pitch[result] = rows, cols
+    size = op.attr("sizes") or type.shape
+    shape = (rows, cols)
+    if not of.boxed:
+        shape = (size[0], cols) if of.blayout == "row_major" else (rows, size[1])
+    row, col = op.group("offsets")
+    extents = _window_extents(f, op, type, source, of, size)
+    spelled = f.types.tile(type, tuple(e if isinstance(e, int) else None for e in extents), shape)
+    _construct(f, result, spelled, [e for e in extents if isinstance(e, str)])
+    if op.name == "pto.subview":
+        f.line(f"TSUBVIEW({f.text(result)}, {f.text(source)}, {f.text(row)}, {f.text(col)});")
+        return
+    zero = f.helper("unsigned", "0")
+    down, across = _strides(of, rows, cols)
+    terms = [zero]
+    for value, step in ((row, down), (col, across)):
+        number = constant_of(value)
+        first = (
+            f.helper("unsigned", str(number)) if isinstance(number, int) else f"(unsigned) {f.unary(value)}"
+        )
+        terms.append(f"{first} * {f.helper('unsigned', str(step))}")
+    offset = f"({' + '.join(terms)})"
+    _rebind(f, f.text(source), type, result, offset if type.bits != 4 else f"{offset} / 2")
+
+
+def _window_extents(
+    f: Function, op: Operation, type: TileBufType, source: Value, of: TileBufType, size: tuple[int, int]
+) -> list[int | str]:
+    """Valid extents of a window: static, given, or what the source's valid region leaves of it."""
+    given = (
+        {"v_row": op.group("valid_row"), "v_col": op.group("valid_col")} if op.name == "pto.subview" else {}
+    )
+    out: list[int | str] = []
+    names = (("v_row", "GetValidRow", type.v_row, of.v_row), ("v_col", "GetValidCol", type.v_col, of.v_col))
+    for i, (name, get, static, whole) in enumerate(names):
+        values = given.get(name)
+        if static is not None:
+            out.append(static)
+        elif values:
+            out.append(f.text(values[0]))
+        elif op.name == "pto.subview":
+            out.append(str(size[i]))
+        else:
+            offset = f.atom(op.group("offsets")[i])
+            valid = str(whole) if whole is not None else f"{f.text(source)}.{get}()"
+            left = f"{valid} - {offset} % {valid}"
+            out.append(f"({size[i]} < {left}) ? {size[i]} : {left}")
+    return out
+
+
+@handles("pto.tile_buf_addr")
+def _tile_address(f: Function, op: Operation) -> None:
+    tile, result = op.operands[0], op.results[0]
+    if isinstance(result.type, PtrType | MemRefType) and isinstance(tile.type, TileBufType):
+        to = f.types(result.type)
+        f.define(result, f"({to}) {f.text(tile)}.data()", 1)
+
+
+@handles("pto.tassign")
+def _tassign(f: Function, op: Operation) -> None:
+    tile, address = op.operands
+    if isinstance(address.type, PtrType):
+        place = (
+            f.text(address) if not isinstance(tile.type, TileBufType) else f"(uint64_t) {f.unary(address)}"
+        )
+    else:
+        place = f"(uint64_t) {f.unary(address)}"
+    f.line(f"TASSIGN({f.text(tile)}, {place});")
+    for result in op.results:
+        f.name(result, *f.known[tile])
+        if tile in f.tile_types:
+            f.tile_types[result] = f.tile_types[tile]
+
+
+@handles("pto.taddc", "pto.tsubc", "pto.taddsc", "pto.tsubsc")
+def _in_two_steps(f: Function, op: Operation) -> None:
+    """A sum of three: two instructions, or the fused one where the first would overwrite the last source."""
+    assert op.row is not None
+    last = op.get("src1" if op.name.endswith("sc") else "src2")
+    stepwise, _, fused = op.row.cpp.partition(" | ")
+    text = fused if op.get("dst") is last else stepwise
+    for name in sorted(op.row.operand_index, key=len, reverse=True):
+        value = op.get(name)
+        if value is not None:
+            text = text.replace(f"${name}", f.text(value))
+    for statement in text.split("; "):
+        f.line(f"{statement};")

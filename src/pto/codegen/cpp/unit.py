@@ -1,0 +1,172 @@
+"""A whole program as C++: order of functions, their prefixes, names of variables, `#line` directives.
+
+`emit` is what the assembler and `pto.emit_cpp` call with a program that went through the passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ...diag import Diagnostic, DiagnosticError, has_errors
+from ...ir.core import Module, Operation
+from ...isa.profiles import Profile
+from ...verify.context import Context
+from . import comm, control, fifo, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
+from .function import Function
+from .prologue import prologue
+from .spelling import Types, Unspellable, string
+
+_TOKEN = re.compile("\x01(\\d+)")
+
+
+def emit(
+    module: Module,
+    profile: Profile,
+    *,
+    planned: bool = False,
+    line_directives: bool = False,
+    addptr_trace: bool = False,
+    index_type: str = "int32_t",
+) -> str:
+    """The C++ of a program in manual form; raises `DiagnosticError` with everything that has no spelling.
+
+    `planned` says that the tool chose the addresses, so that tiles are declared in two steps; `index_type` is
+    the C++ type of index values, `int32_t` or `int64_t`.
+    """
+    unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type)
+    text = unit.text()
+    if has_errors(unit.problems):
+        raise DiagnosticError(unit.problems)
+    return text
+
+
+class Unit:
+    def __init__(
+        self,
+        module: Module,
+        profile: Profile,
+        planned: bool = False,
+        line_directives: bool = False,
+        addptr_trace: bool = False,
+        index_type: str = "int32_t",
+    ) -> None:
+        self.module = module
+        self.profile = profile
+        self.planned = planned
+        self.line_directives = line_directives
+        self.addptr_trace = addptr_trace
+        self.types = Types(profile, index_type)
+        self.wide = index_type == "int64_t"
+        self._context = Context(module, profile)
+        self.problems: list[Diagnostic] = self._context.diagnostics
+        self._names = {f.attr("sym_name") for f in module.functions}
+        self._defined = [f for f in module.functions if f.regions[0].blocks]
+
+    @property
+    def a5(self) -> bool:
+        return self.profile.isa == "a5"
+
+    def report(self, op: Operation, code: str, message: str, **more: Any) -> None:
+        self._context.report(op, code, message, **more)
+
+    def no_spelling(self, op: Operation, what: str = "") -> None:
+        """Report an operation that C++ has no words for; `what` says when, e.g. `with 'x'`."""
+        row = op.row
+        if row is None:
+            self.report(op, "PTO-E1301", "no C++ spelling: the operation is not of a dialect we know")
+        elif what:
+            self.report(op, "PTO-E1301", f"no C++ spelling {what}", at=what.partition("'")[2].rstrip("'"))
+        elif row.set in ("vector", "predicate", "micro") or row.scope == "vec":
+            self.report(
+                op, "PTO-E1301", "no C++ spelling: vector registers have none outside the tile library",
+                help="use tile instructions, or run the program with another engine than cpp",
+            )  # fmt: skip
+        else:
+            self.report(op, "PTO-E1301", f"no C++ spelling: {row.no_cpp}")
+
+    def guard(self, op: Operation, call: Callable[..., None], *args: Any) -> None:
+        """Run a part of the emission; a type without a spelling is a diagnostic."""
+        try:
+            call(*args)
+        except Unspellable as e:
+            self.report(op, "PTO-E1302", f"a value of type {e} has no place in C++")
+
+    def entry(self, func: Operation) -> bool:
+        """Whether a function is a kernel: marked, or the only one there is."""
+        marked = "pto.entry" in func.attrs or "hacc.entry" in func.attrs
+        return marked or (len(self._defined) == 1 and func is self._defined[0])
+
+    def prefix(self, func: Operation) -> str:
+        if not func.regions[0].blocks:
+            return "extern "
+        if self.entry(func):
+            return "__global__ AICORE "
+        return "static AICORE " if func.attr("sym_visibility") == "private" else "AICORE "
+
+    def text(self) -> str:
+        parts: list[str] = []
+        for func in self.ordered():
+            function = Function(self, func)
+            if not func.regions[0].blocks:
+                parts.append(_named(function.signature() + ";") + "\n")
+                continue
+            lines, marks = function.emit()
+            parts.append(self._joined(lines, marks) + "\n")
+        body = "\n".join(parts)
+        return prologue(body) + "\n" + body
+
+    def ordered(self) -> list[Operation]:
+        """Functions with the callees of each before it, otherwise as written."""
+        functions = self.module.functions
+        calls = {
+            f: {str(op.attr("callee")) for op in f.walk() if op.name == "func.call"} & self._names
+            for f in functions
+        }
+        done: set[Any] = set()
+        out: list[Operation] = []
+        left = functions
+        while left:
+            wave = [f for f in left if calls[f] <= done]
+            if not wave:  # the verifier refuses recursion
+                self.report(left[0], "PTO-E0216", "recursive function calls have no C++ spelling")
+                return out
+            out += wave
+            done |= {f.attr("sym_name") for f in wave}
+            left = [f for f in left if f not in wave]
+        return out
+
+    def _joined(self, lines: list[str], marks: list[int]) -> str:
+        if self.line_directives:
+            lines = self._with_lines(lines, marks)
+        return _named("\n".join(lines))
+
+    def _with_lines(self, lines: list[str], marks: list[int]) -> list[str]:
+        """`#line` before every line that the count of the compiler would attribute to another source line."""
+        source = self.module.source
+        file = string(source.name)
+        out: list[str] = []
+        expected = -1
+        for text, mark in zip(lines, marks, strict=True):
+            if mark >= 0 and text and not text.lstrip().startswith("#"):
+                line = source.place(mark)[0]
+                if line != expected:
+                    out.append(f"#line {line} {file}")
+                expected = line
+            out.append(text)
+            expected += 1
+        return out
+
+
+class _Names(dict[str, str]):
+    """v1, v2, ... in order of appearance."""
+
+    def __missing__(self, number: str) -> str:
+        name = self[number] = f"v{len(self) + 1}"
+        return name
+
+
+def _named(text: str) -> str:
+    names = _Names()
+    return _TOKEN.sub(lambda m: names[m[1]], text)

@@ -1,0 +1,281 @@
+"""Views of global memory as GlobalTensors, and pointers into it.
+
+A tensor view has no statement of its own; a window of it becomes a GlobalTensor of five dimensions where an
+instruction needs it. The offset of a window is added to the pointer in unsigned arithmetic.
+"""
+
+from __future__ import annotations
+
+from ...ir.core import Operation, Value, constant_of
+from ...ir.types import MemRefType, PtrType, ViewType
+from ...verify.context import view_layout
+from .function import ATOM, CAST, OTHER, Function, handles
+from .spelling import QUALIFIER
+
+Extent = int | Value
+
+
+class View:
+    """What is known of a view: where it starts, and its extents and strides."""
+
+    def __init__(
+        self, pointer: str, dims: list[Extent], strides: list[Extent], layout: str, elem: str,
+        terms: tuple[tuple[Value, Extent], ...] = (),
+    ) -> None:  # fmt: skip
+        self.pointer = pointer
+        self.dims = dims
+        self.strides = strides
+        self.layout = layout
+        self.elem = elem
+        self.terms = terms  # offset and stride of every window taken
+        self.type = ""
+
+
+def extent(value: Value, static: int | None = None) -> Extent:
+    if static is not None:
+        return static
+    number = constant_of(value)
+    return number if isinstance(number, int) else value
+
+
+@handles("pto.make_tensor_view")
+def _make(f: Function, op: Operation) -> None:
+    result = op.results[0]
+    assert isinstance(result.type, ViewType)
+    pointer = op.operands[0]
+    shape = [extent(v, d) for v, d in zip(op.group("shape"), result.type.dims, strict=False)]
+    view = View(
+        f.operand(pointer), shape, [extent(v) for v in op.group("strides")],
+        view_layout(result) or "ND", f.types.scalar(result.type.elem),
+    )  # fmt: skip
+    f.views[result] = view
+    if result in f.shown_views:
+        _declare(f, result, view)
+
+
+@handles("pto.partition_view")
+def _partition(f: Function, op: Operation) -> None:
+    result = op.results[0]
+    assert isinstance(result.type, ViewType)
+    source = f.views.get(op.operands[0])
+    if source is None:
+        source = _argument(f, op.operands[0])
+    offsets, sizes = op.group("offsets"), op.group("sizes")
+    same = result.type.rank == len(sizes)
+    dims = [extent(v, result.type.dims[i] if same else None) for i, v in enumerate(sizes)]
+    view = View(
+        source.pointer, dims, source.strides, view_layout(result) or source.layout, source.elem,
+        (*source.terms, *zip(offsets, source.strides, strict=False)),
+    )  # fmt: skip
+    f.views[result] = view
+    if result in f.shown_views:
+        _declare(f, result, view)
+
+
+def _argument(f: Function, value: Value) -> View:
+    """A view that came as an argument or out of control flow: its strides are asked of the object."""
+    assert isinstance(value.type, ViewType)
+    name = f.text(value)
+    rank = value.type.rank
+    dims: list[Extent] = []
+    for i, d in enumerate(value.type.dims):
+        dims.append(d if d is not None else _query(f, name, "GetShape", 5 - rank + i))
+    strides: list[Extent] = [_query(f, name, "GetStride", 5 - rank + i) for i in range(rank)]
+    return View(f"{name}.data()", dims, strides, "ND", f.types.scalar(value.type.elem))
+
+
+def _query(f: Function, name: str, member: str, dim: int) -> Value:
+    from ...ir.core import Block
+    from ...ir.types import INDEX
+
+    made = Value(INDEX, Block())
+    f.name(made, f"({f.types.index}) {name}.{member}({dim})", CAST)
+    return made
+
+
+def number_text(f: Function, extent: Extent) -> str:
+    """An extent as an operand of the offset arithmetic."""
+    if isinstance(extent, int):
+        return f.constant(f.types.index, str(extent))
+    return f.operand(extent)
+
+
+def _text(f: Function, extent: Extent) -> str:
+    return str(extent) if isinstance(extent, int) else f.text(extent)
+
+
+def pointer_text(f: Function, view: View) -> str:
+    """Address of the first element."""
+    if not view.terms:
+        return view.pointer
+    terms: list[str] = []
+    if f.unit.wide:
+        terms.append(f.constant(f.types.index, "0"))
+        terms += [f"{number_text(f, extent(o))} * {number_text(f, s)}" for o, s in view.terms]
+    else:
+        terms.append(f.helper("unsigned", "0"))
+        for offset, stride in view.terms:
+            number = constant_of(offset)
+            first = (
+                f.helper("unsigned", str(number))
+                if isinstance(number, int)
+                else f"(unsigned) {f.unary(offset)}"
+            )
+            scale = f.constant(f.types.index, str(stride)) if isinstance(stride, int) else f.unary(stride)
+            terms.append(f"{first} * (unsigned) {scale}")
+    return f"{view.pointer} + ({' + '.join(terms)})"
+
+
+def _five(f: Function, view: View) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Static shape and strides in five dimensions (-1: at run time), and the run-time ones."""
+    pad = 5 - len(view.dims)
+    shape: list[Extent] = [1] * pad + view.dims
+    static = ["-1" if isinstance(d, Value) else str(d) for d in shape]
+    given = [f.text(d) for d in shape if isinstance(d, Value)]
+    strides: list[int | str] = [s if isinstance(s, int) else f.text(s) for s in view.strides]
+    for at in range(pad - 1, -1, -1):
+        dim, stride = shape[at + 1], strides[0]
+        if isinstance(dim, int) and isinstance(stride, int):
+            strides.insert(0, dim * stride)
+        elif dim == 1:
+            strides.insert(0, stride)
+        else:
+            left = f.operand(dim) if isinstance(dim, Value) else str(dim)
+            strides.insert(0, f"{left} * {stride}")
+    steps = ["-1" if isinstance(s, str) else str(s) for s in strides]
+    return static, given, steps, [s for s in strides if isinstance(s, str)]
+
+
+def _declare(f: Function, value: Value, view: View) -> None:
+    """The tensor of a view."""
+    if len(view.dims) > 5:
+        f.unit.report(
+            value.op or f.op, "PTO-E1302", "a view of more than five dimensions has no place in C++"
+        )
+        return
+    declare_tensor(f, view, value)
+
+
+def declare_tensor(f: Function, view: View, value: Value | None = None) -> str:
+    """Shape, stride and tensor of a window; the tensor is the variable of `value`, if there is one."""
+    shape, given, steps, run_time = _five(f, view)
+    shape_type = f"pto::Shape<{', '.join(shape)}>"
+    stride_type = f"pto::Stride<{', '.join(steps)}>"
+    one, two = f.token(), f.token()
+    f.line(f"{shape_type} {one} = {shape_type}({', '.join(given)});")
+    f.line(f"{stride_type} {two} = {stride_type}({', '.join(run_time)});")
+    view.type = f"GlobalTensor<{view.elem}, {shape_type}, {stride_type}, pto::Layout::{view.layout}>"
+    init = f"{view.type}({pointer_text(f, view)}, {one}, {two})"
+    if value is not None:
+        return f.declare(value, view.type, init)
+    token = f.token()
+    f.line(f"{view.type} {token} = {init};")
+    return token
+
+
+def view_type(f: Function, value: Value) -> str:
+    """C++ type of the tensor a view was printed as."""
+    view = f.views.get(value)
+    return view.type if view is not None and view.type else f.types(value.type)
+
+
+def open_view(f: Function, value: Value) -> str:
+    """A view as a tensor whose strides are run-time values."""
+    view = f.views.get(value)
+    type = f.types(value.type)
+    if view is None:
+        return f.text(value)
+    dims: list[Extent] = [1] * (5 - len(view.dims)) + view.dims
+    strides = list(view.strides)
+    texts = [_text(f, s) for s in strides]
+    while len(texts) < 5:
+        texts.insert(0, f"{_text(f, dims[5 - len(texts)])} * {texts[0]}")
+    declared = [("-1" if d is None else str(d)) for d in value.type.dims]  # type: ignore[attr-defined]
+    declared = ["1"] * (5 - len(declared)) + declared
+    given = [_text(f, d) for d, known in zip(dims, declared, strict=True) if known == "-1"]
+    return (
+        f"{type}({pointer_text(f, view)}, pto::Shape<{', '.join(declared)}>({', '.join(given)}), "
+        f"pto::Stride<-1, -1, -1, -1, -1>({', '.join(texts)}))"
+    )
+
+
+@handles("pto.get_tensor_view_dim", "pto.get_tensor_view_stride")
+def _ask(f: Function, op: Operation) -> None:
+    source = op.operands[0]
+    if isinstance(source.type, MemRefType):
+        f.unit.no_spelling(op)
+        return
+    view = f.views.get(source) or _argument(f, source)
+    at = constant_of(op.operands[1])
+    values = view.dims if op.name.endswith("dim") else view.strides
+    if not isinstance(at, int):
+        f.unit.no_spelling(op, "with 'dim_index'")
+        return
+    found = values[at]
+    if isinstance(found, int):
+        f.name(op.results[0], f.constant(f.types.index, str(found)))
+    elif f.count.get(op.results[0]):
+        f.name(op.results[0], *f.known[found])
+
+
+@handles("pto.tensor_view_addr")
+def _address(f: Function, op: Operation) -> None:
+    source = op.operands[0]
+    view = f.views.get(source)
+    if view is not None:
+        text = pointer_text(f, view)
+        f.define(op.results[0], text, OTHER if view.terms else ATOM)
+    elif isinstance(source.type, MemRefType):
+        f.name(op.results[0], *f.known[source])
+    else:
+        f.define(op.results[0], f"{f.text(source)}.data()", ATOM)
+
+
+@handles("pto.addptr")
+def _addptr(f: Function, op: Operation) -> None:
+    """A pointer variable; an offset of an element access is added to its index instead."""
+    result = op.results[0]
+    if not f.count.get(result):
+        return
+    pointer, offset = (f.operand(v) for v in op.operands)
+    if isinstance(result.type, PtrType):
+        type = f.types(result.type)
+    else:
+        type = f.types(op.operands[0].type)
+    f.declare(result, type, f"{pointer} + {offset}")
+    if f.unit.addptr_trace:
+        f.line(f"/* ADDPTR_TRACE: {f.text(result)} = {pointer} + {offset} */;")
+
+
+@handles("pto.castptr")
+def _castptr(f: Function, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    to = f.types(result.type)
+    if to == f.types(source.type):
+        f.name(result, *f.known[source])
+    else:
+        f.define(result, f"reinterpret_cast<{to}>({f.text(source)})", ATOM)
+
+
+def index_text(f: Function, value: Value) -> str:
+    return f.bare.get(value) or f.text(value)
+
+
+@handles("pto.load_scalar")
+def _load(f: Function, op: Operation) -> None:
+    pointer, index = op.operands
+    result = op.results[0]
+    text = f"{f.unary(pointer)}[{index_text(f, index)}]"
+    if f.count.get(result):
+        f.declare(result, f.types(result.type), text)
+
+
+@handles("pto.store_scalar")
+def _store(f: Function, op: Operation) -> None:
+    pointer, index, value = op.operands
+    f.line(f"{f.unary(pointer)}[{index_text(f, index)}] = {f.text(value)};")
+
+
+def local_pointer(f: Function, location: str, elem: str) -> str:
+    """Type of a pointer into an on-chip buffer."""
+    return f"{QUALIFIER[location]} {elem}*" if location != "bias" else "auto"

@@ -1,0 +1,422 @@
+"""Generates native/include/pto/ops/meanings.hpp: the regular tile instructions in C++, from their rows.
+
+    python -m pto.codegen.intrinsics            # write the header
+    python -m pto.codegen.intrinsics --check    # say whether it is up to date
+
+Of every element-wise row whose meaning is a scalar expression come: a struct with the expression in C++, over
+the operators of core/numbers.hpp; the rules of its operands that C++ types decide, as static assertions with
+their ids; and the intrinsic itself, unless its operands come in several orders (then elementwise.hpp has it).
+Rows whose meaning is a text get the assertions only.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..isa.dtypes import DTYPES
+from ..isa.profiles import ARCH_NAMES, ISAS
+from ..isa.row import Operand, Row
+from ..isa.rules import CONSTANTS, Rule, explain, facts_in, names_in
+from ..isa.tables import tile_elementwise, tile_irregular, tile_scalar
+
+TARGET = Path(__file__).parents[3] / "native/include/pto/ops/meanings.hpp"
+
+#: Rows whose intrinsic is written by hand: their operands come in more than one order or number.
+BY_HAND = frozenset({"tdivs", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "texpands", "taxpy", "tadddeqrelu"})
+#: Rows whose meaning is no expression, or not all of it.
+_IRREGULAR = BY_HAND - {"tdivs"}
+
+_BINARY = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.BitAnd: "bit_and",
+    ast.BitOr: "bit_or", ast.BitXor: "bit_xor", ast.LShift: "shl", ast.RShift: "shr",
+}  # fmt: skip
+_COMPARE = {
+    ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal", ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+}  # fmt: skip
+_UNARY = {ast.USub: "neg", ast.Invert: "bit_not"}
+_TYPED = frozenset({"round", "exp", "log", "sqrt", "fmod", "pow"})
+_FUNCTIONS = _TYPED | {"where", "relu", "double"}
+
+
+def expression(text: str) -> str:
+    """A meaning in C++."""
+    return _cpp(ast.parse(text, mode="eval").body)
+
+
+def _cpp(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id):
+            return id
+        case ast.Constant(int(value)):
+            return str(value)
+        case ast.BinOp(left, op, right) if type(op) in _BINARY:
+            return f"{_BINARY[type(op)]}({_cpp(left)}, {_cpp(right)})"
+        case ast.UnaryOp(op, operand) if type(op) in _UNARY:
+            return f"{_UNARY[type(op)]}({_cpp(operand)})"
+        case ast.Compare(left, [op], [right]) if type(op) in _COMPARE:
+            return f"{_COMPARE[type(op)]}({_cpp(left)}, {_cpp(right)})"
+        case ast.Call(ast.Name(name), args) if name in _FUNCTIONS:
+            typed = "<T>" if name in _TYPED else ""
+            spelled = "to_double" if name == "double" else name
+            return f"{spelled}{typed}({', '.join(_cpp(a) for a in args)})"
+        case _:
+            raise ValueError(f"{ast.unparse(node)!r} has no C++ form")
+
+
+def letters(row: Row) -> dict[str, Operand]:
+    """The operand each letter of a meaning stands for: tiles are x, y, z in order, the scalar is s, and a
+    destination that is also read is z."""
+    found: dict[str, Operand] = {}
+    tiles = iter("xyz")
+    for operand in row.operands:
+        if operand.role == "in":
+            found[next(tiles) if _is_tile(operand) else "s"] = operand
+        elif operand.role == "inout":
+            found["z"] = operand
+    return found
+
+
+def _is_tile(operand: Operand) -> bool:
+    return "tile" in operand.kinds and operand.name != "scalar"
+
+
+# ---- what a row computes ----
+
+
+def _meaning(row: Row) -> Iterator[str]:
+    """The struct of a regular row."""
+    converts = row.meaning.startswith("convert(")
+    text = row.meaning[len("convert(") : -1] if converts else row.meaning
+    names = [n for n in ("s", "x", "y", "z") if n in letters(row)]
+    params = ", ".join(f"wide_t<T> {n}" for n in names)
+    yield f"/// {row.meaning}"
+    yield f"struct {row.name} {{"
+    yield f"  static constexpr bool converts = {str(converts).lower()};"
+    yield "  template <class T>"
+    yield f"  static PTO_INLINE auto of({params}) {{"
+    others = {m for i, m in row.meaning_on.items() if i != "cpu"}
+    if others:
+        assert len(others) == 1 and "cpu" not in row.meaning_on, f"{row.name}: one meaning per column"
+        yield f"    if constexpr (kIsa != Isa::cpu) return {expression(others.pop())};"
+        yield f"    else return {expression(text)};"
+    else:
+        yield f"    return {expression(text)};"
+    yield "  }"
+    yield "};"
+
+
+# ---- what is legal ----
+
+_FACTS = {"loc": "Loc", "blayout": "BFractal", "slayout": "SFractal", "rows": "Rows", "cols": "Cols",
+          "fractal": "SFractalSize", "bits": "bits", "boxed": "isBoxedLayout"}  # fmt: skip
+_LOCATIONS = {"VEC": "Vec", "MAT": "Mat", "LEFT": "Left", "RIGHT": "Right", "ACC": "Acc", "BIAS": "Bias",
+              "SCALING": "Scaling", "SCALE_LEFT": "ScaleLeft", "SCALE_RIGHT": "ScaleRight"}  # fmt: skip
+_FIX = {"loc": "move it there with TMOV", "dtype": "convert with TCVT", "blayout": "use BLayout::RowMajor"}
+#: Numbers of the C++ enumeration DType (detail/fields.hpp).
+_NUMBERS = {name: k for k, name in enumerate(
+    "f64 f32 f16 bf16 f8e4m3 f8e5m2 f8e8m0 hif8 f4e2m1 f4e1m2 s4 i1 i8 u8 i16 u16 i32 u32 i64 u64".split()
+)}  # fmt: skip
+_CLASSES = (
+    ("PTO-E0301", frozenset({"dtype", "bits", "bytes"})),
+    ("PTO-E0401", frozenset({"rows", "cols", "shape"})),
+)
+
+
+class _Open(Exception):
+    """A rule speaks of what C++ types do not say."""
+
+
+def _condition(node: ast.expr, tiles: frozenset[str]) -> str:
+    match node:
+        case ast.BoolOp(ast.And(), values) if all(_is_row_major(v) for v in values):
+            return f"all_row_major<{', '.join(_owner(v.left, tiles) for v in values)}>()"  # pyright: ignore
+        case ast.BoolOp(op, values):
+            word = " && " if isinstance(op, ast.And) else " || "
+            return "(" + word.join(_condition(v, tiles) for v in values) + ")"
+        case ast.Compare(left, [ast.In()], [ast.Tuple(choices)]):
+            return "(" + " || ".join(f"{_term(left, tiles)} == {_term(c, tiles)}" for c in choices) + ")"
+        case ast.Compare(ast.Attribute(_, "shape"), [ast.Eq()], [ast.Attribute(_, "shape") as right]):
+            a, b = (_owner(n, tiles) for n in (node.left, right))
+            return f"({a}::Rows == {b}::Rows && {a}::Cols == {b}::Cols)"
+        case ast.Compare(left, [ast.Eq() | ast.NotEq() as op], [right]):
+            return f"{_term(left, tiles)} {'==' if isinstance(op, ast.Eq) else '!='} {_term(right, tiles)}"
+        case _:
+            raise _Open
+
+
+def _is_row_major(node: ast.expr) -> bool:
+    return ast.unparse(node).endswith(".blayout == ROW")
+
+
+def _owner(node: ast.expr, tiles: frozenset[str]) -> str:
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in tiles:
+        return node.value.id
+    raise _Open
+
+
+def _term(node: ast.expr, tiles: frozenset[str]) -> str:
+    match node:
+        case ast.Constant(int(value)):
+            return str(value)
+        case ast.Name(name) if name in _LOCATIONS:
+            return f"TileType::{_LOCATIONS[name]}"
+        case ast.Name("ROW" | "COL" as name):
+            return f"BLayout::{name.capitalize()}Major"
+        case ast.Name(name) if name in CONSTANTS and CONSTANTS[name] in DTYPES:
+            return f"DType::{CONSTANTS[name]}"
+        case ast.Attribute(_, "dtype"):
+            return f"dtype_of<typename {_owner(node, tiles)}::DType>"
+        case ast.Attribute(_, fact) if fact in _FACTS:
+            return f"{_owner(node, tiles)}::{_FACTS[fact]}"
+        case _:
+            raise _Open
+
+
+def _holds(rule: Rule, tiles: frozenset[str]) -> str:
+    """A rule as a constant expression."""
+    return _guarded(_condition(ast.parse(rule.expr, mode="eval").body, tiles), rule, tiles)
+
+
+def _guarded(text: str, rule: Rule, tiles: frozenset[str]) -> str:
+    """A condition where a rule applies."""
+    if rule.when:
+        text = f"!({_condition(ast.parse(rule.when, mode='eval').body, tiles)}) || {text}"
+    if rule.on and set(rule.on) != set(ISAS):
+        text = f"{_outside(rule.on)} || {text}"
+    return text
+
+
+def _code(rule: Rule) -> str:
+    facts = facts_in(rule.expr)
+    return rule.code or next((code for code, known in _CLASSES if facts & known), "PTO-E0501")
+
+
+def _mask(names: Iterable[str]) -> str:
+    """Element types as bits, in the order of the C++ enumeration."""
+    return hex(sum(1 << _NUMBERS[n] for n in names))
+
+
+def _columns(values: list[str]) -> str:
+    """One value per column of the table, or one for all."""
+    return values[0] if len(set(values)) == 1 else f"by_isa({', '.join(values)})"
+
+
+def _assertion(condition: str, code: str, row: Row, message: str, fix: str) -> str:
+    end = f"; fix: {fix}" if fix else ""
+    return f'  static_assert({condition}, "[PTO][{code}] {row.name.upper()}: {message}{end}");'
+
+
+def _checks(row: Row) -> Iterator[str]:
+    """A function over the tile types of a row that holds its assertions."""
+    tiles = [o.name for o in (*row.outs, *(o for o in row.operands if o.role == "in")) if _is_tile(o)]
+    known = frozenset(tiles)
+    yield f"template <{', '.join(f'class {n}' for n in tiles)}>"
+    yield f"constexpr void check_{row.name}() {{"
+    for name in row.dtype_of:
+        if name in known and row.dtypes:
+            masks = _columns([_mask(row.dtypes.get(isa, ())) for isa in ISAS])
+            shown = "; ".join(f"{ARCH_NAMES[i]}: {'/'.join(row.dtypes.get(i, ()))}" for i in ISAS)
+            yield _assertion(
+                f"is_one_of<{name}>({masks})", row.dtype_code or "PTO-E0302", row,
+                f"the element type of {name} is not supported ({shown})", _FIX["dtype"],
+            )  # fmt: skip
+    yield from _combinations(row, known)
+    for condition, code, message, fix in _rules(row, known):
+        yield _assertion(condition, code, row, message, fix)
+    yield "}"
+
+
+def _combinations(row: Row, known: frozenset[str]) -> Iterator[str]:
+    """Legal combinations of element types, by the types of all operands but the last."""
+    for combos in row.combos:
+        kept = [k for k, n in enumerate(combos.operands) if n in known]
+        if combos.when or not set(combos.operands) - {"scalar"} <= known:
+            continue
+        lists: list[str] = []
+        for isa in ISAS:
+            table: dict[int, set[str]] = {}
+            for combo in combos.legal.get(isa, ()):
+                *head, last = (combo[k] for k in kept)
+                table.setdefault(sum(_NUMBERS[t] << 8 * i for i, t in enumerate(head)), set()).add(last)
+            lists.append(", ".join(f"{{{key:#x}, {_mask(lasts)}}}" for key, lasts in table.items()))
+        names = [combos.operands[k] for k in kept]
+        code = combos.code or row.dtype_code or "PTO-E0302"
+        message = f"the element types of {_and(names)} are no legal combination"
+        fix = (
+            "see the pairs with `pto isa tcvt`, convert in two steps" if row.name == "tcvt" else _FIX["dtype"]
+        )
+        for isas, pairs in _grouped(lists):
+            where = "" if len(isas) == len(ISAS) else f"{_outside(isas)} || "
+            yield _assertion(f"{where}are_combined<{', '.join(names)}>({{{pairs}}})", code, row, message, fix)
+
+
+def _grouped(lists: list[str]) -> Iterator[tuple[list[str], str]]:
+    for text in dict.fromkeys(lists):
+        yield [isa for isa, found in zip(ISAS, lists, strict=True) if found == text], text
+
+
+def _outside(isas: Iterable[str]) -> str:
+    return "!(" + " || ".join(f"kIsa == Isa::{isa}" for isa in isas) + ")"
+
+
+def _and(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+#: Rules that many operands share: what one of them looks like, its condition over all, and its message.
+_SHARED = (
+    (re.compile(r"(\w+)\.loc == (\w+)"), "all_in<TileType::{1}, {0}>()", "expects {0} to be in the {1} address space", "loc"),
+    (re.compile(r"(\w+)\.dtype == (\w+)\.dtype"), "same_dtype<{1}, {0}>()", "expects {0} to have the element type of {1}", "dtype"),
+    (re.compile(r"(\w+)\.blayout == (ROW)"), "all_row_major<{0}>()", "expects {0} to use row-major layout", "blayout"),
+)  # fmt: skip
+
+
+def _rules(row: Row, known: frozenset[str]) -> Iterator[tuple[str, str, str, str]]:
+    """(condition, code, message, fix) of the rules that types decide; like ones are taken together."""
+    shared: dict[tuple[int, Rule, str], list[str]] = {}
+    own: list[tuple[str, str, str, str]] = []
+    columns: dict[Rule, set[str]] = {}
+    for rule in row.rules:
+        columns.setdefault(rule.replace(on=()), set()).update(rule.on or ISAS)
+    for bare, on in columns.items():
+        rule = bare.replace(on=tuple(isa for isa in ISAS if isa in on))
+        if not names_in(rule.expr) <= known:
+            continue
+        for k, (form, *_) in enumerate(_SHARED):
+            match = form.fullmatch(rule.expr)
+            if match and not rule.msg:
+                shared.setdefault((k, rule.replace(expr=""), match[2]), []).append(match[1])
+                break
+        else:
+            try:
+                condition = _holds(rule, known)
+            except _Open:
+                continue
+            fact = next((f for f in _FIX if f in facts_in(rule.expr)), "")
+            own.append((condition, _code(rule), rule.msg or explain(rule.expr, {})[0], _FIX.get(fact, "")))
+    for (k, rule, other), names in shared.items():
+        form, condition, message, fact = _SHARED[k]
+        wanted = _LOCATIONS.get(other, other)
+        text = condition.format(", ".join(names), wanted)
+        shown = message.format(_and(names), other.lower() if fact == "loc" else other)
+        code = rule.code or ("PTO-E0301" if fact == "dtype" else "PTO-E0501")
+        try:
+            yield _guarded(text, rule, known), code, shown, _FIX[fact]
+        except _Open:
+            continue
+    yield from dict.fromkeys(own)
+
+
+# ---- the intrinsic ----
+
+
+def _call(row: Row) -> tuple[list[str], str]:
+    """Operands in the order of the C++ call, and the enumeration of its algorithm if it has one."""
+    name = row.name.upper()
+    calls = re.findall(rf"\b{name}(?:<(\w+)::\$\w+>)?\(([^)]*)\)", row.cpp)
+    algorithm = next((a for a, _ in calls if a), "")
+    return [a.strip().lstrip("$") for a in calls[0][1].split(",")], algorithm
+
+
+def _intrinsic(row: Row) -> Iterator[str]:
+    order, algorithm = _call(row)
+    kinds = {o.name: o for o in row.operands}
+    by_letter = letters(row)
+    types: list[str] = []
+    params: list[str] = []
+    first = by_letter["x"].name
+    scratch = "tmp" in kinds
+    for name in order:
+        if kinds[name].role == "tmp":
+            assert name == order[-1], f"{row.name}: tmp is last"
+        elif _is_tile(kinds[name]):
+            types.append(name)
+            params.append(f"{_type(name)}& {name}")
+        else:
+            params.append(f"typename {_type(first)}::DType {name}")
+    precision = f"auto Precision = {algorithm}::DEFAULT, " if algorithm else ""
+    yield f"/// {row.doc}"
+    yield f"template <{precision}{', '.join(f'class {_type(n)}' for n in types)}, class... Rest>"
+    yield f"PTO_INST RecordEvent {row.name.upper()}({', '.join(params)}, Rest&... rest) {{"
+    yield f"  detail::check_{row.name}<{', '.join(_type(n) for n in types)}>();"
+    yield f"  detail::finish_call<{int(scratch)}>(rest...);"
+    sources = ", ".join(by_letter[n].name for n in ("x", "y", "z") if n in by_letter)
+    if "s" in by_letter:
+        yield f"  detail::compute_scalar<detail::{row.name}>(dst, {by_letter['s'].name}, {sources});"
+    else:
+        yield f"  detail::compute<detail::{row.name}>(dst, {sources});"
+    yield "  return {};"
+    yield "}"
+
+
+def _type(name: str) -> str:
+    return name[0].upper() + name[1:]
+
+
+# ---- the file ----
+
+_HEAD = """\
+// Generated by `python -m pto.codegen.intrinsics` from the instruction table: do not edit.
+//
+// Meanings, legality and entry points of the regular element-wise instructions; core/numbers.hpp has the
+// operators, ops/elementwise.hpp what is not regular.
+#pragma once
+
+#include "pto/core/numbers.hpp"
+"""
+
+#: Further rows whose operands are checked.
+_CHECKED = ("tpartadd", "tpartmul", "tpartmax", "tpartmin", "tpartargmax", "tpartargmin")
+
+
+def generate() -> str:
+    """The text of the header, not yet laid out."""
+    regular: list[Row] = []
+    out: list[str] = [_HEAD, "namespace pto {", "namespace detail {", ""]
+    for row in (*tile_elementwise.ROWS, *tile_scalar.ROWS):
+        if row.name not in _IRREGULAR:
+            out += [*_meaning(row), ""]
+            regular.append(row)
+        out += [*_checks(row), ""]
+    for row in tile_irregular.ROWS:
+        if row.name in _CHECKED:
+            out += [*_checks(row), ""]
+    out += ["}  // namespace detail", ""]
+    for row in regular:
+        if row.name not in BY_HAND:
+            out += [*_intrinsic(row), ""]
+    out.append("}  // namespace pto")
+    return "\n".join(out) + "\n"
+
+
+def formatted(text: str) -> str:
+    """The text as clang-format lays it out, or as it is where there is none."""
+    import shutil
+    import subprocess
+
+    tool = shutil.which("clang-format") or str(Path(sys.executable).with_name("clang-format"))
+    if not Path(tool).exists():
+        return text
+    name = str(TARGET)
+    return subprocess.run(
+        [tool, f"--assume-filename={name}"], input=text, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def main(args: list[str]) -> int:
+    text = formatted(generate())
+    if "--check" in args:
+        fresh = TARGET.is_file() and "".join(TARGET.read_text().split()) == "".join(text.split())
+        print(f"{TARGET.name} is {'up to date' if fresh else 'stale: python -m pto.codegen.intrinsics'}")
+        return 0 if fresh else 1
+    TARGET.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

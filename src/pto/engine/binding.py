@@ -1,0 +1,201 @@
+"""Arguments of a launch: what a caller gives, checked, as the values the program sees."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..diag import Diagnostic, Span
+from ..ir.core import Value
+from ..ir.types import MemRefType, PtrType, ScalarType, TileBufType, Type, ViewType
+from ..isa.dtypes import DTYPES
+from .elements import ARRAY_DTYPES, Array
+from .entry import SPMD, Launchable
+from .memory import GlobalMemory, Pointer, View
+from .reference.scalars import fit
+
+
+class Binding:
+    """Arguments of a launch as the values the program sees."""
+
+    def __init__(self, kernel: Launchable, gm: GlobalMemory) -> None:
+        self.kernel = kernel
+        self.gm = gm
+        #: Values by function.
+        self.values: dict[str, list[Any]] = {}
+        self._copies: list[tuple[Array, Array]] = []
+
+    def bind(self, args: Sequence[Any]) -> list[Diagnostic]:
+        problems: list[Diagnostic] = []
+        params = self.kernel.args
+        given = list(args)
+        spare = [p for p in params if p.name in SPMD]
+        if len(given) == len(params) - len(spare) and spare:
+            params = [p for p in params if p not in spare]
+        if len(given) != len(params):
+            shown = ", ".join(f"%{p.name}: {p.type}" for p in params)
+            return [self._problem(
+                "PTO-E2011", f"'@{self.kernel.name}' takes {len(params)} arguments, got {len(given)}", None,
+                expected=f"({shown})", got=f"{len(given)}", help="give one value per argument, in this order",
+            )]  # fmt: skip
+        bound: dict[str, Any] = {}
+        for param, value in zip(params, given, strict=True):
+            made = self._value(param, value)
+            if isinstance(made, Diagnostic):
+                problems.append(made)
+            else:
+                bound[param.name] = made
+        if problems:
+            return problems
+        first = [bound.get(p.name, p.name) for p in self.kernel.args]
+        for function in self.kernel.functions:
+            mine = function.regions[0].blocks[0].args
+            values = [*first, *[p.name for p in mine[len(first) :]]][: len(mine)]
+            self.values[str(function.attr("sym_name"))] = values
+        return []
+
+    def _problem(self, code: str, message: str, param: Value | None, **facts: str) -> Diagnostic:
+        span: Span | None = None
+        function = self.kernel.functions[0]
+        source = self.kernel.module.source
+        if function.end:
+            end = source.text.find("\n", function.start, function.end)
+            span = Span(source, function.start, end if end >= 0 else function.end)
+            if param is not None:
+                at = source.text.find(f"%{param.name}", function.start, function.end)
+                if at >= 0:
+                    span = Span(source, at, at + len(param.name) + 1)
+        return Diagnostic(code, message, span, **facts)
+
+    def _value(self, param: Value, value: Any) -> Any:
+        type = param.type
+        if isinstance(type, ScalarType):
+            return self._scalar(param, type, value)
+        if isinstance(type, PtrType) and type.space == "gm":
+            array = self._array(param, type, value)
+            if isinstance(array, Diagnostic):
+                return array
+            return Pointer(self.gm.add(f"%{param.name}", array), 0, str(type.dtype), param.name)
+        if isinstance(type, ViewType) or (isinstance(type, MemRefType) and not type.local):
+            array = self._array(param, type, value)
+            if isinstance(array, Diagnostic):
+                return array
+            problem = self._dims(param, type, array)
+            if problem is not None:
+                return problem
+            strides = [1]
+            for d in reversed(array.shape[1:]):
+                strides.insert(0, strides[0] * d)
+            buffer = self.gm.add(f"%{param.name}", array)
+            return View(
+                buffer, 0, array.shape, tuple(strides[: array.ndim]), str(type.dtype), None, param.name
+            )
+        what = "on-chip tile" if isinstance(type, TileBufType) else f"value of type {type}"
+        return self._problem(
+            "PTO-E2014",
+            f"argument %{param.name} is an {what}: a launch can pass arrays and scalars only",
+            param,
+            help="run the function that calls this one, or let the program load the tile itself",
+        )
+
+    def _scalar(self, param: Value, type: ScalarType, value: Any) -> Any:
+        if hasattr(value, "item") and getattr(value, "size", 1) == 1:
+            value = value.item()
+        if isinstance(value, bool):
+            value = int(value)
+        wants = "a number" if type.is_float else "an integer"
+        if not isinstance(value, int | float) or (isinstance(value, float) and not type.is_float):
+            return self._problem(
+                "PTO-E2013", f"argument %{param.name} is {wants} of type {type}", param, expected=str(type),
+                got=_describe(value),
+            )  # fmt: skip
+        if type.is_float:
+            fits = abs(value) <= sys.float_info.max or isinstance(value, float)
+        else:  # an unsigned reading is fine
+            fits = fit(str(type))(value) == value or 0 <= value < 1 << (type.bits or 64)
+        if not fits:
+            return self._problem(
+                "PTO-E2013", f"argument %{param.name} does not fit {type}", param, expected=str(type),
+                got=_describe(value),
+            )  # fmt: skip
+        return fit(str(type))(value)
+
+    def _array(self, param: Value, type: Type, value: Any) -> Array | Diagnostic:
+        dtype = str(type.dtype)  # type: ignore[attr-defined]
+        if not isinstance(value, np.ndarray):
+            if not (hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")):
+                return self._problem(
+                    "PTO-E2012",
+                    f"argument %{param.name} is an array of {dtype}",
+                    param,
+                    expected=f"an array of {dtype}",
+                    got=_describe(value),
+                )
+            value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
+        array: Array = np.asarray(value)  # no subclass: a matrix never becomes flat
+        if not _fits(array.dtype, dtype):
+            right = ARRAY_DTYPES.get(dtype)
+            hint = (
+                f"convert it: array.astype({right.name!r})"
+                if right is not None
+                else f"give its bytes as uint8 ({dtype} has no NumPy type)"
+            )
+            return self._problem(
+                "PTO-E2012", f"argument %{param.name} holds {dtype}, the array holds {array.dtype}", param,
+                expected=dtype, got=str(array.dtype), help=hint,
+            )  # fmt: skip
+        if array.flags.c_contiguous:
+            return array
+        for other, dense in self._copies:  # given twice: both arguments are the same memory
+            if _same_memory(array, other):
+                return dense
+        dense = np.ascontiguousarray(array)
+        dense.flags.writeable = array.flags.writeable
+        self._copies.append((array, dense))
+        return dense
+
+    def _dims(self, param: Value, type: ViewType | MemRefType, array: Array) -> Diagnostic | None:
+        wanted = type.dims
+        if len(wanted) == array.ndim and all(
+            w is None or w == n for w, n in zip(wanted, array.shape, strict=True)
+        ):
+            return None
+        shown = "x".join("?" if d is None else str(d) for d in wanted)
+        return self._problem(
+            "PTO-E2015", f"argument %{param.name} has the wrong shape", param, expected=shown,
+            got="x".join(str(n) for n in array.shape) or "a scalar",
+        )  # fmt: skip
+
+    def write_back(self) -> None:
+        """Copy results into the arrays that could not be used in place."""
+        for original, dense in self._copies:
+            if original.flags.writeable:
+                original[...] = dense
+
+
+def _same_memory(a: Array, b: Array) -> bool:
+    return (a.__array_interface__["data"][0], a.shape, a.strides, a.dtype) == (
+        b.__array_interface__["data"][0], b.shape, b.strides, b.dtype
+    )  # fmt: skip
+
+
+def _fits(have: np.dtype[Any], dtype: str) -> bool:
+    """Whether an array of `have` can stand for elements of a type: the same, or its raw bits."""
+    info = DTYPES[dtype]
+    right = ARRAY_DTYPES.get(dtype)
+    if right is not None and have == right:
+        return True
+    if info.bits < 8:
+        return have in (np.uint8, np.int8)
+    if have.kind in "iu" and have.itemsize * 8 == info.bits:
+        return info.is_int or info.bits == 8 or have.kind == "u"
+    return have == np.bool_ and info.is_int and info.bits == 8
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {'x'.join(map(str, value.shape))}"
+    return f"{type(value).__name__} {value!r}"[:60]

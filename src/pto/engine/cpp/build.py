@@ -1,0 +1,161 @@
+"""From C++ to a shared library, at most once per content.
+
+A build is keyed by its sources, all our headers, the compiler, its flags and the processor. Results appear in
+one step, so that any number of processes can share the cache; one of them builds while the others wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ... import knobs
+from ...isa.record import Record
+from . import compiler as compilers
+from .compiler import FLAGS, Compiler
+
+#: Libraries kept in the cache; the oldest go first.
+_KEPT = 1000
+
+
+class Unit(Record):
+    """One translation unit; `apart` keeps its names from meeting those of other units."""
+
+    name: str
+    text: str
+    flags: tuple[str, ...] = ()
+    apart: bool = False
+
+
+class Built(Record):
+    """A library, or what the compiler said where there is none."""
+
+    path: str
+    output: str = ""
+    cached: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.path)
+
+
+def cache_dir() -> Path:
+    """Where libraries are kept: PTO_CACHE_DIR, else the user's cache; a private folder where that fails."""
+    given = knobs.get("PTO_CACHE_DIR")
+    home = knobs.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(given or os.path.join(home, "pto")) / "cpp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return _private()
+
+
+_own: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _private() -> Path:
+    if not _own:
+        _own.append(tempfile.TemporaryDirectory(prefix="pto-cache-"))
+    return Path(_own[0].name)
+
+
+def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -> Built:
+    """The library of units, from the cache or built now. `files` are what the units include by name."""
+    found = compilers.find()
+    state = hashlib.sha256()
+    for part in (found.identity, compilers.headers_digest(), *_flags(found), *flags):
+        state.update(part.encode() + b"\0")
+    for u in (*units, *files):
+        state.update(f"{u.name}\0{u.flags}{u.apart}\0{u.text}\0".encode())
+    key = state.hexdigest()
+    folder = cache_dir()
+    path = folder / f"{key}.so"
+    if path.exists():
+        _touch(path)
+        return Built(str(path), cached=True)
+    with _locked(folder, key):
+        if path.exists():  # somebody else was faster
+            return Built(str(path), cached=True)
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
+            built = compile_units(found, units, files, flags, Path(work))
+            if not built.ok:
+                return built
+            os.replace(built.path, path)
+        _prune(folder)
+    return Built(str(path))
+
+
+def compile_units(
+    found: Compiler, units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str], work: Path
+) -> Built:
+    """Compile and link in a folder; several units at the same time."""
+    for u in (*units, *files):
+        (work / u.name).write_text(u.text, encoding="utf-8")
+    common = [*found.command, *_flags(found), *flags, f"-I{compilers.include_dir()}"]
+    library = work / "kernel.so"
+    if len(units) == 1:
+        source = str(work / units[0].name)
+        done = compilers.call([*common, *units[0].flags, "-shared", source, "-o", str(library), *_LIBRARIES])
+        return Built(str(library) if done.returncode == 0 else "", done.stderr)
+
+    def object_of(u: Unit) -> tuple[bool, str]:
+        target = str(work / f"{u.name}.o")
+        own = ["-fno-gnu-unique"] if u.apart and "clang" not in found.version else []
+        done = compilers.call([*common, *u.flags, *own, "-c", str(work / u.name), "-o", target])
+        if done.returncode == 0 and u.apart:
+            done = compilers.call([_objcopy(), "--remove-section=.group", "--localize-hidden", target])
+        return done.returncode == 0, done.stderr
+
+    with ThreadPoolExecutor(len(units)) as pool:
+        results = list(pool.map(object_of, units))
+    output = "".join(text for _, text in results)
+    if not all(ok for ok, _ in results):
+        return Built("", output)
+    objects = [str(work / f"{u.name}.o") for u in units]
+    done = compilers.call([*found.command, "-shared", *objects, "-o", str(library), *_LIBRARIES])
+    return Built(str(library) if done.returncode == 0 else "", output + done.stderr)
+
+
+_LIBRARIES = ("-lpthread",)
+
+
+def _flags(found: Compiler) -> list[str]:
+    return [*FLAGS, *(["-march=native"] if found.native else [])]
+
+
+def _objcopy() -> str:
+    return shutil.which("objcopy") or shutil.which("llvm-objcopy") or "objcopy"
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, key: str) -> Iterator[None]:
+    """Held by one builder of a key at a time, over threads and processes."""
+    locks = folder / "locks"
+    locks.mkdir(exist_ok=True)
+    with open(locks / key[:2], "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _touch(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.utime(path)
+
+
+def _prune(folder: Path) -> None:
+    """Drop the libraries used longest ago when there are too many."""
+    with contextlib.suppress(OSError):
+        found = [(p.stat().st_mtime, p) for p in folder.glob("*.so")]
+        if len(found) > _KEPT:
+            for _, path in sorted(found)[: len(found) - _KEPT * 4 // 5]:
+                path.unlink(missing_ok=True)

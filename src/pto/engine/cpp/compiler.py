@@ -1,0 +1,173 @@
+"""The C++ compiler of this machine: which one, what it is called with, where our headers are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+from ... import knobs
+from ...diag import Diagnostic, DiagnosticError
+from ...isa.profiles import Profile
+from ...isa.record import Record
+
+CANDIDATES = ("g++", "clang++", "c++")
+GET_ONE = "install g++ 12 or clang++ 15 or newer (for instance: apt install g++), or name one in PTO_CXX"
+
+#: What every kernel is compiled with. Results have to be those of the reference engine: products and sums are
+#: not fused, but nobody looks at errno or at floating-point exceptions, which lets loops be vectorised.
+FLAGS = (
+    "-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-ftree-vectorize", "-ffp-contract=off",
+    "-fno-math-errno", "-fno-trapping-math",
+)  # fmt: skip
+
+#: What selects a profile in the headers.
+ARCH_MACROS = {
+    "cpu": (), "a2a3": ("-DPTO_NPU_ARCH_A2A3",), "a5": ("-DPTO_NPU_ARCH_A5",),
+    "kirin9030": ("-DPTO_NPU_ARCH_KIRIN9030",), "kirinx90": ("-DPTO_NPU_ARCH_KIRINX90",),
+}  # fmt: skip
+
+#: Capacity of a tile location as a macro.
+_CAPACITY = {
+    "vec": "PTO_UBUF_SIZE_BYTES", "mat": "PTO_CBUF_SIZE_BYTES", "left": "PTO_L0A_SIZE_BYTES",
+    "right": "PTO_L0B_SIZE_BYTES", "acc": "PTO_L0C_SIZE_BYTES", "bias": "PTO_BIAS_SIZE_BYTES",
+    "scaling": "PTO_FBUF_SIZE_BYTES", "scale_left": "PTO_SCALELEFT_SIZE_BYTES",
+    "scale_right": "PTO_SCALERIGHT_SIZE_BYTES",
+}  # fmt: skip
+
+_PROGRAM = """\
+#include <concepts>
+#include <atomic>
+template <std::integral T> T twice(T x) { int n = 0; return x + x + std::atomic_ref<int>(n).load(); }
+int main() { return twice(0); }
+"""
+
+
+class Compiler(Record):
+    """A compiler that was seen to compile C++20."""
+
+    command: tuple[str, ...]
+    version: str  # first line of --version
+    native: bool  # whether -march=native works
+
+    @property
+    def identity(self) -> str:
+        """What makes two compilers the same for the cache, together with the processor it compiles for."""
+        return "\n".join((*self.command, self.version, _processor() if self.native else platform.machine()))
+
+
+def find() -> Compiler:
+    """The compiler to use: the one of PTO_CXX, else the first that works; raises where there is none."""
+    wanted = knobs.get("PTO_CXX")
+    problems: list[str] = []
+    for text in (wanted,) if wanted else CANDIDATES:
+        command = tuple(shlex.split(text))
+        path = shutil.which(command[0]) if command else None
+        if path is None:
+            continue
+        found = _probe((path, *command[1:]), _stamp(path))
+        if isinstance(found, Compiler):
+            return found
+        problems.append(f"{text} does not compile C++20: {found}")
+    what = f"'{wanted}' of PTO_CXX not found" if wanted else f"none of {', '.join(CANDIDATES)} found"
+    raise DiagnosticError(
+        [Diagnostic("PTO-E2401", f"no C++ compiler: {'; '.join(problems) or what}", help=GET_ONE)]
+    )
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(8)
+def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
+    """What the compiler is, or why it cannot be used. Asked once per process and version of its file."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="pto-cxx-") as folder:
+        source = Path(folder, "check.cpp")
+        source.write_text(_PROGRAM, encoding="utf-8")
+
+        def compiles(*flags: str) -> subprocess.CompletedProcess[str]:
+            return call([*command, "-std=c++20", *flags, "-c", str(source), "-o", f"{source}.o"])
+
+        try:
+            native = compiles("-march=native").returncode == 0
+            done = compiles() if not native else None
+            version = call([*command, "--version"]).stdout.splitlines()
+        except OSError as e:
+            return (e.strerror or str(e)).lower()
+    if done is not None and done.returncode:
+        return (done.stderr.splitlines() or ["no message"])[0]
+    return Compiler(command, version[0] if version else "unknown version", native)
+
+
+def call(command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a tool with messages in English."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", check=False, env=environment,
+        timeout=timeout, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@lru_cache(1)
+def _processor() -> str:
+    """The processor, for a cache that several machines may share."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
+            lines = [line for line in f if line.startswith(("model name", "flags", "Features", "CPU part"))]
+        return hashlib.sha256("".join(sorted(set(lines))).encode()).hexdigest()
+    except OSError:
+        return platform.machine()
+
+
+@lru_cache(1)
+def include_dir() -> Path:
+    """Our headers: in the installed package, or in the checkout the package is used from."""
+    package = Path(__file__).resolve().parent.parent.parent
+    for folder in (package / "include", package.parent.parent / "native" / "include"):
+        if (folder / "pto" / "pto-inst.hpp").is_file():
+            return folder
+    raise DiagnosticError([
+        Diagnostic(
+            "PTO-E2401", f"the C++ headers are missing: no pto/pto-inst.hpp in {package / 'include'}",
+            help="install the package again: pip install --force-reinstall pto, or make setup in a checkout",
+        )
+    ])  # fmt: skip
+
+
+_digests: dict[tuple[tuple[str, int, int], ...], str] = {}
+
+
+def headers_digest() -> str:
+    """A digest of all our headers; their contents are read again when one has changed."""
+    root = include_dir()
+    files = sorted(p for p in (root / "pto").rglob("*") if p.suffix in (".hpp", ".h") and p.is_file())
+    seen = tuple((str(p), *_stamp(str(p))) for p in files)
+    found = _digests.get(seen)
+    if found is None:
+        state = hashlib.sha256()
+        for path in files:
+            state.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+        _digests.clear()
+        found = _digests[seen] = state.hexdigest()
+    return found
+
+
+def arch_flags(profile: Profile) -> list[str]:
+    """The profile and its capacities as macros; capacities only where they were changed."""
+    from ...isa.profiles import PROFILES
+
+    flags = list(ARCH_MACROS[profile.name])
+    usual = PROFILES[profile.name].capacity
+    for loc, size in profile.capacity.items():
+        if size != usual[loc]:
+            flags.append(f"-D{_CAPACITY[loc]}={size}u")
+    return flags

@@ -1,0 +1,218 @@
+"""A kernel compiled to machine code by the system's C++ compiler: `pto.kernel(module, engine="cpp")`.
+
+The program is lowered by the passes, emitted as C++, compiled against our headers and called through ctypes.
+Arguments are bound as for the reference engine. Only the results and run-time errors of a launch are seen:
+sanitizers, schedules and pictures need the reference engine.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import numpy as np
+
+from ...diag import Diagnostic, DiagnosticError, Span, has_errors
+from ...ir.core import Module
+from ...ir.types import ScalarType
+from ...isa.profiles import Profile
+from ..binding import Binding
+from ..elements import encode
+from ..entry import SPMD, Launchable, Run
+from ..memory import GlobalMemory, Pointer, View
+from . import build, messages
+from .compiler import arch_flags
+from .launcher import Entry, single
+from .library import STUCK, Library
+
+_BODY = "kernel.inc"
+_CODE = re.compile(r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4})\]\s*(?P<text>.*)", re.DOTALL)
+
+
+class CppKernel(Launchable):
+    """A kernel on engine `cpp`; compiled when it is made."""
+
+    def __init__(
+        self,
+        module: Module,
+        entry: str | None,
+        target: str | Profile | None,
+        check: bool,
+        checks: bool = False,
+    ) -> None:
+        super().__init__(module, entry, target, check)
+        #: The emitted C++.
+        self.source = emitted(module, self.profile)
+        #: The shared library, and whether it was built before.
+        self.built = self._build(checks)
+        self._library = Library(self.built.path)
+
+    def _build(self, checks: bool) -> build.Built:
+        unit = build.Unit("kernel.cpp", single([entry_of(self)], _BODY))
+        flags = [*arch_flags(self.profile), *(["-DPTO_CHECKED"] if checks else [])]
+        built = build.cached([unit], [build.Unit(_BODY, self.source)], flags)
+        if not built.ok:
+            source = self.module.source
+            raise DiagnosticError(messages.diagnostics(built.output, {source.name: source}, exact=False))
+        return built
+
+    def run(
+        self,
+        *args: Any,
+        blocks: int = 1,
+        subblocks: int | None = None,
+        threads: int = 1,
+        out: TextIO | None = None,
+        sanitize: str | Sequence[str] = (),
+        schedule: int | None = None,
+        shadow: str | None = None,
+        memory_map: bool = False,
+        max_steps: int | None = None,
+        progress: Any = None,
+    ) -> Run:
+        """One launch on `blocks` blocks, which `threads` host threads share.
+
+        `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
+        The other options are those of the reference engine: they are refused, except `progress`, which has
+        nothing to say here.
+        """
+        from ..launch import check_options
+
+        check_options(blocks, subblocks, None, None, memory_map)
+        if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
+            raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")
+        refuse(
+            sanitize=sanitize, schedule=schedule, shadow=shadow, memory_map=memory_map, max_steps=max_steps
+        )
+        result = Run()
+        gm = GlobalMemory()
+        binding = Binding(self, gm)
+        problems = binding.bind(args)
+        if problems:
+            raise DiagnosticError(problems)
+        kept = _Kept(gm)
+        try:
+            problem = self._launch(
+                binding, kept, blocks, subblocks or self.subblocks, threads, out or sys.stdout
+            )
+        finally:
+            binding.write_back()
+        if problem is None:
+            problem = kept.changed(self)
+        if problem is not None:
+            result.diagnostics.append(problem)
+        return result
+
+    def _launch(
+        self, binding: Binding, kept: _Kept, blocks: int, subblocks: int, threads: int, out: TextIO
+    ) -> Diagnostic | None:
+        values = max(binding.values.values(), key=len)
+        params = max((f.regions[0].blocks[0].args for f in self.functions), key=len)
+        words = [
+            kept.word(v) if not isinstance(v, int | float | str) else _word(p.type, v)
+            for p, v in zip(params, values, strict=True)
+        ]
+        special = bytes(SPMD.index(v) + 1 if isinstance(v, str) else 0 for v in values)
+        status, text = self._library.launch(
+            entry_of(self).symbol, words, blocks, subblocks, threads, special, out.write
+        )
+        return self._problem(status, text) if status else None
+
+    def _problem(self, status: int, text: str) -> Diagnostic:
+        """What a launch said, as a diagnostic at the function."""
+        first, *rest = text.rstrip("\n").split("\n")
+        if status == STUCK:
+            d = Diagnostic("PTO-E2104", f"the program is stuck: {first}", self.span())
+            d.help = "nobody does what is waited for: add it on every path, before the wait"
+            d.notes.extend((line, None) for line in rest)
+            return d
+        m = _CODE.match(first)
+        code, message = (m["code"], m["text"]) if m else ("PTO-E2102", first)
+        d = Diagnostic(code, message, self.span())
+        d.notes.extend((f"in {line}", None) for line in rest)
+        return d
+
+    def span(self) -> Span | None:
+        """The line that begins the function."""
+        function, source = self.functions[0], self.module.source
+        if not function.end:
+            return None
+        end = source.text.find("\n", function.start, function.end)
+        return Span(source, function.start, end if end >= 0 else function.end)
+
+
+def refuse(**options: Any) -> None:
+    """Options that only the reference engine has, as an error that names them."""
+    given = [name for name, value in options.items() if value is not None and value is not False and value]
+    if options.get("schedule") is not None and "schedule" not in given:
+        given.append("schedule")
+    if given:
+        names = ", ".join(given)
+        raise DiagnosticError([
+            Diagnostic("PTO-E2403", f"engine cpp has no {names}", help="use the reference engine for that")
+        ])  # fmt: skip
+
+
+def emitted(module: Module, profile: Profile) -> str:
+    """The C++ of a program, after the passes; lines of the program are named in it."""
+    from ...codegen.cpp import emit
+    from ...passes.pipeline import Options, compile
+
+    ctx, problems = compile(module, profile, Options())
+    if has_errors(problems):
+        raise DiagnosticError([p for p in problems if p.severity == "error"])
+    return emit(ctx.module, profile, line_directives=True, index_type="int64_t")
+
+
+def entry_of(kernel: Launchable) -> Entry:
+    """What the launcher of a kernel calls."""
+    names = [str(f.attr("sym_name")) for f in kernel.functions]
+    if len(kernel.roles) > 1:
+        return Entry(kernel.name, cube=names[0], vector=names[-1])
+    kind = kernel.roles[0][0]
+    return Entry(kernel.name, **{kind: names[0]})
+
+
+class _Kept:
+    """The memory a launch sees: arrays themselves, or copies of those that must not change."""
+
+    def __init__(self, gm: GlobalMemory) -> None:
+        self.names = {id(b): b.name for b in gm.buffers}
+        self.copies: list[tuple[str, Any, Any]] = []
+        self._at: dict[int, int] = {}
+
+    def word(self, value: Pointer | View) -> int:
+        """The address of a bound array."""
+        data = value.buffer.data
+        found = self._at.get(id(value.buffer))
+        if found is None:
+            if not data.flags.writeable:
+                copy = np.array(data)
+                self.copies.append((value.buffer.name, data, copy))
+                data = copy
+            found = self._at[id(value.buffer)] = data.ctypes.data
+        return found + value.offset
+
+    def changed(self, kernel: CppKernel) -> Diagnostic | None:
+        for name, original, copy in self.copies:
+            if not np.array_equal(original, copy):
+                return Diagnostic(
+                    "PTO-E2102", f"writes to {name}, which was given as a read-only array", kernel.span()
+                )
+        return None
+
+
+def _word(type: Any, value: int | float | str) -> int:
+    """A scalar as a 64-bit word: an integer, or the bits of a float."""
+    if isinstance(value, str):
+        return 0  # the launch fills it in
+    assert isinstance(type, ScalarType)
+    if not type.is_float:
+        return int(value) & (1 << 64) - 1
+    name = str(type)
+    if name in ("f32", "f64"):
+        return int.from_bytes(struct.pack("<d" if name == "f64" else "<f", value), "little")
+    return int(encode(name, np.array([value], np.float64))[0])

@@ -1,0 +1,95 @@
+"""The translation unit around a kernel: which halves it has, and the C entry point that launches it.
+
+A mixed kernel is the same source read twice: once with `__DAV_CUBE__` and once with `__DAV_VEC__` defined.
+Emitted C++ includes nothing but our headers, so both readings fit in one unit, each in a namespace. C++ of
+users may include anything: its halves are units of their own, see `half`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...isa.record import Record
+
+_HEADERS = '#include "pto/pto-inst.hpp"\n#include "pto/launch.hpp"\n'
+_KINDS = {"mix": "Mix", "cube": "Cube", "vector": "Vector"}
+_GUARDS = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
+
+
+class Entry(Record):
+    """What a launch calls: the name of its entry point, and the functions of the cores that run it."""
+
+    name: str
+    cube: str = ""  # function of the cube core; with `vector`: a mixed kernel
+    vector: str = ""
+    mix: str = ""  # function that no core is named for
+
+    @property
+    def mixed(self) -> bool:
+        return bool(self.cube and self.vector)
+
+    @property
+    def symbol(self) -> str:
+        return "pto_launch_" + re.sub(r"\W", "_", self.name)
+
+
+def single(entries: list[Entry], body: str) -> str:
+    """One unit with a kernel source that includes nothing but our headers; `body` is its file."""
+    mixed = [e for e in entries if e.mixed]
+    parts = [_HEADERS]
+    if mixed:
+        parts += [_reading(half, body) for half in _GUARDS]
+    alone = sorted({kind for e in entries if not e.mixed for kind in _KINDS if getattr(e, kind)})
+    for kind in alone:
+        if kind == "mix" or not mixed:
+            parts.append(_reading(kind, body))
+    for e in entries:
+        parts.append(_launcher(e, lambda kind, name: f"{kind}_half::{name}"))
+    return "\n".join(parts)
+
+
+def _reading(kind: str, body: str) -> str:
+    """The source once, as a core of that kind sees it."""
+    defined = [_GUARDS[kind]] if kind in _GUARDS else list(_GUARDS.values())
+    lines = [f"#undef {guard}" for guard in _GUARDS.values()]
+    lines += [f"#define {guard}" for guard in defined]
+    return "\n".join([*lines, f"namespace {kind}_half {{", f'#include "{body}"', "}  // namespace", ""])
+
+
+def _launcher(e: Entry, spelled: object) -> str:
+    assert callable(spelled)
+    name = e.symbol.removeprefix("pto_launch_")
+    if e.mixed:
+        return f"PTO_MIXED_LAUNCHER({name}, {spelled('cube', e.cube)}, {spelled('vector', e.vector)})\n"
+    kind = next(kind for kind in _KINDS if getattr(e, kind))
+    function = spelled(kind, getattr(e, kind))
+    return f"PTO_LAUNCHER({name}, pto::detail::CoreKind::{_KINDS[kind]}, {function})\n"
+
+
+# -- C++ of users ------------------------------------------------------------------------------------------
+
+
+def whole(entries: list[Entry], body: str) -> str:
+    """One unit with a source that may include anything; no entry is mixed."""
+    parts = [f'#include "{body}"\n#include "pto/launch.hpp"\n']
+    return "\n".join([*parts, *(_launcher(e, lambda _, name: f"::{name}") for e in entries)])
+
+
+def half(kind: str, entries: list[Entry], body: str) -> str:
+    """The unit of one kind of core of mixed kernels; compiled with its guard defined."""
+    parts = [f'#include "{body}"\n#include "pto/launch.hpp"\n']
+    for e in entries:
+        name = e.symbol.removeprefix("pto_launch_")
+        parts.append(f"PTO_HALF({kind}, {name}, ::{getattr(e, kind)})\n")
+    return "\n".join(parts)
+
+
+def joined(entries: list[Entry]) -> str:
+    """The unit that launches the two halves."""
+    parts = ['#include "pto/launch.hpp"\n']
+    parts += [f"PTO_JOINED_LAUNCHER({e.symbol.removeprefix('pto_launch_')})\n" for e in entries]
+    return "\n".join(parts)
+
+
+def guard(kind: str) -> str:
+    return f"-D{_GUARDS[kind]}"

@@ -1,0 +1,100 @@
+"""What a C++ compiler says, as diagnostics that point into the program.
+
+Emitted C++ names the lines of its `.pto` program with `#line`, so that the compiler reports those. An error
+inside a header is shown where the program asked for it: at the innermost "required from here" of the program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ...diag import Diagnostic, Source, Span
+
+_LINE = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:(?P<col>\d+):)?\s+(?P<rest>.*)$")
+_SEVERITY = re.compile(r"^(?P<kind>fatal error|error|warning|note): (?P<text>.*)$")
+_INCLUDED = re.compile(r"^(?:In file included| +) from (?P<file>[^\s:][^:]*):(?P<line>\d+)")
+#: `[PTO][SA-0352] text` in a static_assert of our headers.
+_OURS = re.compile(r"\[PTO\]\s*\[(?P<code>[A-Z]+-E?\d+)\]\s*(?P<text>.*)")
+_ASSERT = re.compile(r"^static assertion failed(?: due to requirement .*?)?:? ?(?P<text>.*)$")
+_LIMIT = 20
+
+#: A place: source and 1-based line and column; column 0 for the whole line.
+Place = tuple[Source, int, int]
+
+
+def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) -> list[Diagnostic]:
+    """The errors in a compiler's output. `sources` are the files of the program by the name the compiler
+    uses; `exact` says that columns are those of the program (not where `#line` names it)."""
+    found: list[Diagnostic] = []
+    context: Place | None = None
+    for line in output.splitlines():
+        m = _LINE.match(line)
+        if m is None:
+            if (i := _INCLUDED.match(line)) and i["file"] in sources and context is None:
+                context = sources[i["file"]], int(i["line"]), 0
+            continue
+        place = _place(m, sources, exact)
+        said = _SEVERITY.match(m["rest"])
+        if said is None:  # "required from here", "in instantiation of"
+            context = place or context
+            continue
+        kind, text = said["kind"], said["text"]
+        if kind == "note":
+            if found and len(found[-1].notes) < 6:
+                if found[-1].span is None and place is not None:  # clang says afterwards who asked
+                    found[-1].span = _span(place)
+                found[-1].notes.append((_note(m, text, place), None if place is None else _span(place)))
+            continue
+        if kind == "warning":
+            context = None
+            continue
+        found.append(_error(text, place or context, m))
+        context = None
+    if not found:
+        last = [line for line in output.splitlines() if line.strip()][-6:]
+        d = Diagnostic("PTO-E2402", "the C++ compiler failed", help="the message below is the compiler's own")
+        d.notes.extend((line.strip(), None) for line in last)
+        return [d]
+    if len(found) > _LIMIT:
+        found = [*found[:_LIMIT], Diagnostic("PTO-E2402", f"and {len(found) - _LIMIT} more errors")]
+    return found
+
+
+def _place(m: re.Match[str], sources: Mapping[str, Source], exact: bool) -> Place | None:
+    source = sources.get(m["file"])
+    if source is None:
+        return None
+    return source, int(m["line"]), int(m["col"] or 0) if exact else 0
+
+
+def _span(place: Place) -> Span | None:
+    source, line, column = place
+    if not 1 <= line <= source.text.count("\n") + 1:
+        return None
+    start, end = source.bounds(line)
+    text = source.text[start:end]
+    first = start + len(text) - len(text.lstrip())
+    if column and start + column - 1 < end:
+        first = start + column - 1
+        word = re.match(r"\w+", source.text[first:end])
+        return Span(source, first, first + (len(word[0]) if word else 1))
+    return Span(source, first, end)
+
+
+def _note(m: re.Match[str], text: str, place: Place | None) -> str:
+    return text if place is not None else f"{m['file'].rpartition('/')[2]}:{m['line']}: {text}"
+
+
+def _error(text: str, place: Place | None, m: re.Match[str]) -> Diagnostic:
+    span = None if place is None else _span(place)
+    asserted = _ASSERT.match(text)
+    plain = asserted["text"].strip('"') if asserted else text
+    ours = _OURS.search(plain)
+    if ours:
+        message, _, fix = ours["text"].partition("; fix: ")
+        return Diagnostic(ours["code"], message.strip(' "'), span, help=fix.strip(' "'))
+    d = Diagnostic("PTO-E2402", f"C++: {plain or text}", span)
+    if span is None:
+        d.notes.append((f"at {m['file']}:{m['line']}", None))
+    return d

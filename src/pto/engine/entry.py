@@ -1,0 +1,144 @@
+"""A kernel of a program, whatever executes it: which function runs, on which cores, with which arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
+from ..ir.core import Module, Operation, Value
+from ..isa.profiles import Profile
+from ..verify import module_profile, verify
+from ..verify.structure import entries
+
+#: Arguments that the launch itself fills in where the caller leaves them out: the index of the block, the
+#: number of blocks, the index of the vector core.
+SPMD = ("__pypto_spmd_block_idx", "__pypto_spmd_block_num", "__pypto_spmd_subblock_idx")
+
+
+class Run:
+    """What a launch left: its diagnostics (sanitizer reports are among them) and pictures."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self.checked: frozenset[str] = frozenset()  # sanitizers that watched
+        self.shadow: Any = None
+        self.memory_map: Any = None
+
+    @property
+    def ok(self) -> bool:
+        return not has_errors(self.diagnostics)
+
+    def __repr__(self) -> str:
+        found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
+        return f"<Run {found}{', checked for ' + ', '.join(sorted(self.checked)) if self.checked else ''}>"
+
+
+class Launchable:
+    """A function that every core runs, or a pair `X_aic`, `X_aiv`; an engine adds `run`."""
+
+    #: Whether its pipes are left for the tools to synchronise, and its tiles for them to place.
+    automatic = False
+
+    def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
+        self.module = module
+        self.profile = module_profile(module, target)
+        self.checked = check
+        problems = verify(module, self.profile, structure_only=not check)
+        if has_errors(problems):
+            raise DiagnosticError([p for p in problems if p.severity == "error"])
+        self.name, self.functions = find_entry(module, entry)
+        self.roles = find_roles(module, self.functions)
+        #: Vector cores of a mixed kernel, unless a launch says otherwise.
+        self.subblocks = 1 if _one_lane(module) else 2
+
+    def __repr__(self) -> str:
+        return f"<Kernel @{self.name}({', '.join(f'%{a.name}: {a.type}' for a in self.args)})>"
+
+    @property
+    def args(self) -> list[Value]:
+        """The arguments a caller gives, in order."""
+        return list(self.functions[0].regions[0].blocks[0].args)
+
+    def run(self, *args: Any, **options: Any) -> Run:
+        raise NotImplementedError
+
+    def __call__(self, *args: Any, **options: Any) -> Run:
+        """Run, and raise `DiagnosticError` where anything is wrong; see `run`."""
+        result = self.run(*args, **options)
+        if not result.ok:
+            raise DiagnosticError([d for d in result.diagnostics if d.severity == "error"])
+        return result
+
+
+def find_entry(module: Module, entry: str | None) -> tuple[str, list[Operation]]:
+    functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
+    pairs = [n.removesuffix("_aic") for n in functions if n.endswith("_aic") and f"{n[:-4]}_aiv" in functions]
+    if entry is not None:
+        entry = entry.removeprefix("@")
+        if entry in functions:
+            return entry, [functions[entry]]
+        if entry in pairs:
+            return entry, [functions[f"{entry}_aic"], functions[f"{entry}_aiv"]]
+        known = [*pairs, *functions]
+        raise DiagnosticError([
+            Diagnostic("PTO-E2001", f"no function '@{entry}' to run", help=did_you_mean(entry, known)
+                       or f"the program has {', '.join('@' + n for n in known) or 'no functions'}")
+        ])  # fmt: skip
+    marked = entries(functions)
+    if len(marked) == 1:
+        return str(marked[0].attr("sym_name")), marked
+    if len(pairs) == 1 and len(functions) == 2:
+        return pairs[0], [functions[f"{pairs[0]}_aic"], functions[f"{pairs[0]}_aiv"]]
+    known = ", ".join("@" + n for n in functions)
+    what = "several functions could be run" if functions else "the program has no function to run"
+    raise DiagnosticError(
+        [Diagnostic("PTO-E2001", what, help=f"name one with --entry: {known}" if known else "")]
+    )
+
+
+def find_roles(module: Module, functions: list[Operation]) -> list[tuple[str, int, Operation]]:
+    """(kind of core, sub-block, function) for every core of a block."""
+    if len(functions) == 2:
+        aic, aiv = functions
+        return [("cube", 0, aic), ("vector", 0, aiv), ("vector", 1, aiv)]
+    function = functions[0]
+    kinds = _kinds(module, function)
+    if kinds == {"cube", "vector"}:
+        return [("cube", 0, function), ("vector", 0, function), ("vector", 1, function)]
+    return [(kinds.pop() if len(kinds) == 1 else "mix", 0, function)]
+
+
+def _kinds(module: Module, function: Operation) -> set[str]:
+    """Kinds of core a function names: its own, its sections', those of what it calls."""
+    functions = {str(f.attr("sym_name")): f for f in module.functions}
+    found: set[str] = set()
+    waiting = [function]
+    while waiting:
+        at = waiting.pop()
+        own = at.attr("pto.kernel_kind")
+        if own is not None:
+            found.add(str(own))
+            continue
+        for op in at.walk():
+            if op.name in ("pto.section.cube", "pto.section.vector"):
+                found.add(op.name.rpartition(".")[2])
+            elif op.name == "func.call":
+                callee = functions.pop(str(op.attr("callee")), None)
+                if callee is not None:
+                    waiting.append(callee)
+    return found
+
+
+def _one_lane(module: Module) -> bool:
+    """Whether a mixed kernel is written for one vector core: its FIFOs split nothing, and it never asks which
+    of two it runs on."""
+    splits = [
+        op.attr("split") or 0
+        for op in module.walk()
+        if op.row is not None and op.row.name.startswith(("tpush", "tpop")) and "split" in op.row.attr_index
+    ]
+    asks = any(op.name in ("pto.get_subblock_idx", "pto.get_subblock_num") for op in module.walk())
+    takes = any(
+        a.name == SPMD[2] for f in module.functions for r in f.regions for b in r.blocks[:1] for a in b.args
+    )
+    return bool(splits) and not any(splits) and not asks and not takes

@@ -1,0 +1,101 @@
+"""What passes share to change a program: new operations in the place of old ones, and values replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..ir.attrs import Attribute, IntAttr
+from ..ir.core import Block, Operation, Region, Value
+from ..ir.types import ScalarType, Type
+from ..isa import row as find_row
+
+#: What an operation becomes: the operations in its place, or None to keep it.
+Visit = Callable[[Operation], "list[Operation] | None"]
+
+
+def make(
+    name: str,
+    at: Operation,
+    results: tuple[Type, ...] = (),
+    attrs: dict[str, Attribute] | None = None,
+    **operands: Value | list[Value] | None,
+) -> Operation:
+    """An operation by its full name, with operands by their names in the table, located where `at` is."""
+    row = find_row(name)
+    assert row is not None, name
+    flat: list[Value] = []
+    segments: list[int] = []
+    for declared in row.operands:
+        given = operands.get(declared.name)
+        values = [] if given is None else given if isinstance(given, list) else [given]
+        flat.extend(values)
+        segments.append(len(values))
+    return Operation(
+        row.full_name,
+        row,
+        flat,
+        results,
+        attrs,
+        tuple(segments) if row.has_segments else None,
+        at.start,
+        at.end,
+    )
+
+
+def constant(value: int, type: ScalarType, at: Operation, name: str = "") -> Operation:
+    """An integer constant."""
+    op = make("arith.constant", at, (type,), {"value": IntAttr(value, type)})
+    op.result.name = name
+    return op
+
+
+def rewrite(region: Region, visit: Visit) -> None:
+    """Ask `visit` about every operation of a region, outer before inner, in order."""
+    for block in region.blocks:
+        _rewrite_block(block, visit)
+
+
+def _rewrite_block(block: Block, visit: Visit) -> None:
+    made: list[Operation] | None = None
+    for index, op in enumerate(block.ops):
+        new = visit(op)
+        if new is not None:
+            if made is None:
+                made = block.ops[:index]
+            for fresh in new:
+                fresh.parent = block
+            made.extend(new)
+        elif made is not None:
+            made.append(op)
+        for region in op.regions:
+            rewrite(region, visit)
+    if made is not None:
+        block.ops = made
+
+
+def replace_values(region: Region, mapping: dict[Value, Value]) -> None:
+    """Use the new values in place of the old ones, everywhere in a region."""
+    if not mapping:
+        return
+    for op in operations(region):
+        if any(v in mapping for v in op.operands):
+            op.operands = [mapping.get(v, v) for v in op.operands]
+        for successor in op.successors:
+            successor.args = [mapping.get(v, v) for v in successor.args]
+
+
+def operations(region: Region) -> Iterator[Operation]:
+    """Every operation of a region, pre-order."""
+    for block in region.blocks:
+        for op in block.ops:
+            yield from op.walk()
+
+
+def function_name(func: Operation) -> str:
+    return str(func.attr("sym_name"))
+
+
+def enclosing(op: Operation) -> Operation | None:
+    """The operation whose region holds an operation."""
+    block = op.parent
+    return block.parent.parent if block is not None and block.parent is not None else None

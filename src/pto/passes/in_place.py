@@ -1,0 +1,95 @@
+"""Results that may take the place of an operand which is not needed any more.
+
+An instruction whose row allows it (`in_place`) may write its destination over a source that dies there, if
+both are tiles of one type, so that every element stays where it is. `merge` joins such tiles into groups that
+have one address; scratch operands never share with a destination.
+"""
+
+from __future__ import annotations
+
+from ..ir.core import Operation, Value
+from ..isa.profiles import Profile
+from .aliases import Storage
+from .liveness import Liveness, Spans
+
+
+def merge(live: Liveness, storages: list[Storage], profile: Profile) -> list[list[int]] | None:
+    """Numbers of storages in groups with one address each; None where nothing can be joined."""
+    number = {s.bit: n for n, s in enumerate(storages)}
+    allowed: dict[tuple[int, int], set[int]] = {}
+    for step, op in enumerate(live.steps):
+        for a, b in _pairs(live, op, step, profile.isa):
+            if a in number and b in number and a != b:
+                allowed.setdefault((number[a], number[b]), set()).add(step)
+    if not allowed:
+        return None
+    group = {n: [n] for n in range(len(storages))}
+    joined = False
+    for (a, b), _ in sorted(allowed.items(), key=lambda pair: min(pair[1])):
+        if group[a] is group[b] or storages[a].footprint != storages[b].footprint:
+            continue
+        meet = (
+            _meet(
+                storages[m].spans, storages[n].spans, allowed.get((m, n), set()) | allowed.get((n, m), set())
+            )
+            for m in group[a]
+            for n in group[b]
+        )
+        if any(meet):
+            continue
+        group[a].extend(group[b])
+        for n in group[b]:
+            group[n] = group[a]
+        joined = True
+    if not joined:
+        return None
+    out: list[list[int]] = []
+    for n in range(len(storages)):
+        if group[n][0] == n:
+            out.append(group[n])
+    return out
+
+
+def _meet(a: Spans, b: Spans, allowed: set[int]) -> bool:
+    """Whether two storages are occupied at a step at which they may not share."""
+    m = n = 0
+    while m < len(a) and n < len(b):
+        low, high = max(a[m][0], b[n][0]), min(a[m][1], b[n][1])
+        if low <= high and (low != high or low not in allowed):
+            return True
+        if a[m][1] <= b[n][1]:
+            m += 1
+        else:
+            n += 1
+    return False
+
+
+def _pairs(live: Liveness, op: Operation, step: int, isa: str) -> list[tuple[int, int]]:
+    """(source, destination) storages that an instruction lets share."""
+    row = op.row
+    if row is None or not row.in_place:
+        return []
+    free = row.in_place == "any" or (bool(row.in_place_on) and isa not in row.in_place_on)
+    names = row.in_place.split()
+    outs = [v for o, v in op.named() if o.role == "out"]
+    target = _alone(live, outs[0]) if len(outs) == 1 else -1
+    if target < 0:
+        return []
+    barred = live.after[step]  # what is needed later, or read where the destination may not be
+    sources: list[Value] = []
+    for declared, value in op.named():
+        if declared.role == "in" and (free or declared.name in names) and value.type == outs[0].type:
+            sources.append(value)
+        elif declared.role != "out":
+            barred |= live.aliases.of(value)
+    found = [_alone(live, value) for value in sources]
+    return [(source, target) for source in found if source >= 0 and not barred >> source & 1]
+
+
+def _alone(live: Liveness, value: Value) -> int:
+    """The one storage that a value is the whole of, or -1."""
+    mask = live.aliases.of(value)
+    if not mask or mask & (mask - 1):
+        return -1
+    storage = live.aliases.storages[mask.bit_length() - 1]
+    return storage.bit if storage.value.type == value.type else -1

@@ -1,0 +1,179 @@
+"""What memory planning decided: tiles with their addresses and lives, by function and buffer.
+
+`MemoryPlan` is `ctx.plan` after the pass; `explain_memory` shows it. What only an explanation needs is
+computed when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir.core import Module, Operation, Value
+from ..ir.types import TileBufType
+from ..isa.profiles import LOCATIONS, Profile
+from .aliases import Storage
+from .allocate import Item, load
+from .edit import function_name
+from .liveness import Liveness, Spans
+from .share_memory import Planner
+
+
+class Use:
+    """An instruction that touches a tile."""
+
+    __slots__ = ("op", "reads", "step", "writes")
+
+    def __init__(self, step: int, op: Operation, reads: bool, writes: bool) -> None:
+        self.step = step
+        self.op = op
+        self.reads = reads
+        self.writes = writes
+
+
+class Tile:
+    """A placed tile. Its steps are those of its function, from 0."""
+
+    __slots__ = ("address", "name", "size", "space", "spans", "storage")
+
+    def __init__(self, space: Space, storage: Storage, address: int, spans: Spans) -> None:
+        self.space = space
+        self.storage = storage
+        self.name = storage.value.name or "?"
+        self.address = address
+        self.size = storage.size
+        self.spans = spans  # runs of steps at which it is needed; none for a tile without a use
+
+    @property
+    def value(self) -> Value:
+        return self.storage.value
+
+    @property
+    def shape(self) -> str:
+        return shape_of(self.storage)
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+    @property
+    def first(self) -> int:
+        return self.spans[0][0] if self.spans else -1
+
+    @property
+    def last(self) -> int:
+        return self.spans[-1][1] if self.spans else -1
+
+    def uses(self) -> list[Use]:
+        """The instructions of its function that touch it."""
+        live, bit = self.space.planner.live, 1 << self.storage.bit
+        first, end = live.ranges[self.storage.function]
+        return [
+            Use(n - first, live.steps[n], bool(live.reads[n] & bit), bool(live.writes[n] & bit))
+            for n in range(first, end)
+            if (live.reads[n] | live.writes[n]) & bit
+        ]
+
+    def shares(self) -> list[str]:
+        """Names of the tiles that lie on some of its bytes, those of other functions with the function."""
+        out: list[str] = []
+        for other, address in self.space.planner.addresses.items():
+            if other is self.storage or not other.spans or not self.spans:
+                continue
+            if address < self.end and self.address < address + other.size:
+                name = f"%{other.value.name or '?'}"
+                same = other.function is self.storage.function
+                out.append(name if same else f"{name} of @{function_name(other.function)}")
+        return out
+
+
+class Space:
+    """A buffer as one function uses it."""
+
+    def __init__(self, function: FunctionPlan, planner: Planner) -> None:
+        self.function = function
+        self.planner = planner
+        self.loc = planner.loc
+        self.capacity = planner.capacity
+        self.sharing = planner.sharing  # a key of SHARING
+        self.tiles: list[Tile] = []
+
+    @property
+    def title(self) -> str:
+        return LOCATIONS[self.loc]
+
+    @property
+    def top(self) -> int:
+        """The end of the highest tile."""
+        return max((t.end for t in self.tiles if t.spans), default=0)
+
+    @property
+    def peak(self) -> int:
+        """The most bytes in use at one step."""
+        return load([Item(t.size, 1, t.spans) for t in self.tiles])[0]
+
+    def calls(self) -> list[tuple[int, str, int]]:
+        """(step, function, end of the highest tile that it or what it calls uses) for each call."""
+        live = self.planner.live
+        first, end = live.ranges[self.function.function]
+        out: list[tuple[int, str, int]] = []
+        for step, callee in live.calls:
+            if first <= step < end:
+                reach = live.reach(callee)
+                tops = [
+                    a + s.size for s, a in self.planner.addresses.items() if s.function in reach and s.spans
+                ]
+                out.append((step - first, function_name(callee), max(tops, default=0)))
+        return out
+
+
+class FunctionPlan:
+    def __init__(self, function: Operation, live: Liveness) -> None:
+        self.function = function
+        self.name = function_name(function)
+        first, end = live.ranges[function]
+        self.steps = live.steps[first:end]  # instructions that touch tiles, in program order
+        self.spaces: dict[str, Space] = {}
+
+
+class MemoryPlan:
+    """What memory planning decided, by function and buffer."""
+
+    def __init__(self, module: Module, profile: Profile) -> None:
+        self.module = module
+        self.profile = profile
+        self.functions: dict[str, FunctionPlan] = {}
+
+    def add(self, planner: Planner) -> None:
+        """The addresses of a buffer."""
+        live = planner.live
+        for storage, address in planner.addresses.items():
+            name = function_name(storage.function)
+            function = self.functions.get(name)
+            if function is None:
+                function = self.functions[name] = FunctionPlan(storage.function, live)
+            space = function.spaces.get(planner.loc)
+            if space is None:
+                space = function.spaces[planner.loc] = Space(function, planner)
+            first, end = live.ranges[storage.function]
+            spans = storage.spans
+            if len(live.ranges) > 1:
+                spans = [(max(a, first), min(b, end - 1)) for a, b in spans if first <= b and a < end]
+            space.tiles.append(Tile(space, storage, address, [(a - first, b - first) for a, b in spans]))
+
+    def tiles(self) -> Iterator[Tile]:
+        for function in self.functions.values():
+            for space in function.spaces.values():
+                yield from space.tiles
+
+    def line(self, op: Operation) -> int:
+        """The line of the text that an operation comes from."""
+        return self.module.source.place(op.start)[0]
+
+
+def shape_of(storage: Storage) -> str:
+    """The shape of a tile as messages and maps write it."""
+    type = storage.value.type
+    if storage.reserved:
+        return "reserved"
+    dims = type.shape if isinstance(type, TileBufType) else getattr(type, "dims", ())
+    return "x".join([*map(str, dims), str(getattr(type, "dtype", None) or getattr(type, "elem", "?"))])

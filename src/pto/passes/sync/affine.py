@@ -1,0 +1,234 @@
+"""Integers of a program as sums of constants and named unknowns with ranges.
+
+Addresses and window offsets are compared through these: `(i + 1) * 64` and `i * 64` differ by 64 whatever `i`
+is, and in the next iteration of the loop over `i` by the step more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...ir.core import Block, Operation, Value, constant_of
+
+#: Stands for no bound.
+BIG = 1 << 60
+
+Range = tuple[int, int]
+
+
+class Symbol:
+    """An unknown integer: where it is computed, the range it is in, the loop it counts."""
+
+    __slots__ = ("high", "loop", "low", "scope", "step")
+
+    def __init__(
+        self, scope: Block | None, low: int = -BIG, high: int = BIG, loop: Operation | None = None, step: int = 0
+    ) -> None:
+        self.scope = scope  # the block it is defined in
+        self.low = low
+        self.high = high
+        self.loop = loop
+        self.step = step
+
+
+class Form:
+    """constant + sum of factor * symbol."""
+
+    __slots__ = ("constant", "key", "terms")
+
+    def __init__(self, constant: int, terms: Mapping[Symbol, int] | None = None) -> None:
+        self.constant = constant
+        self.terms: dict[Symbol, int] = dict(terms) if terms else {}
+        #: Equal for equal forms.
+        self.key = (constant, frozenset(self.terms.items())) if terms else constant
+
+    def plus(self, other: Form, factor: int = 1) -> Form:
+        terms = dict(self.terms)
+        for symbol, n in other.terms.items():
+            total = terms.get(symbol, 0) + factor * n
+            if total:
+                terms[symbol] = total
+            else:
+                terms.pop(symbol, None)
+        return Form(self.constant + factor * other.constant, terms)
+
+    def times(self, factor: int) -> Form:
+        return Form(self.constant * factor, {s: n * factor for s, n in self.terms.items()} if factor else None)
+
+    @property
+    def range(self) -> Range:
+        low = high = self.constant
+        for symbol, n in self.terms.items():
+            a, b = _scaled(symbol.low, symbol.high, n)
+            low, high = low + a, high + b
+        return max(low, -BIG), min(high, BIG)
+
+
+def _scaled(low: int, high: int, factor: int) -> Range:
+    """The range of `factor` times a number; an end without a bound stays one."""
+    ends = sorted((low * factor, high * factor))
+    unbounded = (low <= -BIG, high >= BIG) if factor > 0 else (high >= BIG, low <= -BIG)
+    return (-BIG if unbounded[0] else ends[0]), (BIG if unbounded[1] else ends[1])
+
+
+class Forms:
+    """The forms of the values of a function, each computed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Value, Form] = {}
+        self._rests: dict[tuple[object, int], Symbol] = {}
+
+    def of(self, value: Value, depth: int = 24) -> Form:
+        found = self._known.get(value)
+        if found is None:
+            found = self._known[value] = self._compute(value, depth)
+        return found
+
+    def _compute(self, value: Value, depth: int) -> Form:
+        op = value.op
+        if op is None:
+            return Form(0, {self._argument(value): 1})
+        constant = constant_of(value)
+        if isinstance(constant, int):
+            return Form(constant)
+        if depth and op.name in _COMPUTED:
+            a = self.of(op.operands[0], depth - 1)
+            b = self.of(op.operands[-1], depth - 1)
+            found = self._folded(op, a, b, depth)
+            if found is not None:
+                return found
+        return Form(0, {Symbol(op.parent): 1})
+
+    def _folded(self, op: Operation, a: Form, b: Form, depth: int) -> Form | None:
+        name = op.name
+        if name in ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"):
+            return a
+        if name == "arith.addi":
+            return a.plus(b)
+        if name == "arith.subi":
+            return a.plus(b, -1)
+        if name == "arith.muli":
+            if not a.terms or not b.terms:
+                return a.times(b.constant) if not b.terms else b.times(a.constant)
+        elif name == "arith.shli":
+            if not b.terms and 0 <= b.constant < 32:
+                return a.times(1 << b.constant)
+        elif name in ("arith.remsi", "arith.remui"):
+            if not b.terms and b.constant > 0:
+                return self._rest(op, a, b.constant, signed=name == "arith.remsi")
+        elif name == "arith.andi":
+            if not b.terms and b.constant > 0 and b.constant & (b.constant + 1) == 0:
+                return self._rest(op, a, b.constant + 1, signed=False)
+        elif name == "arith.select":
+            c = self.of(op.operands[1], depth - 1)
+            low, high = min(b.range[0], c.range[0]), max(b.range[1], c.range[1])
+            return Form(0, {Symbol(op.parent, low, high): 1})
+        elif name in ("arith.minsi", "arith.minui", "arith.maxsi", "arith.maxui"):
+            pick = min if "min" in name else max
+            return Form(
+                0, {Symbol(op.parent, pick(a.range[0], b.range[0]), pick(a.range[1], b.range[1])): 1}
+            )
+        elif name in ("arith.divsi", "arith.divui", "arith.floordivsi", "arith.shrui", "arith.shrsi"):
+            by = 1 << b.constant if "shr" in name and not b.terms and 0 <= b.constant < 32 else b.constant
+            low, high = a.range
+            if not b.terms and by > 0 and low >= 0:
+                return Form(0, {Symbol(op.parent, low // by, high // by if high < BIG else BIG): 1})
+        return None
+
+    def _rest(self, op: Operation, a: Form, by: int, signed: bool) -> Form:
+        """a % by: numbers that differ by a multiple of `by` share a symbol; of two, odd ones are 1 - even."""
+        low, high = a.range
+        negative = signed and low < 0
+        if low >= 0 and high < by:
+            return a
+        odd = a.constant % by
+        if not negative and by == 2 and odd:
+            return Form(1).plus(self._rest(op, Form(a.constant - odd, a.terms), by, signed), -1)
+        key: tuple[object, int] = (op, by)  # residues of numbers below zero depend on more
+        if low >= 0 or (not signed and by & (by - 1) == 0):
+            key = (Form(odd, {s: n % by for s, n in a.terms.items() if n % by}).key, by)
+        symbol = self._rests.get(key)
+        if symbol is None:
+            scopes = [s.scope for s in a.terms]
+            symbol = Symbol(innermost(scopes), 1 - by if negative else 0, by - 1)
+            self._rests[key] = symbol
+        return Form(0, {symbol: 1})
+
+    def _argument(self, value: Value) -> Symbol:
+        block = value.owner
+        assert isinstance(block, Block)
+        owner = block.parent.parent if block.parent is not None else None
+        if owner is None or owner.name != "scf.for" or value.index:
+            return Symbol(block)
+        low, high, step = (self.of(v) for v in owner.operands[:3])
+        by = step.constant if not step.terms and step.constant > 0 else 0
+        first, last = low.range[0], high.range[1]
+        if by and last < BIG and not low.terms and not high.terms:
+            last = first + max(0, last - 1 - first) // by * by
+        elif last < BIG:
+            last -= 1
+        return Symbol(block, first, max(last, first), owner, by)
+
+
+_COMPUTED = frozenset(
+    f"arith.{name}"
+    for name in (
+        "index_cast", "index_castui", "extsi", "extui", "addi", "subi", "muli", "shli", "remsi", "remui", "andi",
+        "select", "minsi", "minui", "maxsi", "maxui", "divsi", "divui", "floordivsi", "shrui", "shrsi",
+    )
+)  # fmt: skip
+
+
+def innermost(scopes: Iterable[Block | None]) -> Block | None:
+    """The block that stands inside all the others."""
+    best: Block | None = None
+    depth = -1
+    for scope in scopes:
+        found = _depth(scope)
+        if found > depth:
+            best, depth = scope, found
+    return best
+
+
+def _depth(block: Block | None) -> int:
+    found = 0
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        block = block.parent.parent.parent
+        found += 1
+    return found
+
+
+def inside(block: Block | None, op: Operation) -> bool:
+    """Whether a block stands in an operation."""
+    while block is not None and block.parent is not None:
+        owner = block.parent.parent
+        if owner is op:
+            return True
+        block = owner.parent if owner is not None else None
+    return False
+
+
+def difference(now: Form, front: Form, loop: Operation | None) -> Range:
+    """The range of `now - front`, where `front` belongs to an earlier iteration of `loop`; None: to the same
+    iteration of everything."""
+    if loop is None:
+        return now.plus(front, -1).range
+    low = high = now.constant - front.constant
+    terms = dict(now.terms)
+    for symbol, n in front.terms.items():
+        if symbol.loop is loop:
+            # an earlier iteration: at least one step less, at most all of them
+            width = symbol.high - symbol.low if symbol.low > -BIG and symbol.high < BIG else BIG
+            a, b = _scaled(max(symbol.step, 1), max(width, 1), n)
+            terms[symbol] = terms.get(symbol, 0) - n
+        elif inside(symbol.scope, loop):
+            a, b = _scaled(symbol.low, symbol.high, -n)
+        else:
+            terms[symbol] = terms.get(symbol, 0) - n
+            continue
+        low, high = low + a, high + b
+    for symbol, n in terms.items():
+        if n:
+            a, b = _scaled(symbol.low, symbol.high, n)
+            low, high = low + a, high + b
+    return max(low, -BIG), min(high, BIG)

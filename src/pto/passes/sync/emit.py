@@ -1,0 +1,119 @@
+"""The operations themselves: what was placed becomes `set_flag`, `wait_flag` and `barrier` in the program."""
+
+from __future__ import annotations
+
+from ...ir.attrs import EnumAttr, StrAttr
+from ...ir.core import Block, Operation, Region
+from ...verify.balance import SECTIONS
+from ..edit import enclosing, make
+from .linear import Program, Seq, Step
+from .place import Barrier, Flag, Set, Wait
+
+#: Attribute of a barrier that ends a function; its value says how C++ spells it.
+TAIL = "pto.auto_tail"
+
+
+class Emitter:
+    """Puts what was placed for one program into its function."""
+
+    def __init__(self, program: Program, flags: list[Flag]) -> None:
+        self.program = program
+        #: New operations before and after existing ones.
+        self.before: dict[Operation, list[Operation]] = {}
+        self.after: dict[Operation, list[Operation]] = {}
+        self._primes: dict[Step | None, list[Flag]] = {}
+        self.flags = flags
+
+    def run(self) -> None:
+        steps = self.program.root.steps
+        if not steps:
+            return
+        # in the order of their waits, as ids were given
+        for flag in sorted((f for f in self.flags if f.loop is not None), key=lambda f: f.wait_at.begin):
+            self._primes.setdefault(flag.prime_at, []).append(flag)
+        for flag in self._primes.get(None, ()):
+            self._put(self.before, steps[0], self._flag("pto.set_flag", flag, steps[0].op))
+        self._sequence(self.program.root)
+        for flag in self._primes.get(None, ()):
+            self._put(self.after, steps[-1], self._flag("pto.wait_flag", flag, steps[-1].op))
+        for block in {op.parent: None for op in (*self.before, *self.after)}:
+            assert block is not None
+            self._rebuild(block)
+
+    def _sequence(self, seq: Seq) -> None:
+        for step in seq.steps:
+            for item in step.before:
+                self._put(self.before, step, self._operation(item, step))
+            for flag in self._primes.get(step, ()):
+                self._put(self.before, step, self._flag("pto.set_flag", flag, step.op))
+            for inner in step.seqs:
+                self._sequence(inner)
+            for item in step.after:
+                self._put(self.after, step, self._operation(item, step))
+            for flag in self._primes.get(step, ()):
+                self._put(self.after, step, self._flag("pto.wait_flag", flag, step.op))
+
+    def _operation(self, item: object, step: Step) -> Operation:
+        if isinstance(item, Set):
+            return self._flag("pto.set_flag", item.flag, item.flag.fronts[0].op)
+        if isinstance(item, Wait):
+            return self._flag("pto.wait_flag", item.flag, item.flag.steps[0].op)
+        assert isinstance(item, Barrier)
+        pipe = self.program.pipes[item.pipe] if item.pipe >= 0 else "ALL"
+        return make("pto.barrier", item.served.op, (), {"pipe": EnumAttr("pipe", f"PIPE_{pipe}")})
+
+    def _flag(self, name: str, flag: Flag, at: Operation) -> Operation:
+        pipes = self.program.pipes
+        attrs = {
+            "src_pipe": EnumAttr("pipe", f"PIPE_{pipes[flag.src]}"),
+            "dst_pipe": EnumAttr("pipe", f"PIPE_{pipes[flag.dst]}"),
+            "event_id": EnumAttr("event", f"EVENT_ID{flag.id}"),
+        }
+        return make(name, at, (), dict(attrs))
+
+    def _put(self, where: dict[Operation, list[Operation]], step: Step, op: Operation) -> None:
+        where.setdefault(step.op, []).append(op)
+
+    def _rebuild(self, block: Block) -> None:
+        made: list[Operation] = []
+        for op in block.ops:
+            made += self._guarded(op, self.before.get(op, []))
+            made.append(op)
+            made += self._guarded(op, self.after.get(op, []))
+        for op in made:
+            op.parent = block
+        block.ops = made
+
+    def _guarded(self, at: Operation, ops: list[Operation]) -> list[Operation]:
+        """Operations for one kind of core, in a section of it unless they stand in one."""
+        if not ops or not self.program.core or not _has_sections(self.program.function):
+            return ops
+        holder = enclosing(at)
+        while holder is not None and holder.name != "func.func":
+            if SECTIONS.get(holder.name) == self.program.core:
+                return ops
+            holder = enclosing(holder)
+        section = make(f"pto.section.{self.program.core}", at)
+        region = Region(section)
+        section.regions = [region]
+        block = region.add_block()
+        for op in ops:
+            block.append(op)
+        return [section]
+
+
+def _has_sections(function: Operation) -> bool:
+    return any(op.name in SECTIONS for op in function.walk())
+
+
+def add_tails(function: Operation) -> None:
+    """A barrier of all pipes before every return."""
+    hint = function.attrs.get("pto.auto_sync_tail_hint")
+    how = str(hint.value) if hint is not None else "barrier-all"
+    for block in function.regions[0].blocks:
+        end = block.ops[-1] if block.ops else None
+        if end is not None and end.name == "func.return":
+            attrs = {"pipe": EnumAttr("pipe", "PIPE_ALL"), TAIL: StrAttr("barrier-all" if how == "default" else how)}
+            tail = make("pto.barrier", end, (), attrs)
+            tail.parent = block
+            block.ops.insert(len(block.ops) - 1, tail)

@@ -1,0 +1,188 @@
+"""Event ids: eight per pair of pipes, a few of them reserved.
+
+Two flags of the same pipes that are both set at some point need different ids. A flag takes an id nobody has
+used so far, else the lowest that is free from its set to its wait. A flag of the next iteration is set once more
+at the start of the program and waited for once more at its end, so it keeps its id throughout. Where ids run out
+for a pair of pipes:
+
+1. its carried flags are set and drained around the outermost loop they are in, then around their own;
+2. flags that overlap become one, set after the later and waited for before the earlier of them;
+3. a flag is waited for right after it is set;
+4. a barrier of all pipes stands where it would be waited for.
+"""
+
+from __future__ import annotations
+
+from .linear import BLOCKS, LOOP, Program, Seq, Step
+from .place import Barrier, Flag, Set, Wait, remove
+
+IDS = 8
+#: Pipes whose last id is left to others.
+RESERVED = frozenset((("V", "S"), ("S", "V"), ("MTE2", "V")))
+
+#: Within a step: waits before it, flags set once before it, then flags set after it, drained after it.
+_WAIT, _PRIME, _SET, _DRAIN = range(4)
+Interval = tuple[int, int]
+_FUNCTION, _OUTERMOST, _OWN, _SHARED = range(4)
+
+
+def number(seq: Seq, at: int = 0) -> int:
+    """Give all steps their positions in the order of the program."""
+    for step in seq.steps:
+        step.begin = at
+        at += 1
+        for inner in step.seqs:
+            at = number(inner, at)
+        step.end = at
+        at += 1
+    return at
+
+
+class Events:
+    """Gives the flags of a program their ids."""
+
+    def __init__(self, program: Program, flags: list[Flag], ids: int = IDS) -> None:
+        self.program = program
+        self.flags = flags
+        self.ids = ids
+        #: How often flags had to be merged, narrowed or given up, for those who want to know.
+        self.merged = self.narrowed = self.spilled = 0
+
+    def run(self) -> None:
+        number(self.program.root)
+        pairs: dict[tuple[int, int], list[Flag]] = {}
+        for flag in self._ordered(self.program.root):
+            pairs.setdefault((flag.src, flag.dst), []).append(flag)
+        # blocks that branch to each other have no one start and end
+        modes = (_FUNCTION, _OUTERMOST, _OWN, _SHARED)[any(s.kind == BLOCKS for s in self.program.root.steps) :]
+        for pair, flags in pairs.items():
+            for mode in modes:
+                if self._assign(pair, flags, mode):
+                    break
+
+    def _ordered(self, seq: Seq) -> list[Flag]:
+        """Flags in the order of their waits."""
+        found: list[Flag] = []
+        for step in seq.steps:
+            found += [item.flag for item in step.before if isinstance(item, Wait)]
+            for inner in step.seqs:
+                found += self._ordered(inner)
+        return found
+
+    def _available(self, pair: tuple[int, int]) -> int:
+        names = self.program.pipes[pair[0]], self.program.pipes[pair[1]]
+        return self.ids - (names in RESERVED)
+
+    def _assign(self, pair: tuple[int, int], flags: list[Flag], mode: int) -> bool:
+        """Try to give ids to the flags of a pair of pipes; the last mode always succeeds."""
+        taken: list[list[tuple[Interval, Flag]]] = [[] for _ in range(self._available(pair))]
+        if mode == _SHARED:
+            flags = self._share(flags)
+        for flag in flags:
+            flag.prime_at = _around(flag, mode)
+            if self._take(flag, taken):
+                continue
+            if mode != _SHARED:
+                return False
+            self._make_room(flag, taken)
+        return True
+
+    def _take(self, flag: Flag, taken: list[list[tuple[Interval, Flag]]]) -> bool:
+        wanted = _interval(flag)
+        unused = [n for n, users in enumerate(taken) if not users]
+        free = unused or [n for n, users in enumerate(taken) if not any(_meet(wanted, u) for u, _ in users)]
+        if not free:
+            return False
+        flag.id = free[0]
+        taken[flag.id].append((wanted, flag))
+        return True
+
+    def _share(self, flags: list[Flag]) -> list[Flag]:
+        """One flag for all that a loop carries between two pipes."""
+        kept: list[Flag] = []
+        by_loop: dict[Step, Flag] = {}
+        for flag in flags:
+            other = by_loop.get(flag.loop) if flag.loop is not None else None
+            if other is None:
+                kept.append(flag)
+                if flag.loop is not None:
+                    by_loop[flag.loop] = flag
+                continue
+            # flags come in the order of their waits: the first one's is the earliest
+            last = max(flag.set_at, other.set_at, key=lambda s: s.end)
+            self._drop(flag)
+            self._move_set(other, last)
+            self.merged += 1
+        return kept
+
+    def _make_room(self, flag: Flag, taken: list[list[tuple[Interval, Flag]]]) -> None:
+        wanted = _interval(flag)
+        if flag.loop is None:
+            others = [
+                (n, i, other)
+                for n, users in enumerate(taken)
+                for i, (interval, other) in enumerate(users)
+                if other.loop is None and other.set_at.seq is flag.set_at.seq and _meet(wanted, interval)
+            ]
+            if others:  # the earlier wait, with the later set
+                n, i, other = max(others, key=lambda o: o[2].set_at.end)
+                if flag.set_at.end > other.set_at.end:
+                    self._move_set(other, flag.set_at)
+                    taken[n][i] = _interval(other), other
+                self._drop(flag)
+                self.merged += 1
+                return
+            following = flag.set_at.seq.steps[flag.set_at.at + 1]
+            if following is not flag.wait_at:
+                self._move_wait(flag, following)
+                self.narrowed += 1
+                if self._take(flag, taken):
+                    return
+        place = flag.wait_at.before
+        at = next(n for n, item in enumerate(place) if isinstance(item, Wait) and item.flag is flag)
+        place[at] = Barrier(-1, flag.steps[0])
+        self._drop(flag)
+        self.spilled += 1
+
+    def _drop(self, flag: Flag) -> None:
+        self.flags.remove(flag)
+        remove(flag)
+
+    def _move_set(self, flag: Flag, to: Step) -> None:
+        if to is not flag.set_at:
+            item = next(i for i in flag.set_at.after if isinstance(i, Set) and i.flag is flag)
+            flag.set_at.after.remove(item)
+            to.after.append(item)
+            flag.set_at = to
+
+    def _move_wait(self, flag: Flag, to: Step) -> None:
+        item = next(i for i in flag.wait_at.before if isinstance(i, Wait) and i.flag is flag)
+        flag.wait_at.before.remove(item)
+        to.before.append(item)
+        flag.wait_at = to
+
+
+def _interval(flag: Flag) -> Interval:
+    """From the first to the last moment at which a flag may be set."""
+    if flag.loop is None:
+        return 4 * flag.set_at.end + _SET, 4 * flag.wait_at.begin + _WAIT
+    if flag.prime_at is None:
+        return -1, 1 << 60
+    return 4 * flag.prime_at.begin + _PRIME, 4 * flag.prime_at.end + _DRAIN
+
+
+def _meet(a: Interval, b: Interval) -> bool:
+    return a[0] <= b[1] and b[0] <= a[1]
+
+
+def _around(flag: Flag, mode: int) -> Step | None:
+    """The loop around which a carried flag is set and drained."""
+    if flag.loop is None or mode == _FUNCTION:
+        return None
+    found = flag.loop
+    owner = found.seq.owner if mode == _OUTERMOST else None
+    while owner is not None:
+        if owner.kind == LOOP:
+            found = owner
+        owner = owner.seq.owner
+    return found

@@ -1,0 +1,247 @@
+"""Which instructions of a program touch the same bytes, one of them writing.
+
+Sets of instructions are numbers with one bit each. Places are compared once each, not once per instruction:
+what an instruction conflicts with is the union of the writers (and, where it writes, of the readers) of the
+places that meet its own. Windows whose offsets change from iteration to iteration are compared per loop.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from ...ir.core import Operation, Value
+from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, ViewType
+from ...isa.profiles import OVERLAPPING_PIPES
+from .linear import Program, Step, copies
+from .regions import ANYWHERE, GM, Place, Places, fifo_of
+
+_MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
+#: A vector instruction that reads exactly these many bytes that one before wrote follows closely enough.
+_CHAINED = 16 * 256
+_CHAINING = ("elementwise-tile-tile", "tile-scalar-and-immediate")
+
+
+class Access(NamedTuple):
+    place: Place
+    write: bool
+    #: Whether it has to come after conflicting ones, and whether later ones have to come after it.
+    follows: bool = True
+    leads: bool = True
+
+
+class _Users:
+    """The instructions that touch one place."""
+
+    __slots__ = ("atomic", "chained", "meets", "readers", "writers")
+
+    def __init__(self) -> None:
+        self.readers = 0
+        self.writers = 0
+        self.atomic = 0  # writers that may meet each other
+        self.chained = 0  # vector instructions that write all of it, and nothing between
+        self.meets: dict[Operation | None, list[Place]] = {}
+
+
+class Hazards:
+    """Conflicts of the instructions of a program."""
+
+    def __init__(self, program: Program, places: Places) -> None:
+        self.program = program
+        self.places = places
+        self._quantisers = _quantisers(program)
+        self.accesses: list[list[Access]] = [self._accesses(step) for step in program.ops]
+        self._users: dict[Place, _Users] = {}
+        self._atomic = 0
+        self._chains = "V" in OVERLAPPING_PIPES[program.profile.isa]
+        self._register()
+        #: Where the places of a group start, and the size of the largest.
+        self._bounds: dict[tuple[str, object], tuple[list[int], int]] = {}
+        self._groups = self._grouped()
+        self._symbolic = any(p.symbolic for p in self._users)
+        self._cache: dict[tuple[int, Operation | None], tuple[int, int]] = {}
+
+    # -- what an instruction touches -------------------------------------------------------------------
+
+    def _accesses(self, step: Step) -> list[Access]:
+        found: dict[tuple[Place, bool], Access] = {}
+
+        def add(value: Value, write: bool, follows: bool = True, leads: bool = True) -> None:
+            for place in self.places.of(value):
+                found.setdefault((place, write), Access(place, write, follows, leads))
+
+        op = step.op
+        if op.regions:  # a vecscope
+            for inner in op.walk():
+                if inner.row is not None and inner.row.effect == "memory":
+                    for declared, value in inner.named():
+                        if isinstance(value.type, _MEMORY):
+                            if declared.reads:
+                                add(value, False)
+                            if declared.writes:
+                                add(value, True)
+            return list(found.values())
+        name = op.name
+        assert op.row is not None
+        if name.startswith(("pto.tpop", "pto.tfree", "pto.tpush")):
+            self._fifo(step, add)
+            return list(found.values())
+        for declared, value in op.named():
+            if isinstance(value.type, _MEMORY):
+                if declared.reads:
+                    add(value, False)
+                if declared.writes:
+                    add(value, True)
+            elif declared.kind == "group" and value.op is not None:
+                for tensor in value.op.operands:
+                    add(tensor, declared.writes)
+        everywhere = Place(GM, ANYWHERE)
+        if name.endswith("tnotify"):  # whoever waits for the signal relies on all that came before
+            found[everywhere, True] = Access(everywhere, True, True, False)
+        elif name == "pto.wait_async_event":  # what was transferred is there from here on
+            found[everywhere, True] = Access(everywhere, True, False, True)
+        return list(found.values())
+
+    def _fifo(self, step: Step, add: object) -> None:
+        """FIFOs keep a slot from being overwritten before it is freed: a pop need not wait for readers of
+        earlier entries unless it copies, and a free waits for all readers."""
+        op = step.op
+        assert callable(add)
+        if op.name.startswith("pto.tpop"):
+            tile = op.results[0] if op.results else op.get("tile")
+            assert tile is not None
+            add(tile, True, copies(op, self.program.profile))
+        elif op.name.startswith("pto.tpush"):
+            tile = op.get("tile")
+            assert tile is not None
+            add(tile, False)
+            if step.pipe == "FIX":
+                for quantiser in self._quantisers:
+                    add(quantiser, False)
+        else:
+            fifo = fifo_of(op)
+            for value, owner in self.places.popped.items():
+                if owner == fifo:
+                    add(value, True, True, False)
+
+    def _register(self) -> None:
+        for step, accesses in zip(self.program.ops, self.accesses, strict=True):
+            bit = 1 << step.number
+            atomic = is_atomic(step.op)
+            if atomic:
+                self._atomic |= bit
+            for access in accesses:
+                users = self._users.get(access.place)
+                if users is None:
+                    users = self._users[access.place] = _Users()
+                if not access.leads:
+                    continue
+                if not access.write:
+                    users.readers |= bit
+                elif atomic:
+                    users.atomic |= bit
+                else:
+                    users.writers |= bit
+                    if self._chains and chains(step) and access.place.exact:
+                        users.chained |= bit
+
+    # -- which places meet -----------------------------------------------------------------------------
+
+    def _grouped(self) -> dict[tuple[str, object], list[Place]]:
+        """Places that can meet at all, by space and root; groups nobody writes to are left out."""
+        groups: dict[tuple[str, object], list[Place]] = {}
+        for place in self._users:
+            groups.setdefault((place.space, place.root), []).append(place)
+        for key, members in groups.items():
+            members.sort(key=lambda p: p.low)
+            self._bounds[key] = [p.low for p in members], max(p.high - p.low for p in members)
+        return groups
+
+    def _meeting(self, place: Place, loop: Operation | None) -> list[Place]:
+        """The places that one of an instruction may share bytes with, used in an earlier iteration of `loop`."""
+        users = self._users[place]
+        key = loop if place.symbolic else None
+        found = users.meets.get(key)
+        if found is None:
+            roots = (
+                [r for s, r in self._groups if s == place.space]
+                if place.root is ANYWHERE
+                else [place.root, ANYWHERE]
+            )
+            found = []
+            for root in roots:
+                members = self._groups.get((place.space, root))
+                if members is None:
+                    continue
+                starts, largest = self._bounds[place.space, root]
+                first, last = bisect_left(starts, place.low - largest), bisect_left(starts, place.high)
+                for other in members[first:last]:
+                    if place.root is ANYWHERE or root is ANYWHERE or place.meets(other, key):
+                        found.append(other)
+            users.meets[key] = found
+        return found
+
+    def conflicts(self, number: int, loop: Operation | None = None) -> tuple[int, int]:
+        """Instructions that conflict with one (in the same iteration, or in an earlier one of `loop`), on
+        tiles in UB or L1 and elsewhere; itself included where `loop` is given."""
+        key = (number, loop if self._symbolic else None)
+        found = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = self._compute(number, key[1])
+        here, elsewhere = found
+        if loop is None:
+            bit = 1 << number
+            return here & ~bit, elsewhere & ~bit
+        return found
+
+    def _compute(self, number: int, loop: Operation | None) -> tuple[int, int]:
+        staged = other = 0
+        step = self.program.ops[number]
+        atomic = self._atomic >> number & 1
+        chained = self._chains and chains(step)
+        for access in self.accesses[number]:
+            if not access.follows:
+                continue
+            mask = 0
+            for place in self._meeting(access.place, loop):
+                users = self._users[place]
+                mask |= users.writers if atomic and access.write else users.writers | users.atomic
+                if access.write:
+                    mask |= users.readers
+            if chained and not access.write and access.place.exact:
+                mask &= ~self._users[access.place].chained
+            if access.place.space in ("vec", "mat"):
+                staged |= mask
+            else:
+                other |= mask
+        return staged, other & ~staged
+
+
+def is_atomic(op: Operation) -> bool:
+    """Whether an instruction may meet others like it on the same bytes: atomic stores, signals."""
+    row = op.row
+    if row is None:
+        return False
+    if row.family == "signal":
+        return True
+    kinds = (str(op.attr(n) or "none") for n in ("atomicType", "scatterAtomicOp") if n in row.attr_index)
+    return any(not k.endswith("none") for k in kinds)
+
+
+def chains(step: Step) -> bool:
+    """A vector instruction that goes over all bytes of its tiles, element by element, and at least 16 repeats."""
+    row = step.op.row
+    if step.pipe != "V" or row is None or row.family not in _CHAINING:
+        return False
+    shapes = {(v.type, v.type.valid) for _, v in step.op.named() if isinstance(v.type, TileBufType)}
+    if len(shapes) != 1:
+        return False
+    (type, valid), = shapes
+    return valid == type.shape and not type.boxed and type.compact == "null" and type.size >= _CHAINED
+
+
+def _quantisers(program: Program) -> list[Value]:
+    """Tiles that pushes through the fix pipe read although they do not name them."""
+    return [op.operands[0] for op in program.function.walk() if op.name == "pto.set_quant_vector"]
+
+

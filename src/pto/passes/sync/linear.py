@@ -1,0 +1,294 @@
+"""A function as the steps that matter for synchronisation, in program order, for one kind of core.
+
+Instructions that work on a pipe are numbered; loops and branches hold sequences of steps. Sections of the
+other kind of core are left out, those of this kind count as part of what they stand in. A vecscope is one
+instruction of PIPE_V.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...ir.core import Block, Operation, Region, constant_of
+from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
+from ...isa.profiles import OVERLAPPING_PIPES, Profile
+from ...verify.balance import SECTIONS
+from ...verify.context import pipe_of
+
+#: Kinds of step.
+OP, LOOP, BRANCH, BLOCKS, CALL, SYNC = "op", "loop", "branch", "blocks", "call", "sync"
+ALL = "ALL"
+_VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
+#: Operations with a pipe or effects that touch no memory of the program.
+_NO_MEMORY = frozenset(("pto.eventid_array_get", "pto.eventid_array_set", "pto.print", "pto.trap"))
+
+
+class Seq:
+    """Steps one after the other: a block, or several that always follow each other."""
+
+    __slots__ = ("depth", "owner", "steps")
+
+    def __init__(self, owner: Step | None) -> None:
+        self.owner = owner
+        self.steps: list[Step] = []
+        self.depth: int = owner.seq.depth + 1 if owner is not None else 0
+
+    @property
+    def mask(self) -> int:
+        found = 0
+        for step in self.steps:
+            found |= step.mask
+        return found
+
+
+class Step:
+    """An instruction (`number`, `pipe`), or something that holds sequences of them (`mask`: which ones).
+
+    `before` and `after` hold what is placed around it; `waits` and `sets` the flags that were made for an
+    instruction, wherever they are placed.
+    """
+
+    __slots__ = (
+        "after", "at", "before", "begin", "end", "kind", "mask", "number", "op", "pipe", "runs", "seq", "seqs",
+        "sets", "stalls", "waits",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, op: Operation, seq: Seq) -> None:
+        self.kind = kind
+        self.op = op
+        self.seq = seq
+        self.at = len(seq.steps)
+        self.seqs: list[Seq] = []
+        self.mask = 0
+        self.number = -1
+        self.pipe = ""
+        self.runs = False  # a loop that runs at least once; a branch of which one side always runs
+        self.stalls = False  # all pipes go on after it only
+        self.begin = self.end = 0  # positions in the order of the program
+        self.before: list[object] = []
+        self.after: list[object] = []
+        self.waits: list[object] = []
+        self.sets: list[object] = []
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.number if self.kind == OP else ''} {self.op.name}>"
+
+
+class Program:
+    """The steps of one function on one kind of core."""
+
+    def __init__(self, function: Operation, core: str, profile: Profile, calls: Callable[[Operation], str]) -> None:
+        self.function = function
+        self.core = core  # "cube", "vector", or "" where nothing says
+        self.profile = profile
+        self.ops: list[Step] = []
+        self.loops: list[Step] = []  # inner before outer
+        self.pipes: list[str] = []
+        self._calls = calls
+        self._numbers: dict[str, int] = {}
+        self.root = Seq(None)
+        self.elements = 0  # as the field counts them
+        region = function.regions[0]
+        if len(region.blocks) > 1:
+            holder = Step(BLOCKS, function, self.root)
+            if self._blocks(region, holder):
+                self.root.steps.append(holder)
+        elif region.blocks:
+            self._block(region.blocks[0], self.root)
+        self.own: list[int] = [0] * len(self.pipes)  # instructions of each pipe
+        for step in self.ops:
+            if step.pipe != ALL:
+                self.own[self._numbers[step.pipe]] |= 1 << step.number
+        overlapping = OVERLAPPING_PIPES[profile.isa]
+        everything = (1 << len(self.ops)) - 1
+        #: Instructions that a pipe does not know for being on it.
+        self.others = [
+            everything if pipe in overlapping else everything & ~self.own[n] for n, pipe in enumerate(self.pipes)
+        ]
+
+    def pipe(self, name: str) -> int:
+        found = self._numbers.get(name)
+        if found is None:
+            found = self._numbers[name] = len(self.pipes)
+            self.pipes.append(name)
+        return found
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _block(self, block: Block, seq: Seq) -> None:
+        for op in block.ops:
+            if op.regions:
+                self._structure(op, seq)
+            elif op.row is not None:
+                self._plain(op, seq)
+
+    def _structure(self, op: Operation, seq: Seq) -> None:
+        name = op.name
+        section = SECTIONS.get(name)
+        if section is not None:
+            if self.core in ("", section):
+                self._inline(op, seq)
+            return
+        if name in _VECSCOPES:
+            self._add(op, seq, "V")
+            return
+        if name == "scf.for":
+            step = self._container(LOOP, op, seq, op.regions)
+            if step is not None:
+                low, high = constant_of(op.operands[0]), constant_of(op.operands[1])
+                step.runs = isinstance(low, int) and isinstance(high, int) and low < high
+        elif name == "scf.while":
+            self._container(LOOP, op, seq, op.regions)
+        elif name in ("scf.if", "scf.index_switch"):
+            step = self._container(BRANCH, op, seq, [r for r in op.regions if r.blocks])
+            if step is not None:
+                step.runs = name != "scf.if" or len(step.seqs) > 1
+        elif len(op.regions) == 1 and len(op.regions[0].blocks) == 1:
+            self._inline(op, seq)
+        else:
+            self._container(BLOCKS, op, seq, op.regions)
+
+    def _inline(self, op: Operation, seq: Seq) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                self._block(block, seq)
+
+    def _container(
+        self, kind: str, op: Operation, seq: Seq, regions: list[Region] | tuple[Region, ...]
+    ) -> Step | None:
+        if kind != BLOCKS and any(len(r.blocks) > 1 for r in regions):
+            kind = BLOCKS
+        step = Step(kind, op, seq)
+        first = len(self.ops)
+        self.elements += 2 if kind == LOOP else 5
+        if kind == BLOCKS:
+            for region in regions:
+                self._blocks(region, step)
+        else:
+            for region in regions:
+                inner = Seq(step)
+                step.seqs.append(inner)
+                for block in region.blocks:
+                    self._block(block, inner)
+        return self._close(step, first)
+
+    def _blocks(self, region: Region, step: Step) -> bool:
+        first = len(self.ops)
+        for block in region.blocks:
+            inner = Seq(step)
+            step.seqs.append(inner)
+            self._block(block, inner)
+        return self._close(step, first, False) is not None
+
+    def _close(self, step: Step, first: int, keep: bool = True) -> Step | None:
+        """Keep a structure that holds anything."""
+        if not any(s.steps for s in step.seqs):
+            return None
+        step.mask = (1 << len(self.ops)) - (1 << first)
+        if keep:
+            step.at = len(step.seq.steps)
+            step.seq.steps.append(step)
+            if step.kind == LOOP:
+                self.loops.append(step)
+        return step
+
+    def _plain(self, op: Operation, seq: Seq) -> None:
+        row = op.row
+        assert row is not None
+        name = op.name
+        if name == "func.call":
+            found = self._calls(op)
+            if found:
+                step = Step(CALL, op, seq)
+                step.pipe = found
+                seq.steps.append(step)
+            return
+        if row.effect in ("memory", "io"):
+            if name not in _NO_MEMORY:
+                self._add(op, seq, "S" if op.results else pipe_of(op, self.profile) or "S")
+        elif row.family == "signal" or name == "pto.wait_async_event":
+            self._add(op, seq, "S")
+        elif row.effect == "sync":
+            self._sync(op, seq)
+
+    def _sync(self, op: Operation, seq: Seq) -> None:
+        name = op.name
+        if name.startswith(("pto.tpush", "pto.tpop", "pto.tfree")):
+            pipe = self._fifo_pipe(op)
+            if pipe:
+                step = self._add(op, seq, pipe)
+                step.stalls = pipe == "S" and name.startswith("pto.tpop")
+            return
+        drained = ""
+        if name in ("pto.barrier", "pto.barrier_sync"):
+            written = str(op.attr("pipe" if name == "pto.barrier" else "op_type"))
+            drained = SYNC_OP_PIPE.get(written, written)
+        elif name == "pto.tsync":
+            drained = OP_PIPE.get(str(op.attr("op")), "PIPE_ALL") if op.attr("op") is not None else ""
+        elif name == "pto.syncall":
+            drained = "PIPE_ALL"
+        if drained:
+            step = Step(SYNC, op, seq)
+            step.pipe = drained.removeprefix("PIPE_")
+            if step.pipe != ALL:
+                self.pipe(step.pipe)
+            seq.steps.append(step)
+
+    def _fifo_pipe(self, op: Operation) -> str:
+        """The pipe on which a FIFO instruction meets memory."""
+        if op.name.startswith("pto.tfree"):
+            return free_pipe(op, self.profile, self.core)
+        if op.name.startswith("pto.tpush") and on_view(op):  # commits what the core's pipe to the FIFO wrote
+            return "FIX" if self.core == "cube" else "MTE3"
+        return pipe_of(op, self.profile)
+
+    def _add(self, op: Operation, seq: Seq, pipe: str) -> Step:
+        step = Step(OP, op, seq)
+        step.number = len(self.ops)
+        step.mask = 1 << step.number
+        step.pipe = pipe
+        if pipe != ALL:
+            self.pipe(pipe)
+        self.ops.append(step)
+        seq.steps.append(step)
+        self.elements += 1
+        return step
+
+
+def on_view(op: Operation) -> bool:
+    """Whether a FIFO instruction is about an entry in global memory instead of a tile."""
+    value = op.results[0] if op.results else op.get("entry" if op.name.startswith("pto.tfree") else "tile")
+    return value is not None and value.type.kind in ("view", "tensor_view")
+
+
+def in_global_memory(op: Operation) -> bool:
+    """Whether the slots of a FIFO lie in global memory, where a pop copies them from."""
+    assert op.row is not None
+    handle = op.get("pipe_handle") if "pipe_handle" in op.row.operand_index else None
+    if handle is not None:
+        return handle.op is None or handle.op.name != "pto.initialize_l2l_pipe"
+    function = op
+    while function.name != "func.func" and function.parent is not None and function.parent.parent is not None:
+        assert function.parent.parent.parent is not None
+        function = function.parent.parent.parent
+    for other in function.walk():
+        if other.name in ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe"):
+            if (other.attr("id") or 0) == (op.attr("id") or 0):
+                return bool(other.group("gm_slot_buffer") or other.group("gm_slot_tensor"))
+    return True
+
+
+def copies(op: Operation, profile: Profile) -> bool:
+    """Whether a pop copies its slot and gives it back at once."""
+    if on_view(op) or profile.isa == "cpu":
+        return False
+    return profile.isa == "a2a3" or in_global_memory(op)
+
+
+def free_pipe(op: Operation, profile: Profile, core: str) -> str:
+    """The pipe that gives a slot back; none where the pop has done so."""
+    if on_view(op):
+        return "MTE2"
+    if profile.isa == "a2a3" or in_global_memory(op):
+        return ""
+    return "MTE1" if core == "cube" else "V"

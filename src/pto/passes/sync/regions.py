@@ -1,0 +1,432 @@
+"""Which bytes a value names, and whether two such places may share one.
+
+A tile with an address is a range of bytes of its space; a dynamic address is the range it can be in. A tile
+nobody placed is a place of its own, named by what allocates it. Windows of a tile at known offsets are exact:
+evenly spaced chunks. Global memory is told apart by the argument it belongs to (two arguments do not overlap)
+and, within one view, by the windows' offsets, also from one iteration of a loop to the next.
+"""
+
+from __future__ import annotations
+
+from ...ir.core import Block, Operation, Value, constant_of
+from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, Type, ViewType
+from ...isa.profiles import Profile
+from ...isa.tile import LAYOUTS, size_bytes
+from ..aliases import SPACES
+from .affine import BIG, Form, Forms, difference
+
+GM = "gm"
+#: The root of a place that may be anywhere in its space.
+ANYWHERE = object()
+_MOST_PLACES = 8
+
+
+class Box:
+    """A window of a view: offsets and sizes by dimension. Boxes of one frame are apart where one of their
+    dimensions is."""
+
+    __slots__ = ("frame", "offsets", "sizes")
+
+    def __init__(self, frame: object, offsets: tuple[Form, ...], sizes: tuple[int, ...]) -> None:
+        self.frame = frame
+        self.offsets = offsets
+        self.sizes = sizes
+
+    def apart(self, front: Box, loop: Operation | None) -> bool:
+        """Whether this window shares nothing with another one, of an earlier iteration of `loop`."""
+        if self.frame != front.frame or len(self.sizes) != len(front.sizes):
+            return False
+        for a, b, size, other in zip(self.offsets, front.offsets, self.sizes, front.sizes, strict=True):
+            low, high = difference(a, b, loop)
+            if low >= other or high <= -size:
+                return True
+        return False
+
+
+class Place:
+    """Bytes `low` to `high` of what `root` names in a space: all of them, or `count` chunks of `chunk` bytes,
+    `pitch` apart."""
+
+    __slots__ = ("box", "chunk", "count", "exact", "high", "key", "low", "pitch", "root", "space")
+
+    def __init__(
+        self,
+        space: str,
+        root: object,
+        low: int = 0,
+        high: int = BIG,
+        pattern: tuple[int, int, int] | None = None,
+        box: Box | None = None,
+        exact: bool = False,
+    ) -> None:
+        self.space = space
+        self.root = root  # None: absolute addresses
+        self.low = low
+        self.high = high
+        self.count, self.chunk, self.pitch = pattern or (1, high - low, 0)
+        self.box = box
+        self.exact = exact  # the bytes are known, and every one of them belongs to it
+        self.key = (
+            space, root, low, high, pattern,
+            (box.frame, tuple(o.key for o in box.offsets), box.sizes) if box is not None else None,
+        )  # fmt: skip
+
+    def meets(self, front: Place, loop: Operation | None) -> bool:
+        """Whether a byte may be shared with a place that an earlier instruction touched."""
+        if self.low >= front.high or front.low >= self.high:
+            return False
+        if self.box is not None and front.box is not None and self.box.apart(front.box, loop):
+            return False
+        if self.count > 1 and front.count > 1 and self.pitch == front.pitch:
+            shift = (self.low - front.low) % self.pitch
+            return shift < front.chunk or shift + self.chunk > self.pitch
+        if self.count > 1 or front.count > 1:
+            many, one = (self, front) if self.count > 1 else (front, self)
+            return one.count > 1 or _hits(many, one.low, one.high)
+        return True
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether what it meets depends on the iteration."""
+        return self.box is not None and any(o.terms for o in self.box.offsets)
+
+
+def _hits(many: Place, low: int, high: int) -> bool:
+    """Whether an evenly spaced place touches a range."""
+    first = (low - many.low) // many.pitch
+    return (low - many.low) - first * many.pitch < many.chunk or many.low + (first + 1) * many.pitch < high
+
+
+class Geometry:
+    """How a tile lies in memory, for windows of it."""
+
+    __slots__ = ("base", "bits", "box", "cols", "layout", "root", "rows", "space")
+
+    def __init__(self, place: Place, type: TileBufType, profile: Profile) -> None:
+        self.space, self.root, self.base = place.space, place.root, place.low
+        self.rows, self.cols, self.bits = type.rows, type.cols, type.bits or 8
+        blayout = profile.left_blayout if type.loc == "left" else type.blayout
+        self.layout = LAYOUTS.get((blayout, type.slayout), "")
+        self.box = type.box
+
+    def window(self, r: int, c: int, rows: int, cols: int) -> Place:
+        """`rows` x `cols` elements from (r, c), which start and end at whole boxes."""
+        ir, ic = self.box
+        if self.layout in ("ND", "ZN", "ZZ"):  # rows of boxes one after the other
+            count, first, pitch = -(-(r % ir + rows) // ir), r // ir, self.cols * ir
+            lead, chunk = c // ic * ic * ir, -(-(c % ic + cols) // ic) * ic * ir
+        else:
+            count, first, pitch = -(-(c % ic + cols) // ic), c // ic, self.rows * ic
+            lead, chunk = r // ir * ir * ic, -(-(r % ir + rows) // ir) * ir * ic
+        low = self.base + (first * pitch + lead) * self.bits // 8
+        size, step = -(-chunk * self.bits // 8), pitch * self.bits // 8
+        if chunk == pitch or count == 1:
+            return Place(self.space, self.root, low, low + (count - 1) * step + size, exact=True)
+        high = low + (count - 1) * step + size
+        return Place(self.space, self.root, low, high, (count, size, step), exact=True)
+
+
+class Places:
+    """The places of the values of one function."""
+
+    def __init__(self, function: Operation, profile: Profile) -> None:
+        self.profile = profile
+        self.forms = Forms()
+        self._known: dict[Value, tuple[Place, ...]] = {}
+        self._frames: dict[Value, tuple[Geometry, int, int]] = {}
+        self._unique: dict[object, Place] = {}
+        self._busy: set[Value] = set()
+        #: Tiles whose address is decided while the program runs.
+        self._moving: set[Value] = set()
+        #: Tiles that a FIFO places, by the FIFO.
+        self.popped: dict[Value, object] = {}
+        self._scan(function)
+
+    def _scan(self, function: Operation) -> None:
+        for op in function.walk():
+            name = op.name
+            if not name.startswith("pto.t"):
+                continue
+            if name in ("pto.talias", "pto.tget_scale_addr"):
+                self._moving.add(op.operands[1])
+            elif name == "pto.tassign":
+                self._moving.update((op.operands[0], *op.results))
+            elif name.startswith(("pto.tpop", "pto.talloc")):
+                tile = op.results[0] if op.results else op.get("entry" if name == "pto.talloc" else "tile")
+                if tile is not None:
+                    self.popped[tile] = fifo_of(op)
+
+    def of(self, value: Value) -> tuple[Place, ...]:
+        found = self._known.get(value)
+        if found is not None:
+            return found
+        if value in self._busy:
+            return ()
+        self._busy.add(value)
+        found = self._resolve(value)
+        self._busy.discard(value)
+        if len(found) > _MOST_PLACES:
+            found = (self._one(Place(found[0].space, ANYWHERE)),)
+        if not self._busy:
+            self._known[value] = found
+        return found
+
+    def _one(self, place: Place) -> Place:
+        """Equal places are one object."""
+        return self._unique.setdefault(place.key, place)
+
+    def _anywhere(self, type: Type) -> tuple[Place, ...]:
+        return (self._one(Place(space_of(type), ANYWHERE)),)
+
+    def _resolve(self, value: Value) -> tuple[Place, ...]:
+        type = value.type
+        if value in self.popped:
+            space = space_of(type)
+            return (self._one(Place(space, ("fifo", self.popped[value], space == GM))),)
+        if value in self._moving:
+            return self._anywhere(type)
+        op = value.op
+        if op is None:
+            return self._argument(value)
+        handler = _HANDLERS.get(op.name)
+        if handler is not None:
+            return handler(self, op, type)
+        if op.name in _RENAMES and op.operands:
+            return self._renamed(op, type)
+        if op.regions and op.results:
+            return self._joined([v.operands[value.index] for v in _ends(op) if value.index < len(v.operands)])
+        return self._anywhere(type)
+
+    def _joined(self, values: list[Value]) -> tuple[Place, ...]:
+        found: dict[Place, None] = {}
+        for v in values:
+            found.update(dict.fromkeys(self.of(v)))
+        return tuple(found)
+
+    def _argument(self, value: Value) -> tuple[Place, ...]:
+        """An argument of the function, or what a loop carries."""
+        block = value.owner
+        assert isinstance(block, Block)
+        owner = block.parent.parent if block.parent is not None else None
+        if owner is None or owner.name == "func.func":
+            space = space_of(value.type)
+            return (self._one(Place(space, value if space == GM else ANYWHERE)),)
+        if owner.name == "scf.for":
+            ends = [e.operands[value.index - 1] for e in _ends(owner)]
+            return self._joined([owner.operands[value.index + 2], *ends])
+        if owner.name == "scf.while":
+            before = block is owner.regions[0].blocks[0]
+            ends = [op for b in owner.regions[1 if before else 0].blocks for op in b.ops[-1:]]
+            skip = 0 if before else 1
+            given = [e.operands[value.index + skip] for e in ends if value.index + skip < len(e.operands)]
+            return self._joined([*([owner.operands[value.index]] if before else []), *given])
+        if owner.name == "pto.strict_vecscope":
+            return self.of(owner.operands[value.index])
+        return self._anywhere(value.type)
+
+    def _renamed(self, op: Operation, type: Type) -> tuple[Place, ...]:
+        """The same storage under another name or type."""
+        found = self.of(op.operands[0])
+        size = _size(type)
+        if size is None or any(p.count > 1 for p in found):
+            return found
+        return tuple(self._one(_resized(p, size)) for p in found)
+
+    def _part(self, op: Operation, type: Type) -> tuple[Place, ...]:
+        """Some of the storage of the operand."""
+        return self.of(op.operands[0])
+
+    # -- tiles -----------------------------------------------------------------------------------------
+
+    def _alloc(self, op: Operation, type: Type) -> tuple[Place, ...]:
+        addresses = op.group(_ADDRESS[op.name]) if op.name in _ADDRESS else []
+        space, size = space_of(type), _size(type)
+        if not addresses or size is None:
+            root = ANYWHERE if addresses else op.result
+            return (self._one(Place(space, root, 0, size or BIG, exact=size is not None)),)
+        form = self.forms.of(addresses[0])
+        low, high = form.range
+        if not form.terms:
+            return (self._one(Place(space, None, low, low + size, exact=True)),)
+        if low < 0 or high >= BIG:
+            return self._anywhere(type)
+        return (self._one(Place(space, None, low, high + size, box=Box(space, (form,), (size,)))),)
+
+    def _subview(self, op: Operation, type: Type) -> tuple[Place, ...]:
+        source = op.get("source")
+        assert source is not None
+        offsets = [constant_of(v) for v in op.group("offsets")]
+        sizes = op.attr("sizes")
+        frame = self._geometry(source)
+        if frame is None or not all(isinstance(n, int) for n in offsets) or len(offsets) != 2:
+            return self.of(source)
+        geometry, r, c = frame
+        r, c = r + int(offsets[0] or 0), c + int(offsets[1] or 0)
+        self._frames[op.result] = (geometry, r, c)
+        return (self._one(geometry.window(r, c, int(sizes[0]), int(sizes[1]))),)
+
+    def _geometry(self, value: Value) -> tuple[Geometry, int, int] | None:
+        """The storage a tile is a window of, and where in it the tile starts."""
+        places = self.of(value)
+        found = self._frames.get(value)
+        type = value.type
+        if found is None and len(places) == 1 and isinstance(type, TileBufType):
+            place = places[0]
+            plain = place.box is None and place.count == 1 and place.root is not ANYWHERE
+            if plain and place.exact and type.compact == "null":
+                found = self._frames[value] = Geometry(place, type, self.profile), 0, 0
+        return found
+
+    # -- global memory ---------------------------------------------------------------------------------
+
+    def _view(self, op: Operation, type: Type) -> tuple[Place, ...]:
+        return tuple(self._one(Place(p.space, p.root, p.low)) for p in self.of(op.operands[0]))
+
+    def _window(self, op: Operation, type: Type) -> tuple[Place, ...]:
+        found = self.of(op.operands[0])
+        view = op.operands[0].op
+        if len(found) != 1 or found[0].root is ANYWHERE or view is None or view.name != "pto.make_tensor_view":
+            return found
+        pointer = view.operands[0]
+        shape, strides = ([self.forms.of(v) for v in view.group(n)] for n in ("shape", "strides"))
+        if not _nested(shape, strides):
+            return found
+        offsets = tuple(self.forms.of(v) for v in op.group("offsets"))
+        extents = [self.forms.of(v).range[1] for v in op.group("sizes")]
+        frame = (pointer, tuple(s.key for s in strides))
+        whole = found[0]
+        low, high = whole.low, whole.high
+        at = Form(0)
+        if all(not f.terms for f in (*offsets, *strides)) and max(extents, default=0) < BIG:
+            bits = getattr(type, "bits", 8) or 8
+            for offset, stride in zip(offsets, strides, strict=True):
+                at = at.plus(offset.times(stride.constant))
+            last = sum((n - 1) * s.constant for n, s in zip(extents, strides, strict=True))
+            high = low + -(-(at.constant + last + 1) * bits // 8)
+            low = low + at.constant * bits // 8
+        return (self._one(Place(GM, whole.root, low, high, box=Box(frame, offsets, tuple(extents)))),)
+
+    def _addptr(self, op: Operation, type: Type) -> tuple[Place, ...]:
+        form = self.forms.of(op.operands[1])
+        bits = getattr(type, "bits", 8) or 8
+        shift = form.constant * bits // 8 if not form.terms and form.constant >= 0 else None
+        return tuple(
+            self._one(Place(p.space, p.root, p.low + shift if shift is not None else 0)) for p in self.of(op.operands[0])
+        )
+
+    def _castptr(self, op: Operation, type: Type) -> tuple[Place, ...]:
+        source = op.operands[0]
+        if isinstance(source.type, PtrType | MemRefType | ViewType):
+            return self.of(source)
+        space = space_of(type)
+        known = constant_of(source)
+        if space == GM or not isinstance(known, int):
+            return self._anywhere(type)
+        return (self._one(Place(space, None, known)),)
+
+    def _select(self, op: Operation, type: Type) -> tuple[Place, ...]:
+        return self._joined(op.operands[1:])
+
+
+def fifo_of(op: Operation) -> object:
+    """What tells the FIFO of an instruction from others of its core."""
+    handle = op.get("pipe_handle") if op.row is not None and "pipe_handle" in op.row.operand_index else None
+    return handle if handle is not None else op.attr("id") or 0
+
+
+def space_of(type: Type) -> str:
+    """The memory a value of a type lies in."""
+    if isinstance(type, TileBufType | ConvTileType):
+        return type.loc
+    if isinstance(type, MemRefType):
+        return SPACES.get(type.space, GM) if type.local else GM
+    if isinstance(type, PtrType):
+        return SPACES.get(type.space, GM)
+    return GM
+
+
+def _size(type: Type) -> int | None:
+    """Bytes that storage of a type takes, where it says."""
+    if isinstance(type, TileBufType):
+        if type.compact == "null":
+            return type.size
+        # blocks of whole boxes, and up to one row or element more between them
+        return size_bytes(-(-type.rows // 16) * 16 + 1, type.cols + 1, type.bits or 8)
+    if isinstance(type, ConvTileType | MemRefType):
+        total = 1
+        for d in type.dims:
+            if d is None:
+                return None
+            total *= d
+        return size_bytes(1, total, type.bits or 8)
+    return None
+
+
+def _resized(place: Place, size: int) -> Place:
+    box = place.box
+    if box is None:
+        if place.high >= BIG:
+            return place
+        return Place(place.space, place.root, place.low, place.low + size, exact=place.exact)
+    moved = Box(box.frame, box.offsets, (size,)) if len(box.sizes) == 1 else None
+    return Place(place.space, place.root, place.low, max(place.high, place.low + size), box=moved)
+
+
+def _ends(op: Operation) -> list[Operation]:
+    """What the regions of an operation end with, where that hands values on."""
+    found = [block.ops[-1] for region in op.regions for block in region.blocks if block.ops]
+    return [end for end in found if end.name == "scf.yield"] if op.name != "scf.while" else [
+        end for end in found if end.name == "scf.condition"
+    ]
+
+
+def _nested(shape: list[Form], strides: list[Form]) -> bool:
+    """Whether no two elements of a view share memory: every stride steps over what lies inside."""
+    inner: Form | None = None  # elements that the dimensions inside take
+    order = range(len(shape))
+    if all(not s.terms for s in strides):
+        order = sorted(order, key=lambda d: -strides[d].constant)
+    for d in reversed(order):
+        if not shape[d].terms and shape[d].constant == 1:
+            continue
+        stride = strides[d]
+        if inner is None:
+            if stride.terms or stride.constant < 1:
+                return False
+        elif stride.key != inner.key and (stride.terms or inner.terms or stride.constant < inner.constant):
+            return False
+        if not shape[d].terms and not stride.terms:
+            inner = Form(shape[d].constant * stride.constant)
+        elif not stride.terms:
+            inner = shape[d].times(stride.constant)
+        elif not shape[d].terms:
+            inner = stride.times(shape[d].constant)
+        else:
+            inner = Form(BIG)  # fits only in front of nothing
+    return True
+
+
+#: Operations whose result is the storage of their first operand, from its start.
+_RENAMES = frozenset((
+    "pto.treshape", "pto.bitcast", "pto.bind_tile", "pto.tile_buf_addr", "pto.tensor_view_addr", "memref.cast",
+    "builtin.unrealized_conversion_cast",
+))  # fmt: skip
+#: The operand that says where an allocation lies.
+_ADDRESS = {"pto.alloc_tile": "addr", "pto.pointer_cast": "addrs"}
+_HANDLERS = {
+    "pto.alloc_tile": Places._alloc,
+    "pto.declare_tile": Places._alloc,
+    "pto.pointer_cast": Places._alloc,
+    "pto.declare_tile_memref": Places._alloc,
+    "memref.alloc": Places._alloc,
+    "memref.alloca": Places._alloc,
+    "memref.subview": Places._part,
+    "memref.reinterpret_cast": Places._part,
+    "pto.subview": Places._subview,
+    "pto.subset": Places._subview,
+    "pto.make_tensor_view": Places._view,
+    "pto.partition_view": Places._window,
+    "pto.addptr": Places._addptr,
+    "pto.castptr": Places._castptr,
+    "arith.select": Places._select,
+}

@@ -1,0 +1,283 @@
+"""The same instruction on the same bytes by both engines: emitted C++ against the reference engine.
+
+A plan (see pto.witness) becomes a function of a module: its tiles are allocated where `Case` put them, its
+views and scalars are arguments. Many functions are compiled as one library; each is called with an image of
+all on-chip memory, which it changes in place. Nothing may differ afterwards but what the tolerance allows.
+
+python -m tests.engine_cpp.bench tadd trowsum          # try single instructions
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pto import isa
+from pto.codegen.cpp import emit
+from pto.diag import DiagnosticError, has_errors
+from pto.engine import elements
+from pto.engine.cpp import build, compiler
+from pto.engine.memory import MemoryFault, Pointer, Tile, View
+from pto.engine.reference.instr import IllegalInstruction
+from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr, UnitAttr
+from pto.ir.builder import Builder
+from pto.ir.core import Block, Value
+from pto.ir.types import INDEX, I64, MemRefType, PtrType, ScalarType, TileBufType, ViewType
+from pto.isa import encoding
+from pto.isa.dtypes import DTYPES
+from pto.isa.profiles import LOCATIONS, profile
+from pto.passes import Options, compile
+from pto.witness.plan import Plan
+
+from ..engine.rows import Case
+
+Array = np.ndarray[Any, Any]
+
+#: Room in every space: capacities are not what is tested.
+SPACES = dict.fromkeys(LOCATIONS, 1 << 19)
+
+_HARNESS = """
+#include "pto/launch.hpp"
+namespace {
+template <class... A>
+struct Imaged {
+  template <void (*F)(A...)>
+  static void run(char** images, const uint64_t* sizes, A... args) {
+    auto& core = pto::detail::core();
+    for (int i = 0; i < pto::detail::kSpaces; ++i) std::memcpy(core.space[i], images[i], sizes[i]);
+    F(args...);
+    for (int i = 0; i < pto::detail::kSpaces; ++i) std::memcpy(images[i], core.space[i], sizes[i]);
+  }
+};
+template <class... A>
+Imaged<A...> imaged(void (*)(A...));
+}
+"""
+
+
+class Launch(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("argc", ctypes.c_int32),
+        ("args", ctypes.POINTER(ctypes.c_uint64)),
+        ("special", ctypes.c_void_p),
+        ("blocks", ctypes.c_int32),
+        ("subblocks", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
+        ("status", ctypes.c_int32),
+        ("print", ctypes.c_void_p),
+        ("error", ctypes.c_char_p),
+        ("error_size", ctypes.c_uint64),
+    ]
+
+
+class Compiled:
+    """A planned instruction as a compiled function, and the case that knows its operands."""
+
+    def __init__(self, plan: Plan, name: str) -> None:
+        self.plan = plan
+        self.name = name
+        self.case = Case(plan)
+        #: Tiles with their whole valid region.
+        self.tiles = [(v, (v.v_row, v.v_col)) for _, v in self._values() if isinstance(v, Tile)]
+        self.function: Any = None
+
+    def _values(self) -> Iterable[tuple[str, Any]]:
+        for name, found in self.case.args.items():
+            for value in found if isinstance(found, list) else [found]:
+                yield name, value
+
+    def build(self, b: Builder) -> None:
+        """Add the function to a module."""
+        plan = self.plan
+        entry = b.func(self.name, [], {"pto.entry": UnitAttr()})
+        values: dict[str, Value | list[Value]] = {}
+        for declared in plan.row.operands:
+            types = plan.operands.get(declared.name)
+            if types is None:
+                continue
+            held = self.case.args[declared.name]
+            values[declared.name] = [
+                self._operand(b, entry, declared.name, i, type, held[i] if isinstance(held, list) else held)
+                for i, type in enumerate(types)
+            ]
+        results = [t for types in plan.results.values() for t in types]
+        b.op(plan.row.full_name, results, dict(plan.attrs), **values)
+        b.op("func.return")
+        assert entry.parent is not None and entry.parent.parent is not None
+        func = entry.parent.parent
+        signature = func.attrs["function_type"].value.replace(inputs=tuple(a.type for a in entry.args))
+        func.attrs["function_type"] = TypeAttr(signature)
+
+    def _operand(self, b: Builder, entry: Block, name: str, at: int, type: Any, held: Any) -> Value:
+        if (name, at) in self.plan.constants and isinstance(type, ScalarType):
+            return b.constant(self.plan.constants[name, at], type)
+        label = f"{name}{at}"
+        if isinstance(type, TileBufType):
+            rows, cols = entry.add_arg(INDEX, f"{label}_rows"), entry.add_arg(INDEX, f"{label}_cols")
+            address = b.constant(held.address, I64)
+            open_type = type.replace(v_row=None, v_col=None)
+            return b.op(
+                "pto.alloc_tile", [open_type], None, addr=address, valid_row=rows, valid_col=cols
+            ).result
+        if isinstance(type, ViewType):
+            return self._view(b, entry, type, self.plan.layouts.get(name), label, held)
+        return entry.add_arg(type, label)
+
+    def _view(
+        self, b: Builder, entry: Block, type: ViewType, layout: str | None, name: str, held: View
+    ) -> Value:
+        pointer = entry.add_arg(PtrType(type.elem), name)
+        shape = [b.constant(d) for d in held.dims]
+        steps = [b.constant(s) for s in held.strides]
+        attrs = {"layout": EnumAttr("layout", layout)} if layout else {}
+        whole = b.op(
+            "pto.make_tensor_view", [type.replace(name="tensor_view")], attrs, ptr=pointer, shape=shape,
+            strides=steps,
+        ).result  # fmt: skip
+        if type.name == "tensor_view":
+            return whole
+        zero = [b.constant(0) for _ in held.dims]
+        return b.op("pto.partition_view", [type], None, source=whole, offsets=zero, sizes=shape).result
+
+    # -- running ------------------------------------------------------------------------------------------
+
+    def words(self) -> list[int]:
+        """The arguments of the function, in the order `build` made them."""
+        out: list[int] = []
+        for declared in self.plan.row.operands:
+            types = self.plan.operands.get(declared.name)
+            if types is None:
+                continue
+            held = self.case.args[declared.name]
+            for i, type in enumerate(types):
+                value = held[i] if isinstance(held, list) else held
+                if (declared.name, i) in self.plan.constants and isinstance(type, ScalarType):
+                    continue
+                if isinstance(value, Tile):
+                    out += [value.v_row, value.v_col]
+                elif isinstance(value, View | Pointer):
+                    out.append(value.buffer.data.ctypes.data)
+                elif isinstance(type, MemRefType):
+                    out.append(value.buffer.data.ctypes.data)
+                else:
+                    out.append(scalar_word(type, value))
+        return out
+
+    def run(self) -> str:
+        """Run the compiled function on the case's memory; what went wrong, or nothing."""
+        images: list[Array] = []
+        for loc in LOCATIONS:
+            data = self.case.core.buffers[loc].data
+            room = np.zeros(SPACES[loc], np.uint8)
+            room[: data.size] = data
+            images.append(room)
+        pointers = (ctypes.c_char_p * len(images))(
+            *(ctypes.cast(i.ctypes.data, ctypes.c_char_p) for i in images)
+        )
+        sizes = (ctypes.c_uint64 * len(images))(*(i.size for i in images))
+        words = [ctypes.addressof(pointers), ctypes.addressof(sizes), *self.words()]
+        args = (ctypes.c_uint64 * len(words))(*(w & (2**64 - 1) for w in words))
+        error = ctypes.create_string_buffer(4096)
+        launch = Launch(
+            ctypes.sizeof(Launch), len(words), args, None, 1, 1, 1, 0, None,
+            ctypes.cast(error, ctypes.c_char_p), 4096,
+        )  # fmt: skip
+        self.function(ctypes.byref(launch))
+        if launch.status:
+            return error.value.decode()
+        for loc, image in zip(LOCATIONS, images, strict=True):
+            data = self.case.core.buffers[loc].data
+            data[:] = image[: data.size]
+        return ""
+
+
+def scalar_word(type: Any, value: Any) -> int:
+    """A scalar as the 64-bit word of a launch."""
+    if isinstance(type, ScalarType) and type.is_float:
+        return int(encoding.encode(DTYPES[str(type.dtype)], float(value)))
+    return int(value)
+
+
+def compiled(plans: Sequence[Plan], column: str, flags: Sequence[str] = ()) -> list[Compiled]:
+    """Functions for plans of one legality column, in one library."""
+    made = [Compiled(plan, f"case_{i}") for i, plan in enumerate(plans)]
+    b = Builder.module({"pto.target_arch": StrAttr(column)})
+    for one in made:
+        one.build(b)
+    target = profile(column).override(SPACES)
+    ctx, problems = compile(b.built, target, Options(level="level3"))
+    if has_errors(problems):
+        raise DiagnosticError(problems)
+    text = emit(ctx.module, target)
+    text += _HARNESS
+    for one in made:
+        text += (
+            f"PTO_LAUNCHER({one.name}, pto::detail::CoreKind::Mix, "
+            f"(decltype(imaged({one.name}))::run<{one.name}>))\n"
+        )
+    unit = build.Unit("rows.cpp", text)
+    built = build.cached([unit], [], [*compiler.arch_flags(target), *flags])
+    assert built.ok, built.output[:4000]
+    library = ctypes.CDLL(built.path)
+    for one in made:
+        one.function = getattr(library, f"pto_launch_{one.name}")
+        one.function.argtypes = [ctypes.c_void_p]
+    return made
+
+
+# -- comparing --------------------------------------------------------------------------------------------
+
+
+class Outcome:
+    """Memory after a run."""
+
+    def __init__(self, case: Case) -> None:
+        self.on_chip = {loc: b.data.copy() for loc, b in case.core.buffers.items() if loc in LOCATIONS}
+        self.gm = [b.data.copy() for b in case.core.gm.buffers]
+        self.tiles = {
+            name: (v.dtype, case.get(name))
+            for name, v in case.args.items()
+            if isinstance(v, Tile) and v.address is not None
+        }
+
+
+def reference(case: Case) -> str:
+    """Run the reference engine; what it refuses, or nothing."""
+    try:
+        with np.errstate(all="ignore"):
+            case.run()
+    except (IllegalInstruction, MemoryFault, LookupError) as e:
+        return f"{type(e).__name__}: {e}"
+    return ""
+
+
+def ulps(dtype: str, got: Array, want: Array) -> Array:
+    """Distance in codes: how many representable numbers lie between."""
+    bits = DTYPES[dtype].bits
+    top = 1 << (bits - 1)
+
+    def line(codes: Array) -> Array:
+        c = codes.astype(np.int64)
+        return np.where(c >= top, top - c, c)
+
+    both_nan = np.isnan(elements.decode(dtype, got, native=False)) & np.isnan(
+        elements.decode(dtype, want, native=False)
+    )
+    return np.where(both_nan, 0, np.abs(line(got) - line(want)))
+
+
+if __name__ == "__main__":
+    from ..engine.rows import some_plans
+    from .test_rows import differences
+
+    for name in sys.argv[1:]:
+        row = isa.row(name)
+        assert row is not None, name
+        for column in row.isas:
+            found = differences([p for p in some_plans(name) if p.isa == column], column)
+            print(name, column, len(found), *found[:6], sep="\n  " if found else " ")

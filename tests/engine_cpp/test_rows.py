@@ -1,0 +1,191 @@
+"""Every executable row with a C++ spelling: compiled against the reference engine, byte for byte.
+
+`make matrix` compiles every plan of `some_plans`; the ordinary run takes the plans that show a new element
+type or layout of each row, so that it stays short.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pto import isa
+from pto.engine import elements
+from pto.engine.memory import Tile, View
+from pto.engine.reference.registry import find
+from pto.ir.types import ConvTileType, ScalarType, TileBufType
+from pto.isa.dtypes import DTYPES
+from pto.isa.profiles import ISAS
+from pto.isa.row import Row
+from pto.witness.plan import Plan
+
+from ..engine.rows import FILL, Case, mixed_codes, random_codes, some_plans
+from .bench import Compiled, Outcome, compiled, reference, ulps
+
+#: Largest distance from the reference engine, in units in the last place of the destination: the reference
+#: rounds the exact result once, the headers state these bounds (ops/math.hpp).
+ULPS: dict[str, int] = {}
+
+#: Rows whose sums the headers take in another order: bound relative to the sum of the magnitudes.
+ORDERED: dict[str, float] = {}
+
+#: Rows that this bench cannot call, and who tests them instead.
+ELSEWHERE: dict[str, str] = {}
+
+Fill = Callable[[Case, np.random.Generator], None]
+#: Contents that an instruction demands, where any bits will not do.
+FILLS: dict[str, Fill] = {}
+
+VALID: tuple[tuple[int, int] | None, ...] = (None, (5, 37), (1, 64), (16, 1), (0, 64), (16, 0))
+
+
+def executable() -> list[Row]:
+    """Rows that both engines are to run, apart from scalar code and control flow."""
+    return [
+        r
+        for r in isa.rows()
+        if r.dialect == "pto" and r.effect == "memory" and r.cpp and r.set in ("tile", "ptoas")
+        and find(r) is not None and r.name not in ELSEWHERE
+    ]  # fmt: skip
+
+
+@cache
+def chosen(name: str) -> list[Plan]:
+    """Plans of a row for the ordinary run: each column, each element type, each layout of dst."""
+    everything = [p for p in some_plans(name) if not _has_conv(p)]
+    if os.environ.get("PTO_TEST_MATRIX"):
+        return everything
+    found: list[Plan] = []
+    seen: set[Any] = set()
+    for p in everything:
+        tiles = [(n, t[0]) for n, t in p.operands.items() if t and isinstance(t[0], TileBufType)]
+        shown = {
+            p.isa,
+            *(("type", n, str(t.dtype)) for n, t in tiles),
+            ("layout", *(t.layout for _, t in tiles[-1:])),
+        }
+        if not shown <= seen:
+            seen |= shown
+            found.append(p)
+    return found[:12]
+
+
+def _has_conv(plan: Plan) -> bool:
+    return any(isinstance(t, ConvTileType) for types in plan.operands.values() for t in types)
+
+
+def fill(case: Case, rng: np.random.Generator, kind: int) -> None:
+    """Contents of all operands: numbers of modest size, special ones among them, or any bits."""
+    for name, held in case.args.items():
+        for at, value in enumerate(held if isinstance(held, list) else [held]):
+            if isinstance(value, Tile | View):
+                shape = value.shape if isinstance(value, Tile) else _view_shape(value)
+                codes = (
+                    random_codes(rng, value.dtype, shape)
+                    if kind == 0
+                    else mixed_codes(rng, value.dtype, shape)
+                )
+                if isinstance(value, Tile):
+                    value.region(*shape).store(value.buffer.data, codes)
+                else:
+                    flat = np.ascontiguousarray(codes).view(np.uint8).ravel()
+                    value.buffer.data[: flat.size] = flat[: value.buffer.data.size]
+            elif isinstance(value, int | float) and (name, at) not in case.plan.constants:
+                type = case.plan.operands[name][at]
+                if isinstance(type, ScalarType):
+                    made = (
+                        float(np.float16(rng.standard_normal())) if type.is_float else int(rng.integers(0, 8))
+                    )
+                    if isinstance(held, list):
+                        held[at] = made
+                    else:
+                        case.args[name] = made
+    special = FILLS.get(case.row.name)
+    if special is not None:
+        special(case, rng)
+
+
+def _view_shape(view: View) -> tuple[int, int]:
+    size = view.buffer.data.size * 8 // DTYPES[view.dtype].bits
+    return (1, size)
+
+
+def differences(plans: list[Plan], column: str) -> list[str]:
+    """What differs between the engines over all runs of some plans."""
+    out: list[str] = []
+    for one in compiled(plans, column):
+        out += _compare(one)
+    return out
+
+
+def _compare(one: Compiled) -> Iterator[str]:
+    case = one.case
+    for run, valid in enumerate(VALID):
+        rng = np.random.default_rng(run)
+        for t, whole in one.tiles:
+            t.v_row, t.v_col = whole if valid is None else (min(whole[0], valid[0]), min(whole[1], valid[1]))
+        for b in (*case.core.buffers.values(), *case.core.gm.buffers):
+            b.data[:] = FILL
+        fill(case, rng, run % 2)
+        before = [(b, b.data.copy()) for b in (*case.core.buffers.values(), *case.core.gm.buffers)]
+        if reference(case):
+            continue  # the reference engine refuses these shapes
+        want = Outcome(case)
+        for b, data in before:
+            b.data[:] = data
+        where = f"{case.row.name} {case.isa} {_shown(one.plan)} valid {valid}"
+        problem = one.run()
+        if problem:
+            yield f"{where}: {problem}"
+            continue
+        problem = _unlike(case, want)
+        if problem:
+            yield f"{where}: {problem}"
+
+
+def _shown(plan: Plan) -> str:
+    tiles = [f"{n}={t[0]}" for n, t in plan.operands.items() if t]
+    attrs = [f"{k}={v}" for k, v in plan.attrs.items()]
+    return " ".join((*tiles, *attrs))
+
+
+def _unlike(case: Case, want: Outcome) -> str:
+    got = Outcome(case)
+    for name, (dtype, codes) in want.tiles.items():
+        mine = got.tiles[name][1]
+        if (mine == codes).all():
+            continue
+        apart = (
+            ulps(dtype, mine, codes) if DTYPES[dtype].is_float and DTYPES[dtype].bits >= 16 else mine != codes
+        )
+        allowed = ULPS.get(case.row.name, 0)
+        if (apart > allowed).any():
+            r, c = (int(k) for k in np.argwhere(apart > allowed)[0])
+            pair = [elements.decode(dtype, x[r : r + 1, c : c + 1]).item() for x in (mine, codes)]
+            return f"{name}[{r}, {c}] is {pair[0]!r}, reference {pair[1]!r}; {(apart > allowed).sum()} differ"
+        place = case.args[name]
+        place.region(*codes.shape).store(place.buffer.data, codes)  # within its bound: the rest must be equal
+    rest = Outcome(case)
+    for loc, data in want.on_chip.items():
+        if not np.array_equal(rest.on_chip[loc], data):
+            at = int(np.argmax(rest.on_chip[loc] != data))
+            return f"{loc} byte {at} outside the operands was written"
+    for i, data in enumerate(want.gm):
+        if not np.array_equal(rest.gm[i], data):
+            at = int(np.argmax(rest.gm[i] != data))
+            return f"global memory {i} differs from byte {at} on: {rest.gm[i][at]} for {data[at]}"
+    return ""
+
+
+@pytest.mark.parametrize("column", ISAS)
+@pytest.mark.parametrize("family", sorted({r.family for r in executable()}))
+def test_rows(family: str, column: str) -> None:
+    plans = [p for r in executable() if r.family == family for p in chosen(r.name) if p.isa == column]
+    if not plans:
+        return
+    assert differences(plans, column) == []
