@@ -53,8 +53,14 @@ def tool(
 
 
 def test_status_0_prints_the_program_and_nothing_else(good: Path, capsys: Capture) -> None:
-    assert ptoas.main([str(good)]) == 0
+    assert ptoas.main([str(good), "--emit=pto"]) == 0
     assert capsys.readouterr() == (GOOD, "")
+
+
+def test_the_default_output_is_cpp(good: Path, capsys: Capture) -> None:
+    assert ptoas.main([str(good)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith('#include "pto/pto-inst.hpp"\n') and "__global__ AICORE void k() {" in out and err == ""
 
 
 def test_status_1_prints_diagnostics_and_no_program(bad: Path, capsys: Capture) -> None:
@@ -66,7 +72,7 @@ def test_status_1_prints_diagnostics_and_no_program(bad: Path, capsys: Capture) 
 def test_warnings_keep_status_0(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "w.pto"
     path.write_text(WARNS)
-    assert ptoas.main([str(path)]) == 0
+    assert ptoas.main([str(path), "--emit=pto"]) == 0
     out, err = capsys.readouterr()
     assert out == WARNS and "warning[PTO-E0113]" in err
 
@@ -116,7 +122,7 @@ def test_status_70_is_our_bug_and_leaves_a_reproducer(good: Path, tmp_path: Path
     where = tmp_path / "reports"
     where.mkdir()
     with knobs.override(PTO_REPRODUCER_DIR=str(where)):
-        assert ptoas.main([str(good)]) == 70
+        assert ptoas.main([str(good), "--emit=pto"]) == 70
     out, err = capsys.readouterr()
     (report,) = where.iterdir()
     assert out == "" and "this is a bug of ours" in err and str(report) in err and "Traceback" not in err
@@ -127,7 +133,7 @@ def test_status_70_is_our_bug_and_leaves_a_reproducer(good: Path, tmp_path: Path
 @pytest.mark.usefixtures("broken_printer")
 def test_status_70_without_a_place_for_the_reproducer(good: Path, tmp_path: Path, capsys: Capture) -> None:
     with knobs.override(PTO_REPRODUCER_DIR=str(tmp_path / "missing")):
-        assert ptoas.main([str(good)]) == 70
+        assert ptoas.main([str(good), "--emit=pto"]) == 70
     assert "this is a bug of ours\n" in capsys.readouterr().err
 
 
@@ -155,7 +161,7 @@ def test_interrupt(good: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("arguments", [[], ["-"], ["-", "-o", "-"]])
 def test_standard_input_to_standard_output(arguments: list[str]) -> None:
-    done = tool(*arguments, data=UGLY.encode())
+    done = tool(*arguments, "--emit=pto", data=UGLY.encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, GOOD.encode(), b"")
 
 
@@ -170,7 +176,7 @@ def test_verbs_read_standard_input(verb: str) -> None:
 
 
 def test_dev_stdout_as_output(good: Path) -> None:
-    done = tool(str(good), "-o", "/dev/stdout")
+    done = tool(str(good), "--emit=pto", "-o", "/dev/stdout")
     assert (done.returncode, done.stdout) == (0, GOOD.encode())
 
 
@@ -206,7 +212,7 @@ def folder(tmp_path: Path) -> Iterator[list[str]]:
 @pytest.mark.parametrize("jobs", ["1", "2", "0"])
 def test_several_files_into_a_folder(folder: list[str], jobs: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert ptoas.main([*folder, "-j", jobs, "-o", str(out)]) == 0
+    assert ptoas.main([*folder, "--emit=pto", "-j", jobs, "-o", str(out)]) == 0
     assert sorted(p.name for p in out.iterdir()) == [f"k{i}.pto" for i in range(5)]
     for i in range(5):
         assert (out / f"k{i}.pto").read_text() == GOOD.replace("@k", f"@k{i}")
@@ -274,7 +280,7 @@ def test_the_mode_of_a_replaced_file_stays(good: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.pto"
     out.write_text("old")
     out.chmod(0o640)
-    assert ptoas.main([str(good), "-o", str(out)]) == 0
+    assert ptoas.main([str(good), "--emit=pto", "-o", str(out)]) == 0
     assert out.stat().st_mode & 0o777 == 0o640 and out.read_text() == GOOD
 
 
@@ -282,12 +288,12 @@ def test_a_link_keeps_pointing(good: Path, tmp_path: Path) -> None:
     target, link = tmp_path / "real.pto", tmp_path / "link.pto"
     target.write_text("old")
     link.symlink_to(target)
-    assert ptoas.main([str(good), "-o", str(link)]) == 0
+    assert ptoas.main([str(good), "--emit=pto", "-o", str(link)]) == 0
     assert link.is_symlink() and target.read_text() == GOOD
 
 
 def test_input_and_output_may_be_one_file(good: Path) -> None:
-    assert ptoas.main([str(good), "-o", str(good)]) == 0
+    assert ptoas.main([str(good), "--emit=pto", "-o", str(good)]) == 0
     assert good.read_text() == GOOD
 
 

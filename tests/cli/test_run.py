@@ -227,10 +227,14 @@ def test_the_summary_says_what_was_checked(capsys: Capture) -> None:
     assert "(1 block, target a2a3, checked for race, undef: nothing found, " in capsys.readouterr().out
 
 
-def test_the_summary_claims_no_check_of_pipes_in_program_order(capsys: Capture) -> None:
-    assert run("scale.pto", "--sanitize", "all", "--", "@x.npy", "1", "f32:4x64") == 0
-    out, err = capsys.readouterr()
-    assert "warning[PTO-E2206]" in err and "checked for oob, sync, undef: nothing found" in out
+def test_a_program_without_flags_is_synchronised_first(capsys: Capture) -> None:
+    arguments = ("scale.pto", "--sanitize", "all", "--", "@x.npy", "1", "f32:4x64")
+    assert run(*arguments) == 0
+    assert "checked for oob, race, sync, undef: nothing found" in capsys.readouterr().out
+    race = ("race.pto", "--sanitize=race", "--", "@x.npy", "f32:4x64")
+    assert run(*race) == 1  # it has addresses: its author is in charge
+    assert "error[PTO-E2201]" in capsys.readouterr().err
+    assert run("--enable-insert-sync", *race) == 0
 
 
 def test_json_is_all_there_is_on_standard_error(capsys: Capture) -> None:

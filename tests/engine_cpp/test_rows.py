@@ -1,12 +1,13 @@
 """Every executable row with a C++ spelling: compiled against the reference engine, byte for byte.
 
-`make matrix` compiles every plan of `some_plans`; the ordinary run takes the plans that show a new element
-type or layout of each row, so that it stays short.
+`make matrix` compiles every plan of `some_plans`, optimised as the engine does it; the ordinary run takes a few
+of each row, which together show all columns, element types and layouts, and optimises little.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -22,7 +23,7 @@ from pto.ir.types import ConvTileType, ScalarType, TileBufType
 from pto.isa.dtypes import DTYPES
 from pto.isa.profiles import ISAS
 from pto.isa.row import Row
-from pto.witness.plan import Plan
+from pto.witness.plan import Plan, plans
 
 from ..engine.rows import FILL, Case, mixed_codes, random_codes, some_plans
 from .bench import Compiled, Outcome, compiled, reference, ulps
@@ -56,23 +57,20 @@ def executable() -> list[Row]:
 
 @cache
 def chosen(name: str) -> list[Plan]:
-    """Plans of a row for the ordinary run: each column, each element type, each layout of dst."""
-    everything = [p for p in some_plans(name) if not _has_conv(p)]
-    if os.environ.get("PTO_TEST_MATRIX"):
-        return everything
+    """Plans of a row: all types of all columns and every layout with PTO_TEST_MATRIX, else a few of them."""
+    row = isa.row(name)
+    assert row is not None
+    first = zlib.crc32(name.encode())  # rows of a family show different types
     found: list[Plan] = []
-    seen: set[Any] = set()
-    for p in everything:
-        tiles = [(n, t[0]) for n, t in p.operands.items() if t and isinstance(t[0], TileBufType)]
-        shown = {
-            p.isa,
-            *(("type", n, str(t.dtype)) for n, t in tiles),
-            ("layout", *(t.layout for _, t in tiles[-1:])),
-        }
-        if not shown <= seen:
-            seen |= shown
-            found.append(p)
-    return found[:12]
+    for column in row.isas:
+        found += _some([p for p in plans(row, column) if not _has_conv(p)], 2, first)
+    return found + _some([p for p in some_plans(name) if not _has_conv(p)], 3, first)
+
+
+def _some(found: list[Plan], count: int, first: int) -> list[Plan]:
+    if os.environ.get("PTO_TEST_MATRIX") or len(found) <= count:
+        return found
+    return [found[k] for k in sorted({(first + k * len(found) // count) % len(found) for k in range(count)})]
 
 
 def _has_conv(plan: Plan) -> bool:
@@ -115,10 +113,11 @@ def _view_shape(view: View) -> tuple[int, int]:
     return (1, size)
 
 
-def differences(plans: list[Plan], column: str) -> list[str]:
+def differences(found: list[Plan], column: str) -> list[str]:
     """What differs between the engines over all runs of some plans."""
     out: list[str] = []
-    for one in compiled(plans, column):
+    quick = [] if os.environ.get("PTO_TEST_MATRIX") else ["-O1"]
+    for one in compiled(found, column, quick):
         out += _compare(one)
     return out
 
@@ -185,7 +184,6 @@ def _unlike(case: Case, want: Outcome) -> str:
 @pytest.mark.parametrize("column", ISAS)
 @pytest.mark.parametrize("family", sorted({r.family for r in executable()}))
 def test_rows(family: str, column: str) -> None:
-    plans = [p for r in executable() if r.family == family for p in chosen(r.name) if p.isa == column]
-    if not plans:
-        return
-    assert differences(plans, column) == []
+    found = [p for r in executable() if r.family == family for p in chosen(r.name) if p.isa == column]
+    if found:
+        assert differences(found, column) == []

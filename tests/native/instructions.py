@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pto.engine import elements
-from pto.engine.memory import Tile, View
+from pto.engine.memory import ConvTile, Tile, View
 from pto.ir.types import ScalarType, TileBufType
 from pto.isa import encoding, tile
 from pto.isa.dtypes import DTYPES
@@ -48,7 +48,7 @@ _HEAD = """\
 {includes}
 using namespace pto;
 struct Operand {{ void* data; int64_t rows, cols, shape[5], stride[5], code; }};
-template <class T> T scalar(const Operand& o) {{
+template <class T> T scalar_of(const Operand& o) {{
   T made; std::memcpy(static_cast<void*>(&made), &o.code, sizeof made); return made;
 }}
 """
@@ -76,6 +76,12 @@ def declaration(k: int, name: str, value: Any, type: Any) -> str:
             f"BLayout::{_BLAYOUT[outer]}, -1, -1, SLayout::{_SLAYOUT[inner]}, {type.fractal}{pad}> {name}(o[{k}].rows,"
             f" o[{k}].cols); detail::bind({name}, o[{k}].data);\n"
         )
+    if isinstance(value, ConvTile):
+        dims = ", ".join(str(d) for d in value.dims)
+        return (
+            f"  ConvTile<TileType::{_LOCATIONS[value.loc]}, {ELEMENTS[value.dtype]}, {int(np.prod(value.dims))}, "
+            f"Layout::{value.layout}, ConvTileShape<{dims}>> {name}; detail::bind({name}, o[{k}].data);\n"
+        )
     if isinstance(value, View):
         five = ", ".join(f"o[{k}].shape[{d}]" for d in range(5))
         steps = ", ".join(f"o[{k}].stride[{d}]" for d in range(5))
@@ -87,7 +93,7 @@ def declaration(k: int, name: str, value: Any, type: Any) -> str:
         )
     if isinstance(type, ScalarType):
         element = ELEMENTS.get(str(type.dtype), "int64_t")
-        return f"  [[maybe_unused]] const auto {name} = scalar<{element}>(o[{k}]);\n"
+        return f"  [[maybe_unused]] const auto {name} = scalar_of<{element}>(o[{k}]);\n"
     return f"  [[maybe_unused]] const auto {name} = o[{k}].code;\n"
 
 
@@ -127,19 +133,20 @@ class Unit:
 
 def place(case: Case, value: Any) -> Array:
     """The bytes of an operand in its buffer."""
-    if isinstance(value, Tile):
+    if isinstance(value, Tile | ConvTile):
         assert value.address is not None
         return value.buffer.data[value.address : value.address + value.size]
     return value.buffer.data
 
 
-def difference(unit: Unit, number: int, case: Case) -> str | None:
-    """Run a case on both sides and compare the bytes of all operands; the case keeps the reference's."""
+def difference(unit: Unit, number: int, case: Case, ulp: int = 0) -> str | None:
+    """Run a case on both sides and compare the bytes of all operands; the case keeps the reference's. Floats
+    may differ by `ulp` units in the last place."""
     operands = flat(case)
     made = (Operand * len(operands))()
     memory: dict[str, Array] = {}
     for k, (name, value, type) in enumerate(operands):
-        if isinstance(value, Tile | View):
+        if isinstance(value, Tile | View | ConvTile):
             bytes_ = place(case, value)
             memory[name] = np.full(bytes_.size + 2 * GUARD, FILL, np.uint8)
             memory[name][GUARD : GUARD + bytes_.size] = bytes_
@@ -161,7 +168,7 @@ def difference(unit: Unit, number: int, case: Case) -> str | None:
         got, want = memory[name][GUARD:-GUARD], place(case, value)
         if (memory[name][:GUARD] != FILL).any() or (memory[name][-GUARD:] != FILL).any():
             return f"{name}: written outside"
-        differ = _unequal(value, got, want)
+        differ = _unequal(value, got, want, ulp)
         if differ.any():
             at = int(np.argmax(differ))
             codes = [_codes(value, x)[at] for x in (got, want)]
@@ -175,9 +182,11 @@ def _codes(value: Any, raw: Array) -> Array:
     return np.ascontiguousarray(raw[: raw.size // dtype.itemsize * dtype.itemsize]).view(dtype)
 
 
-def _unequal(value: Any, got: Array, want: Array) -> Array:
+def _unequal(value: Any, got: Array, want: Array, ulp: int = 0) -> Array:
     a, b = _codes(value, got), _codes(value, want)
     differ = a != b
+    if ulp and DTYPES[value.dtype].is_float:
+        differ &= np.abs(a.astype(np.int64) - b.astype(np.int64)) > ulp
     if value.bits >= 8 and DTYPES[value.dtype].nan and differ.any():
         nan = [np.isnan(elements.decode(value.dtype, x, native=False)) for x in (a, b)]
         differ &= ~(nan[0] & nan[1])

@@ -211,7 +211,9 @@ def gathering(case: Case, rng: np.random.Generator, k: int) -> None:
     if "indices" in case.args:
         idx = case.tile("indices")
         top = src.rows * src.cols
-        case.set("indices", rng.integers(-3 if k % 2 else 0, top + 3 if k % 2 else min(top, 2**15), idx.shape))
+        case.set(
+            "indices", rng.integers(-3 if k % 2 else 0, top + 3 if k % 2 else min(top, 2**15), idx.shape)
+        )
         resize(case, "dst", valid_of(case, "dst", k))
         resize(case, "indices", (dst.v_row, dst.v_col))
     elif "cdst" in case.args:
@@ -243,7 +245,9 @@ def gather_call(plan: Plan) -> str:
         return f"TGATHER<{types.format('')}, {offset}>(dst, src, kValue, cdst, {tmp})"
     axis = str(attr(plan, "gather_axis", "row")).upper()
     pattern = attr(plan, "maskPattern", "P1111")
-    return f"TGATHER<decltype(dst), decltype(src), MaskPattern::{pattern}, GatherAxis::GATHER_{axis}>(dst, src)"
+    return (
+        f"TGATHER<decltype(dst), decltype(src), MaskPattern::{pattern}, GatherAxis::GATHER_{axis}>(dst, src)"
+    )
 
 
 def blocks(case: Case, rng: np.random.Generator, k: int) -> None:
@@ -276,7 +280,9 @@ def scatter_call(plan: Plan) -> str:
     if "indexes" in plan.operands:
         return "TSCATTER(dst, src, indexes)"
     axis = str(attr(plan, "scatter_axis", "row")).upper()
-    return f"TSCATTER<MaskPattern::{attr(plan, 'maskPattern', 'P1111')}, ScatterAxis::SCATTER_{axis}>(dst, src)"
+    return (
+        f"TSCATTER<MaskPattern::{attr(plan, 'maskPattern', 'P1111')}, ScatterAxis::SCATTER_{axis}>(dst, src)"
+    )
 
 
 def in_memory(case: Case, rng: np.random.Generator, k: int) -> None:
@@ -287,7 +293,9 @@ def in_memory(case: Case, rng: np.random.Generator, k: int) -> None:
     named = attr(case.plan, "coalesce", "auto")
     shape = (idx.v_row, idx.v_col) if not isinstance(idx, View) else idx.dims5[0][3:]
     tile = case.tile(data)
-    by_row = named == "row" or (named == "auto" and (tuple(shape) != (tile.v_row, tile.v_col) or tile.v_col == 1))
+    by_row = named == "row" or (
+        named == "auto" and (tuple(shape) != (tile.v_row, tile.v_col) or tile.v_col == 1)
+    )
     top = mem.dims5[0][3] if by_row else int(np.prod(mem.dims5[0]))
     whole = idx.shape if not isinstance(idx, View) else tuple(idx.dims5[0][3:])
     top = min(top, 2 ** (DTYPES[idx.dtype].bits - 1) - 3)
@@ -296,7 +304,9 @@ def in_memory(case: Case, rng: np.random.Generator, k: int) -> None:
 
 def memory_call(plan: Plan) -> str:
     gathers = plan.row.name == "mgather"
-    args = "dst, mem, idx" + (", scratch" if "scratch" in plan.operands else "") if gathers else "mem, src, idx"
+    args = (
+        "dst, mem, idx" + (", scratch" if "scratch" in plan.operands else "") if gathers else "mem, src, idx"
+    )
     named = str(attr(plan, "coalesce", "auto"))
     name = plan.row.name.upper()
     if named == "auto":
@@ -369,7 +379,9 @@ def quantisation(case: Case, rng: np.random.Generator, k: int) -> None:
         if DTYPES[src.dtype].is_float:
             case.set("src", elements.encode(src.dtype, made))
         if "fp" in case.args:
-            case.set("fp", elements.encode("f32", rng.standard_normal(case.tile("fp").shape).astype(np.float32)))
+            case.set(
+                "fp", elements.encode("f32", rng.standard_normal(case.tile("fp").shape).astype(np.float32))
+            )
     if "exp" in case.args:
         axis = 0 if case.row.name == "tquant_dn" else int(attr(case.plan, "grp_axis", 1))  # type: ignore[call-overload]
         valid = ((src.rows, src.cols), (src.rows - 3, src.cols), (1, src.cols))[k % 3]
@@ -413,7 +425,9 @@ rows("tdequant", lambda p: "TDEQUANT(dst, src, scale, offset)", quantisation)
 
 
 def shown(plan: Plan) -> str:
-    tiles = [f"{n}:{t[0].dtype}:{t[0].layout}" for n, t in plan.operands.items() if isinstance(t[0], TileBufType)]
+    tiles = [
+        f"{n}:{t[0].dtype}:{t[0].layout}" for n, t in plan.operands.items() if isinstance(t[0], TileBufType)
+    ]
     return f"{plan.row.name} {plan.isa} {' '.join(tiles)} {dict(plan.attrs)}"
 
 

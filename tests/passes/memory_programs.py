@@ -7,8 +7,8 @@ returned by branches, views, scratch operands, tiles of ragged sizes, and reads 
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 
 #: Shapes by class; the last two of a class have the same bytes, so they are views of each other.

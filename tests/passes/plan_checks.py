@@ -180,3 +180,35 @@ def first_fit(sizes: list[int], spans: list[tuple[int, int]]) -> int:
             at = max(at, b)
         placed.append((at, at + size, (first, last)))
     return max((b for _, b, _ in placed), default=0)
+
+
+# -- short programs ----------------------------------------------------------------------------------------
+
+TILE, WIN = "!pto.tile_buf<vec, 8x64xf32>", "!pto.partition_tensor_view<8x64xf32>"
+BYTES = 8 * 64 * 4
+
+
+def program(body: str, more: str = "", args: str = "") -> Module:
+    """A function `@k` of tiles of 2048 bytes: `alloc a b`, `load a`, `store a`, `add a b c` (c = a + b),
+    `mov a b` (b = a), anything else as it is written; TILE stands for the type."""
+    lines: list[str] = []
+    for line in body.strip().splitlines():
+        word, *names = line.split() or [""]
+        if word == "alloc":
+            lines += [f"%{n} = pto.alloc_tile : {TILE}" for n in names]
+        elif word == "load":
+            lines.append(f"pto.tload ins(%in : {WIN}) outs(%{names[0]} : {TILE})")
+        elif word == "store":
+            lines.append(f"pto.tstore ins(%{names[0]} : {TILE}) outs(%out : {WIN})")
+        elif word == "add":
+            a, b, c = names
+            lines.append(f"pto.tadd ins(%{a}, %{b} : {TILE}, {TILE}) outs(%{c} : {TILE})")
+        elif word == "mov":
+            lines.append(f"pto.tmov ins(%{names[0]} : {TILE}) outs(%{names[1]} : {TILE})")
+        else:
+            lines.append(line.replace("TILE", TILE))
+    head = f"func.func @k(%in: {WIN}, %out: {WIN}, %n: index, %yes: i1{args}) {{"
+    numbers = [f"%c{n} = arith.constant {n} : index" for n in (0, 1, 4, 8, 64)]
+    return pto.parse(
+        "\n".join(["module {", more.replace("TILE", TILE), head, *numbers, *lines, "return", "}", "}"])
+    )

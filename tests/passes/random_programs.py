@@ -109,7 +109,9 @@ class Maker:
                 self.cubes[loc] = []
                 for _ in range(r.randint(1, count)):
                     name = self.name(loc)
-                    at = self.constant(self.place(sizes[loc], sizes[loc] * r.randint(1, 4)) // 512 * 512, "i64")
+                    at = self.constant(
+                        self.place(sizes[loc], sizes[loc] * r.randint(1, 4)) // 512 * 512, "i64"
+                    )
                     self.line(f"{name} = pto.alloc_tile addr = {at} : !{loc}")
                     self.cubes[loc].append(name)
 
@@ -279,7 +281,9 @@ class Maker:
     def loop(self, depth: int) -> None:
         r = self.random
         counter = self.name("i")
-        high = r.choice((self.constant(0), self.constant(1), self.constant(2), self.constant(3), "%n0", "%n1"))
+        high = r.choice(
+            (self.constant(0), self.constant(1), self.constant(2), self.constant(3), "%n0", "%n1")
+        )
         swapped = self.swap() if r.random() < 0.15 else None
         head = f"scf.for {counter} = {self.constant(0)} to {high} step {self.constant(1)}"
         saved = list(self.vectors)
@@ -313,7 +317,9 @@ class Maker:
         rest, wide, at = self.name(), self.name(), self.name()
         self.line(f"{rest} = arith.remsi {counter}, {self.constant(2)} : index")
         self.line(f"{wide} = arith.index_cast {rest} : index to i64")
-        self.line(f"{at} = arith.muli {wide}, {self.constant(r.choice((size, size // 2 or 32)) // 32 * 32, 'i64')} : i64")
+        self.line(
+            f"{at} = arith.muli {wide}, {self.constant(r.choice((size, size // 2 or 32)) // 32 * 32, 'i64')} : i64"
+        )
         name = self.name("t")
         self.line(f"{name} = pto.alloc_tile addr = {at} : {type}")
         self.vectors.append((name, type))
@@ -348,7 +354,9 @@ class Maker:
         self.line(f"{self.name('r')} = scf.while ({state} = {self.constant(0)}) : (index) -> index {{")
         self.indent += 1
         if self.random.random() < 0.4:
+            scalars = list(self.scalars)
             self.instruction()
+            self.scalars = scalars
         self.line(f"{more} = arith.cmpi slt, {state}, {high} : index")
         self.line(f"scf.condition({more}) {state} : index")
         self.indent -= 1
@@ -375,7 +383,9 @@ class Maker:
             self.line(f"pto.tload ins({window} : {w}) outs({mat} : !mat)")
         for to in ("left", "right"):
             for tile in self.cubes.get(to, ()):
-                self.line(f"pto.tmov ins({self.random.choice(self.cubes['mat'])} : !mat) outs({tile} : !{to})")
+                self.line(
+                    f"pto.tmov ins({self.random.choice(self.cubes['mat'])} : !mat) outs({tile} : !{to})"
+                )
         for tile in self.cubes.get("acc", ()):
             a, b = self.random.choice(self.cubes["left"]), self.random.choice(self.cubes["right"])
             self.line(f"pto.tmatmul ins({a}, {b} : !left, !right) outs({tile} : !acc)")

@@ -241,3 +241,17 @@ def test_programs_to_be_planned(arch: str) -> None:
     found = pto.to_text(module)
     assert "reserve_buffer" not in found and "import_reserved_buffer" not in found
     assert found.count("flag_base = 0, nosplit = false}") == 2
+
+
+@pytest.mark.parametrize("arch", ["a3", "a5"])
+def test_the_ends_may_number_a_pipe_differently(arch: str) -> None:
+    """They meet in the buffer."""
+    source = cube_to_vector(arch, 3, 4, 1)
+    source = source.replace("aic_initialize_pipe {dir", "aic_initialize_pipe {id = 5, dir").replace(
+        f"%acc : {ACC}) {{split", f"%acc : {ACC}) {{id = 5, split"
+    )
+    assert source.count("id = 5") == 2
+    x, eye, out, gm = data(3)
+    module = runs_alike(source, [x, eye, out, gm], sanitize="all")
+    assert pto.kernel(module).run(x, eye, out, gm).ok
+    assert np.array_equal(out, x.astype(np.float32))

@@ -64,6 +64,7 @@
 #endif
 #if __has_include("pto/ops/comm.hpp")
 #include "pto/ops/comm.hpp"
+#include "pto/ops/prefetch_async.hpp"
 #endif
 #if __has_include("pto/ops/micro.hpp")
 #include "pto/ops/micro.hpp"

@@ -1,11 +1,12 @@
-"""`ptoas`: the assembler. Parse, verify, and print in any text form."""
+"""`ptoas`: the assembler. Parse, verify, run the passes, and print C++ or any text form."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 
@@ -13,12 +14,18 @@ if TYPE_CHECKING:
     import argparse
 
     from ..diag import Diagnostic
+    from ..ir.core import Module
+    from ..isa.profiles import Profile
 
 _EXAMPLES = """\
-  ptoas k.pto                        check k.pto and print it in canonical form
+  ptoas k.pto -o k.cpp               C++ with PTO intrinsics; tiles without addresses are placed
+  ptoas k.pto --enable-insert-sync   the same, with flags and barriers for every hazard
+  ptoas k.pto --emit=pto             check k.pto and print it in canonical form
+  ptoas k.pto --emit=pto --lowered   the program that the C++ is made of
   ptoas k.pto --emit=ssa -o k.ssa    the SSA form; nothing is written if there are errors
   ptoas --arch a5 a.pto b.pto -j 2 -o out/
   cat k.pto | ptoas --emit=generic   MLIR generic form for other MLIR tools
+  ptoas k.pto --explain-memory=m.html -o k.cpp
   ptoas k.pto --diagnostics=json     errors for editors and CI
 """
 
@@ -37,7 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     from ..verify import LEVELS
     from .common import Parser, add_capacity, add_diagnostics, add_target
 
-    p = Parser("ptoas", "PTO assembler: parse, verify, and emit a program in any text form.", _EXAMPLES)
+    p = Parser(
+        "ptoas", "PTO assembler: from a program to C++ with PTO intrinsics, or to any text form.", _EXAMPLES
+    )
     p.add_argument(
         "inputs", nargs="*", metavar="FILE", help="program text; '-' or nothing for standard input"
     )
@@ -50,9 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "--emit",
-        choices=("pto", "dps", "ssa", "asm", "generic"),
-        default="pto",
-        help="text form of the output (default: pto, the destination-style form; dps is the same)",
+        choices=("cpp", "pto", "dps", "ssa", "asm", "generic"),
+        default="cpp",
+        help="cpp (default), or a text form of the program as it is written: pto (destination style; dps is "
+        "the same), ssa, asm, generic",
+    )
+    p.add_argument(
+        "--lowered", action="store_true", help="print the text form of the program after the passes instead"
     )
     add_target(p)
     add_capacity(p)
@@ -67,9 +80,43 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--enable-insert-sync",
         action="store_true",
-        help="hold the program to the rules of automatic synchronization",
+        help="insert flags and barriers for every hazard, except in functions that have flags of their own",
     )
-    p.add_argument("--no-verify", action="store_true", help="parse and print only")
+    p.add_argument(
+        "--disable-infer-layout",
+        action="store_true",
+        help="views without a layout are nd, whatever their strides say",
+    )
+    p.add_argument(
+        "--index-type",
+        choices=("int32_t", "int64_t"),
+        default="int32_t",
+        help="C++ type of index values (default: int32_t)",
+    )
+    p.add_argument(
+        "--line-directives",
+        action="store_true",
+        help="#line in the C++, so that its errors name lines of FILE",
+    )
+    p.add_argument("--emit-addptr-trace", action="store_true", help="comment every pointer sum in the C++")
+    p.add_argument(
+        "--print-after",
+        action="append",
+        default=[],
+        metavar="PASS",
+        type=_pass_name,
+        help="print the program on stderr after a pass, or after each one ('all')",
+    )
+    p.add_argument("--print-after-all", action="store_true", help="the same as --print-after=all")
+    p.add_argument("--time-passes", action="store_true", help="print what each step took on stderr")
+    p.add_argument(
+        "--explain-memory",
+        nargs="?",
+        const="-",
+        metavar="HTML",
+        help="print where every tile lies and when, on stderr, or as a picture into a file",
+    )
+    p.add_argument("--no-verify", action="store_true", help="do not check the program")
     p.add_argument(
         "-j", dest="jobs", type=int, default=1, metavar="N", help="files in parallel (0: one per core)"
     )
@@ -97,14 +144,18 @@ def _main(arguments: Sequence[str]) -> int:
         if twice is not None:
             print(f"ptoas: two inputs would be written to {twice}{_SUFFIX[options.emit]}", file=sys.stderr)
             return USAGE
+    if options.explain_memory not in (None, "-") and len(inputs) > 1:
+        parser.error("--explain-memory=FILE takes one input")
     results = _assemble_all(inputs, options)
-    found = [d for _, diagnostics in results for d in diagnostics]
+    found = [d for result in results for d in result.problems]
+    for result in results:
+        sys.stderr.write(result.aside)
     status = OK
     if has_errors(found):
         status = FAILED
     else:
-        for path, (text, _) in zip(inputs, results, strict=True):
-            assert text is not None
+        for path, result in zip(inputs, results, strict=True):
+            text = result.text
             out = options.output
             if folder:
                 os.makedirs(options.output, exist_ok=True)
@@ -119,7 +170,14 @@ def _main(arguments: Sequence[str]) -> int:
     return status
 
 
-_SUFFIX = {"pto": ".pto", "dps": ".pto", "ssa": ".ssa.pto", "asm": ".pto.s", "generic": ".mlir"}
+_SUFFIX = {
+    "cpp": ".cpp",
+    "pto": ".pto",
+    "dps": ".pto",
+    "ssa": ".ssa.pto",
+    "asm": ".pto.s",
+    "generic": ".mlir",
+}
 
 
 def _stem(path: str) -> str:
@@ -132,9 +190,27 @@ def _stem(path: str) -> str:
     return name
 
 
-def _assemble_all(
-    inputs: list[str], options: argparse.Namespace
-) -> list[tuple[str | None, list[Diagnostic]]]:
+def _pass_name(text: str) -> str:
+    import argparse
+
+    from ..passes import PASSES
+
+    names = [p.name for p in PASSES]
+    if text != "all" and text not in names:
+        raise argparse.ArgumentTypeError(f"no pass '{text}', expected all or one of {', '.join(names)}")
+    return text
+
+
+class _Result:
+    """What became of one input: its output, diagnostics, and what goes to stderr besides them."""
+
+    def __init__(self, problems: list[Diagnostic]) -> None:
+        self.text = ""
+        self.problems = problems
+        self.aside = ""
+
+
+def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Result]:
     jobs = options.jobs or os.cpu_count() or 1
     if jobs <= 1 or len(inputs) <= 1:
         return [_assemble(path, options) for path in inputs]
@@ -146,7 +222,7 @@ def _assemble_all(
         )
 
 
-def _assemble(path: str, options: argparse.Namespace) -> tuple[str | None, list[Diagnostic]]:
+def _assemble(path: str, options: argparse.Namespace) -> _Result:
     """One input: its text in the wanted form, or what is wrong with it."""
     from ..asm import parse_source, to_text
     from ..diag import has_errors
@@ -155,22 +231,116 @@ def _assemble(path: str, options: argparse.Namespace) -> tuple[str | None, list[
 
     source, problems = read_input(path)
     if source is None:
-        return None, problems
+        return _Result(problems)
+    clock = _Clock()
     module, problems = parse_source(source)
+    result = _Result(problems)
     if module is None:
-        return None, problems
+        return result
+    clock.lap("parse")
     profile = target(options, module)
     if options.arch is not None:  # the program says what it is for
         module.op.set_attr("pto.target_arch", StrAttr(options.arch))
     if not options.no_verify:
         from ..verify import verify
 
-        problems = problems + verify(
+        result.problems += verify(
             module, profile, level=options.pto_level, insert_sync=options.enable_insert_sync
         )
-        if has_errors(problems):
-            return None, problems
-    return to_text(module, options.emit), problems
+        if has_errors(result.problems):
+            return result
+        clock.lap("verify")
+    if _wants_passes(options):
+        _lower(module, profile, options, result, clock)
+    if options.emit != "cpp" and not options.lowered and not has_errors(result.problems):
+        result.text = to_text(module, options.emit)
+    if options.time_passes:
+        result.aside += clock.table(path)
+    return result
+
+
+def _wants_passes(options: argparse.Namespace) -> bool:
+    asked = options.print_after or options.print_after_all or options.time_passes or options.explain_memory
+    return bool(options.emit == "cpp" or options.lowered or asked)
+
+
+def _lower(
+    module: Module, profile: str | Profile | None, options: argparse.Namespace, result: _Result, clock: _Clock
+) -> None:
+    """Run the passes, and print what they made of the program."""
+    from ..asm import to_text
+    from ..diag import DiagnosticError, has_errors
+    from ..passes import Options, Pass, compile
+    from ..verify import module_profile
+
+    shown = {"all"} if options.print_after_all else set(options.print_after)
+
+    def after(done: Pass, program: Module) -> None:
+        if shown & {"all", done.name}:
+            result.aside += f"// after {done.name}\n{to_text(program, 'pto')}"
+
+    made = Options(
+        level=options.pto_level or "",
+        insert_sync=options.enable_insert_sync,
+        infer_layout=not options.disable_infer_layout,
+    )
+    context, found = compile(
+        module, module_profile(module, profile), made, after=after if shown else None, times=clock.times
+    )
+    clock.restart()
+    result.problems += found
+    if options.explain_memory is not None:
+        result.problems += _explain(context.plan, options.explain_memory, result)
+    if has_errors(found):
+        return
+    if options.emit != "cpp":
+        result.text = to_text(context.module, options.emit) if options.lowered else ""
+        return
+    from ..codegen import cpp
+
+    try:
+        result.text = cpp.emit(
+            context.module, context.profile, planned=not context.manual, index_type=options.index_type,
+            line_directives=options.line_directives, addptr_trace=options.emit_addptr_trace,
+        )  # fmt: skip
+    except DiagnosticError as e:
+        result.problems += e.diagnostics
+    clock.lap("emit")
+
+
+def _explain(plan: Any, where: str, result: _Result) -> list[Diagnostic]:
+    """The map of on-chip memory: as text on stderr, or as a page into a file."""
+    if plan is None:
+        result.aside += "no memory plan: the program places its tiles itself\n"
+        return []
+    from ..passes import explain_memory
+    from .common import write_output
+
+    if where == "-":
+        result.aside += explain_memory.text(plan).rstrip() + "\n"
+        return []
+    return write_output(where, explain_memory.html(plan).encode())
+
+
+class _Clock:
+    """Seconds that each step took."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, float] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        self._start = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        self.times[step] = time.perf_counter() - self._start
+        self.restart()
+
+    def table(self, path: str) -> str:
+        total = sum(self.times.values())
+        rows = [*self.times.items(), ("total", total)]
+        lines = [f"{seconds * 1e3:10.3f} ms {seconds / (total or 1):6.1%}  {step}" for step, seconds in rows]
+        return f"{path}:\n" + "".join(line + "\n" for line in lines)
 
 
 if __name__ == "__main__":

@@ -92,6 +92,11 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument("--print", action="store_true", dest="show_arrays", help="print the arrays after the run")
     p.add_argument("--max-steps", type=_steps, metavar="N", help="end a run that takes more scalar steps")
+    p.add_argument(
+        "--enable-insert-sync",
+        action="store_true",
+        help="insert flags into a program that has addresses but no flags (one without either gets both)",
+    )
     p.add_argument("--no-check", action="store_true", help="do not verify the program first")
     p.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     add_diagnostics(p)
@@ -114,7 +119,14 @@ def run(options: Namespace) -> list[Diagnostic]:
     try:
         from ..engine.launch import kernel
 
-        k = kernel(module, options.entry, options.engine, target(options, module), check=not options.no_check)
+        k = kernel(
+            module,
+            options.entry,
+            options.engine,
+            target(options, module),
+            check=not options.no_check,
+            insert_sync=options.enable_insert_sync,
+        )
         values = [_Argument(text) for text in options.args]
         broken = [a.problem for a in values if a.problem is not None]
         if broken:
@@ -151,19 +163,12 @@ def run(options: Namespace) -> list[Diagnostic]:
     if result.shadow is not None and not options.quiet:
         print(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":
-        names = ", ".join(_watched(result.checked, k.automatic, options.blocks))
+        names = ", ".join(sorted(result.checked))
         checks = f", checked for {names}: nothing found" if names else ""
         blocks = f"{options.blocks} blocks" if options.blocks > 1 else "1 block"
         took = f"{time.perf_counter() - started:.3f} s"
         print(f"@{k.name}: ok ({blocks}, target {k.profile.name}{checks}, {took})")
     return result.diagnostics
-
-
-def _watched(names: frozenset[str], automatic: bool, blocks: int) -> list[str]:
-    """What was really checked: pipes that run in program order have no races to look for, blocks have."""
-    if not automatic or "race" not in names:
-        return sorted(names)
-    return sorted(names - {"race"} | ({"race between blocks"} if blocks > 1 else set()))
 
 
 def _draw(memory_map: Any, path: str, name: str) -> list[Diagnostic]:

@@ -1,11 +1,11 @@
-"""From a parsed program to C++: verify, run the passes, emit. What `ptoas` and `pto.emit_cpp` share."""
+"""From a parsed program to C++ in one call: verify, run the passes, emit."""
 
 from __future__ import annotations
 
 from ..diag import DiagnosticError, has_errors
 from ..ir.core import Module
 from ..isa.profiles import Profile
-from ..passes import Options, PassContext, compile
+from ..passes import Options, compile
 from ..verify import module_profile, verify
 from . import cpp
 
@@ -33,17 +33,8 @@ def emit_cpp(
         context, found = compile(module, profile, options)
         problems += found
         if not has_errors(found):
-            return emit(
-                module,
-                context,
-                line_directives=line_directives,
-                addptr_trace=addptr_trace,
-                index_type=index_type,
-            )
+            return cpp.emit(
+                context.module, profile, planned=not context.manual, line_directives=line_directives,
+                addptr_trace=addptr_trace, index_type=index_type,
+            )  # fmt: skip
     raise DiagnosticError(problems)
-
-
-def emit(module: Module, context: PassContext, **options: str | bool) -> str:
-    """The C++ of what the passes made of `module`."""
-    manual = PassContext(module, context.profile, context.options).manual
-    return cpp.emit(context.module, context.profile, planned=not manual, **options)  # type: ignore[arg-type]

@@ -323,6 +323,11 @@ def _call(row: Row) -> tuple[list[str], str]:
     return [a.strip().lstrip("$") for a in calls[0][1].split(",")], algorithm
 
 
+def call_order(row: Row) -> list[str]:
+    """Operands and attributes in the order of the C++ call."""
+    return _call(row)[0]
+
+
 def _intrinsic(row: Row) -> Iterator[str]:
     order, algorithm = _call(row)
     kinds = {o.name: o for o in row.operands}

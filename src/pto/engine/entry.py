@@ -36,9 +36,6 @@ class Run:
 class Launchable:
     """A function that every core runs, or a pair `X_aic`, `X_aiv`; an engine adds `run`."""
 
-    #: Whether its pipes are left for the tools to synchronise, and its tiles for them to place.
-    automatic = False
-
     def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
         self.module = module
         self.profile = module_profile(module, target)

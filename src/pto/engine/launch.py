@@ -12,12 +12,13 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
-from ..diag import Diagnostic, DiagnosticError, Span
-from ..ir.core import Module, Operation
+from ..diag import DiagnosticError
+from ..ir.core import Module
 from ..isa.profiles import Profile
 from .binding import Binding
 from .entry import Launchable, Run
 from .memory import GlobalMemory
+from .prepare import complete, prepared
 from .reference.control import Unsupported
 from .reference.core import RunError
 from .reference.grid import Grid, Watch
@@ -29,11 +30,14 @@ ENGINES = ("reference", "cpp")
 class Kernel(Launchable):
     """A kernel on the reference engine."""
 
-    def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
+    def __init__(
+        self, module: Module, entry: str | None, target: str | Profile | None, check: bool, insert_sync: bool = False
+    ) -> None:
         super().__init__(module, entry, target, check)
-        #: Whether its pipes are left for the tools to synchronise: they then run in program order.
-        self.in_order = not any(_orders_pipes(op) for op in module.walk())
-        self.automatic = self.in_order and not any(_placed(op) for op in module.walk())
+        #: What is run: where tiles have no address, they got one and the pipes their flags.
+        self.prepared = prepared(module, self.profile, insert_sync) if check else module
+        #: Whether nothing orders its pipes: a plain run then goes in program order.
+        self.in_order = not complete(self.prepared)[1]
         self._programs: dict[bool, Program] = {}
         self.program(False)
 
@@ -41,7 +45,7 @@ class Kernel(Launchable):
         """The lowered functions; raises where one holds what cannot be executed."""
         found = self._programs.get(track)
         if found is None:
-            found = Program(self.module, self.profile, track)
+            found = Program(self.prepared, self.profile, track)
             try:
                 for function in self.functions:
                     found.code(str(function.attr("sym_name")))
@@ -77,16 +81,13 @@ class Kernel(Launchable):
         check_options(blocks, subblocks, schedule, max_steps, memory_map)
         result = Run()
         names = parse_names(sanitize)
-        if self.automatic and ("race" in names or schedule is not None):
-            result.diagnostics.append(_unsynchronised(self))
-            schedule = None
         result.checked = names
         gm = GlobalMemory()
         binding = Binding(self, gm)
         problems = binding.bind(args)
         if problems:
             raise DiagnosticError(problems)
-        watch = observe(self.profile, names, shadow, memory_map, result, self.automatic)
+        watch = observe(self.profile, names, shadow, memory_map, result)
         program = self.program(watch is not None and watch.tracks)
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
@@ -142,9 +143,13 @@ def check_options(blocks: Any, subblocks: Any, schedule: Any, max_steps: Any, me
 
 def kernel(
     module: Module, entry: str | None = None, engine: str = "reference", target: str | Profile | None = None,
-    check: bool = True,
+    check: bool = True, insert_sync: bool = False,
 ) -> Launchable:  # fmt: skip
-    """A kernel of a module; `entry` may be left out where there is only one, `check=False` skips legality."""
+    """A kernel of a module; `entry` may be left out where there is only one.
+
+    A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
+    written, unless `insert_sync` asks for flags. `check=False` skips legality and planning.
+    """
     if not isinstance(module, Module):
         raise TypeError(f"kernel takes a module, got {type(module).__name__}: call pto.parse first")
     if engine not in ENGINES:
@@ -153,34 +158,4 @@ def kernel(
         from .cpp.kernel import CppKernel
 
         return CppKernel(module, entry, target, check)
-    return Kernel(module, entry, target, check)
-
-
-# -- how far a program is left to the tools ----------------------------------------------------------------
-
-#: Synchronisation between cores, which a program also carries that leaves its pipes to the tools.
-_BETWEEN_CORES = (
-    "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_core", "sync.set", "sync.wait",
-)  # fmt: skip
-
-
-def _orders_pipes(op: Operation) -> bool:
-    return op.row is not None and op.row.family == "pipeline-sync" and op.row.name not in _BETWEEN_CORES
-
-
-def _placed(op: Operation) -> bool:
-    return op.name == "pto.alloc_tile" and op.get("addr") is not None
-
-
-def _unsynchronised(kernel: Kernel) -> Diagnostic:
-    function = kernel.functions[0]
-    end = kernel.module.source.text.find("\n", function.start, function.end)
-    span = Span(kernel.module.source, function.start, end) if end >= 0 else None
-    return Diagnostic(
-        "PTO-E2206",
-        f"'@{kernel.name}' has neither synchronisation nor addresses: its pipes run in program order and "
-        "their races are not checked",
-        span,
-        severity="warning",
-        help="check the program that has its synchronisation inserted",
-    )
+    return Kernel(module, entry, target, check, insert_sync)

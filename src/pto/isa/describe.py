@@ -11,6 +11,7 @@ part, `[...]*` a repeated one, and `type(%x)` the type of operand x.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -440,7 +441,7 @@ def in_place_text(row: Row) -> str:
 
 def cpp_text(row: Row) -> str:
     """C++ spelling, alternatives separated by ` | `, or why there is none."""
-    return row.cpp.replace("$", "") if row.cpp else f"none: {row.no_cpp}"
+    return re.sub(r"\$(\w+)(\.[UCN](?![\w(]))?", r"\1", row.cpp) if row.cpp else f"none: {row.no_cpp}"
 
 
 # ----------------------------------------------------------------------------------------------- for programs

@@ -633,13 +633,6 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Place it lower, or make it smaller.",
     ),
     (
-        "PTO-E2206",
-        "races not checked",
-        "The program carries neither synchronisation nor addresses: it is meant for "
-        "automatic insertion, and runs in program order.",
-        "Check the program with its synchronisation inserted.",
-    ),
-    (
         "PTO-E2301",
         "departure from the float64 shadow",
         "A result is further from exact arithmetic than its type explains.",

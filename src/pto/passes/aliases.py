@@ -115,7 +115,8 @@ class Aliases:
         #: Storages that a loop, branch or return hands on, so that their content outlives the allocation.
         self.carried = 0
         self.profile = profile
-        self._names: dict[Value, int] = {}
+        #: The storages that a value names; values that name none are left out.
+        self.names: dict[Value, int] = {}
         self._flow: dict[Value, list[Value]] = {}
         self._addresses: set[Value] = set()  # numbers that are addresses of tiles
         self._handed: list[Value] = []
@@ -127,7 +128,7 @@ class Aliases:
         self._spread()
 
     def of(self, value: Value) -> int:
-        return self._names.get(value, 0)
+        return self.names.get(value, 0)
 
     def members(self, mask: int) -> Iterator[Storage]:
         """The storages of a set, in order."""
@@ -155,7 +156,7 @@ class Aliases:
         elif name == "pto.talias":
             self._copy(op.operands[:1], op.operands[1:2])
             if _untouched(op.operands[1], op):
-                self._names.pop(op.operands[1], None)
+                self.names.pop(op.operands[1], None)
         elif name == "pto.tget_scale_addr":  # the place of the data is that of its scales
             self._copy(op.operands[:1], op.operands[1:2])
             self._partial.append(op.operands[0])
@@ -177,7 +178,7 @@ class Aliases:
         )
         storage = Storage(op, function, len(self.storages), loc, size, align)
         self.storages.append(storage)
-        self._names[storage.value] = 1 << storage.bit
+        self.names[storage.value] = 1 << storage.bit
 
     def _derive(self, op: Operation) -> None:
         """Results that are no numbers name what the operands name; so does an address cast to a number."""
@@ -252,7 +253,7 @@ class Aliases:
 
     def _spread(self) -> None:
         """Names follow the flow of values until nothing changes."""
-        names, flow = self._names, self._flow
+        names, flow = self.names, self._flow
         waiting = list(names)
         while waiting:
             source = waiting.pop()

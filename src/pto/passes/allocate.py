@@ -155,9 +155,10 @@ def pack(
 
 def _promote(items: Sequence[Item], clash: Sequence[int], capacity: int) -> list[int] | None:
     """Again and again, with what did not fit moved to the front."""
+    rounds = max(4, min(_ROUNDS, 40000 // (len(items) + 1)))
     for start in (next(_orders(items, clash)), [n for n, item in enumerate(items) if item.fixed is None]):
         order, seen = start, set[tuple[int, ...]]()
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             found, failed = place(items, clash, order, capacity)
             if failed < 0:
                 return found
@@ -203,12 +204,11 @@ def _search(items: Sequence[Item], clash: Sequence[int], capacity: int) -> list[
     return found if step(0) else None
 
 
-def smallest(items: Sequence[Item], clash: Sequence[int], order: Sequence[int]) -> int:
-    """The least capacity that some method needs; exact where it is the load."""
-    least = load(items)[0]
+def smallest(items: Sequence[Item], clash: Sequence[int], order: Sequence[int], least: int) -> int:
+    """The least capacity that some method needs; `least` is what is in use at one step."""
     if pack(items, clash, order, least) is not None:
         return least
-    best = sum(item.size + item.align for item in items)
+    best = sum(item.size + item.align for item in items) + max((i.fixed or 0 for i in items), default=0)
     for other in (list(order), *_orders(items, clash)):
         for tight in (False, True):
             found, _ = place(items, clash, other, best, tight)

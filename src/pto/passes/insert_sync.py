@@ -17,14 +17,17 @@ Functions that carry flags already are left alone. `docs/sync-insertion.md` tell
 from __future__ import annotations
 
 from ..ir.core import Operation
+from ..isa.profiles import Profile
 from ..verify.balance import SECTIONS
+from ..verify.context import pipe_of
 from .pipeline import PassContext
 from .sync.check import Check, Unbalanced
 from .sync.emit import Emitter, add_tails
 from .sync.events import IDS, Events
+from .sync.flags import Barrier, Flag
 from .sync.hazards import Hazards
-from .sync.linear import ALL, Program, Seq, Step
-from .sync.place import Barrier, Flag, Placement
+from .sync.linear import ONLY_ON, Program, Seq, Step, works
+from .sync.place import Placement
 from .sync.regions import Places
 
 _FLAGS = frozenset(
@@ -50,52 +53,49 @@ def run(ctx: PassContext, ids: int = IDS) -> Report:
     """Synchronise every function; `ids` is the number of event ids per pair of pipes."""
     report = Report()
     functions = {str(f.attr("sym_name")): f for f in ctx.module.functions}
-    wanted = {name: f for name, f in functions.items() if f.regions and f.regions[0].blocks and not _has_flags(f)}
-    working = _working(functions, ctx)
-    drained: set[str] = set()
-    programs: list[tuple[Operation, list[Program]]] = []
-
-    def calls(op: Operation) -> str:
-        name = str(op.attr("callee"))
-        if name in functions and name not in working:
-            return ""
-        return "drained" if name in drained else "open"
-
-    for name, function in wanted.items():
-        if name in working and _elements(function, ctx) > 1:
-            drained.add(name)
-    for name, function in wanted.items():
-        found = [Program(function, core, ctx.profile, calls) for core in _cores(function)]
-        if name in drained or any(s.kind == "call" for p in found for s in _steps(p.root)):
-            programs.append((function, found))
-    for function, found in programs:
+    working = _working(functions)
+    programs = {
+        name: [Program(f, core, ctx.profile, working) for core in _cores(f, ctx.profile)]
+        for name, f in functions.items()
+        if name in working and f.regions and f.regions[0].blocks and not _has_flags(f)
+    }
+    drained = {name for name, found in programs.items() if max(p.elements for p in found) > 1}
+    for name, found in programs.items():
+        places = Places(functions[name], ctx.profile)
         for program in found:
             if program.root.steps:
-                _synchronise(program, Places(function, ctx.profile), report, ids)
-        if str(function.attr("sym_name")) in drained:
-            add_tails(function)
+                _synchronise(program, places, drained, report, ids)
+        if name in drained:
+            add_tails(functions[name])
     return report
 
 
-def _synchronise(program: Program, places: Places, report: Report, ids: int) -> None:
+def _synchronise(program: Program, places: Places, drained: set[str], report: Report, ids: int) -> None:
     hazards = Hazards(program, places)
-    placement = Placement(program, hazards)
+    placement = Placement(program, hazards, drained)
     placement.run()
     events = Events(program, placement.flags, ids)
     events.run()
     report.merged += events.merged
     report.narrowed += events.narrowed
     report.spilled += events.spilled
-    flags = placement.flags
+    flags = placement.flags.all
+    check = Check(program, hazards, flags)
     try:
-        for step in Check(program, hazards, flags).run():
+        found = check.run()
+        for step in _steps(program.root):
+            for items in (step.before, step.after):
+                items[:] = [i for i in items if not isinstance(i, Barrier) or i.pipe < 0 or i in check.needed]
+        for step in found:
             step.before.append(Barrier(-1, step))
             report.repaired += 1
     except Unbalanced:
         report.given_up += 1
         flags = _barriers_only(program)
     report.flags += len(flags)
-    report.barriers += sum(isinstance(i, Barrier) for s in _steps(program.root) for i in (*s.before, *s.after))
+    report.barriers += sum(
+        isinstance(i, Barrier) for s in _steps(program.root) for i in (*s.before, *s.after)
+    )
     Emitter(program, flags).run()
 
 
@@ -115,26 +115,42 @@ def _has_flags(function: Operation) -> bool:
     return any(op.name in _FLAGS for op in function.walk())
 
 
-def _working(functions: dict[str, Operation], ctx: PassContext) -> set[str]:
-    """Functions that work on pipes, themselves or through what they call."""
-    calls = {
-        name: {str(op.attr("callee")) for op in f.walk() if op.name == "func.call"} for name, f in functions.items()
-    }
-    found = {name for name, f in functions.items() if _has_flags(f) or _elements(f, ctx)}
-    found |= {name for name, f in functions.items() if not f.regions or not f.regions[0].blocks}
+def _working(functions: dict[str, Operation]) -> set[str]:
+    """Functions that work on pipes, themselves or through what they call; those without a body may."""
+    calls: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for name, function in functions.items():
+        callees = calls[name] = set[str]()
+        for op in function.walk():
+            if op.name == "func.call":
+                callees.add(str(op.attr("callee")))
+            elif works(op) or op.name in _FLAGS:
+                found.add(name)
+        if not function.regions or not function.regions[0].blocks:
+            found.add(name)
     while more := {name for name, callees in calls.items() if name not in found and callees & found}:
         found |= more
     return found
 
 
-def _elements(function: Operation, ctx: PassContext) -> int:
-    return max((Program(function, core, ctx.profile, lambda op: "").elements for core in _cores(function)), default=0)
-
-
-def _cores(function: Operation) -> list[str]:
+def _cores(function: Operation, profile: Profile) -> list[str]:
     """The kinds of core to follow a function on; one without a name where nothing says."""
     own = function.attr("pto.kernel_kind")
     if own in ("cube", "vector"):
         return [str(own)]
-    sections = {SECTIONS[op.name] for op in function.walk() if op.name in SECTIONS}
-    return sorted(sections) or [""]
+    found = {SECTIONS[op.name] for op in function.walk() if op.name in SECTIONS}
+    if len(found) == 1:  # what stands outside of its sections may be for the other
+        found |= {ONLY_ON[pipe] for op in _outside(function) if (pipe := pipe_of(op, profile)) in ONLY_ON}
+    return sorted(found) or [""]
+
+
+def _outside(function: Operation) -> list[Operation]:
+    """Operations that stand in no section."""
+    todo = [op for block in function.regions[0].blocks for op in block.ops]
+    found: list[Operation] = []
+    while todo:
+        op = todo.pop()
+        if op.name not in SECTIONS:
+            found.append(op)
+            todo += [inner for region in op.regions for block in region.blocks for inner in block.ops]
+    return found

@@ -8,7 +8,8 @@ from ..ir.core import Operation
 from ..ir.types import TileBufType
 from ..isa.profiles import LOCATIONS, PROFILES
 from .aliases import Storage
-from .allocate import conflicts, load, smallest
+from .allocate import smallest
+from .memory_plan import shape_of
 
 if TYPE_CHECKING:
     from .pipeline import PassContext
@@ -32,101 +33,97 @@ def report_unsized(ctx: PassContext, op: Operation) -> None:
 
 def report(ctx: PassContext, space: Planner) -> None:
     """The error of a buffer whose tiles do not fit."""
-    capacity, loc = space.capacity, space.loc
-    items, members = space.least()
-    peak, step = load(items)
-    needed = smallest(items, conflicts(items), range(len(items)))
-    there = [
-        s for n, item in enumerate(items) for s in members[n] if _at(s.spans, step) and _at(item.spans, step)
-    ]
-    shown = sorted(there, key=lambda s: (-s.footprint, s.bit))
-    last = max(there, key=lambda s: (s.spans[0][0], s.bit))
-    op = space.live.steps[step] if step < len(space.live.steps) else last.op
-    line = _line(ctx, op)
-    where = f"{loc} ({LOCATIONS[loc]})"
-    if capacity == 0:
-        what = f"{ctx.profile.name} has no {where} buffer"
-    elif peak > capacity:
-        what = f"tiles do not fit {where}: {peak} bytes are in use at line {line}, {capacity} are available"
-    else:
-        what = (
-            f"tiles do not fit {where}: no way was found to place them below {needed} bytes, "
-            f"{capacity} are available"
-        )
-    d = ctx.report(
-        last.op,
-        "PTO-E0702",
-        what,
-        at=last.value,
-        expected=f"at most {capacity} bytes",
-        got=f"{needed} bytes, {needed - capacity} too many",
-        help=_help(ctx, space, shown, needed, line),
-    )
-    total = sum(s.footprint for s in there)
-    d.notes.append((f"in use at line {line} ({_name(op)}), {total} bytes:", None))
-    for s in shown[:_LISTED]:
-        d.notes.append((_row(ctx, space, s), None))
-    if len(shown) > _LISTED:
-        rest = sum(s.footprint for s in shown[_LISTED:])
-        d.notes.append((f"and {len(shown) - _LISTED} more, {rest} bytes", None))
+    _Overflow(ctx, space).report()
 
 
-def _row(ctx: PassContext, space: Planner, s: Storage) -> str:
-    from .memory_plan import shape_of
+class _Overflow:
+    """The worst step of a buffer, with everything shared that can be."""
 
-    live = space.live
-    bit = 1 << s.bit
-    touching = [op for n, op in enumerate(live.steps) if (live.reads[n] | live.writes[n]) & bit]
-    lines = [_line(ctx, op) for op in touching]
-    used = f"used in lines {min(lines)}..{max(lines)}" if lines else "used by another core"
-    return f"%{s.value.name or '?'} {shape_of(s)}, {s.footprint} bytes, line {_line(ctx, s.op)}, {used}"
+    def __init__(self, ctx: PassContext, space: Planner) -> None:
+        self.ctx = ctx
+        self.space = space
+        items, groups = space.least()
+        self.peak, step = space.load(items, groups)
+        loose = range(len(groups))
+        self.needed = smallest(items, space.clashes(items, groups), loose, self.peak)
+        numbers = [n for k, g in enumerate(groups) if _at(items[k].spans, step) for n in g]
+        self.there = [s for s in map(space.used.__getitem__, numbers) if _at(s.spans, step)]
+        self.there.sort(key=lambda s: (-s.footprint, s.bit))
+        live = space.live
+        self.op = live.steps[step] if step < len(live.steps) else self.there[0].op
+        self.line = self.line_of(self.op)
+        #: Bytes at the worst step that the target itself uses, and those that two tiles have in common.
+        self.hidden = sum(h.size for h in space.hidden if _at(h.spans, step))
+        self.twice = sum(s.footprint for s in self.there) + self.hidden - self.peak
 
+    def line_of(self, op: Operation) -> int:
+        return self.ctx.module.source.place(op.start)[0]
 
-def _help(ctx: PassContext, space: Planner, shown: list[Storage], needed: int, line: int) -> str:
-    ways: list[str] = []
-    over = needed - space.capacity
-    big = shown[0]
-    type = big.value.type
-    if isinstance(type, TileBufType) and over < big.footprint:
-        per_row = big.footprint / type.rows
-        rows = int((big.footprint - over) // per_row)
-        name = f"%{big.value.name or '?'}"
-        if rows >= 1:
-            ways.append(f"make {name} {over} bytes smaller (at most {rows} of its {type.rows} rows)")
+    def report(self) -> None:
+        loc, capacity = self.space.loc, self.space.capacity
+        where = f"{loc} ({LOCATIONS[loc]})"
+        if capacity == 0:
+            what = f"{self.ctx.profile.name} has no {where} buffer"
+        elif self.peak > capacity:
+            why = f"{self.peak} bytes are in use at line {self.line}"
+            what = f"tiles do not fit {where}: {why}, {capacity} are available"
         else:
-            ways.append(f"make {name} {over} bytes smaller")
-    elif len(shown) > 1 and over >= big.footprint:
-        half = -(-needed // max(1, space.capacity))
-        ways.append(f"work on tiles of 1/{half} of the size" if half > 1 else "split the tiles")
-    later = [s for s in shown if not _touched_near(space, s, line)]
-    if later and sum(s.footprint for s in later) >= over:
-        ways.append(f"use {_names(later)} earlier, or load it again after line {line}")
-    homes = [p.name for p in PROFILES.values() if p.capacity[space.loc] >= needed]
-    if homes:
-        ways.append(f"it fits {' and '.join(homes)}")
-    return "; ".join(ways)
+            why = f"no place for all of them was found below byte {self.needed}"
+            what = f"tiles do not fit {where}: {why}, {capacity} are available"
+        last = max(self.there, key=lambda s: (s.spans[0][0], s.bit))
+        d = self.ctx.report(
+            last.op,
+            "PTO-E0702",
+            what,
+            at=last.value,
+            expected=f"at most {capacity} bytes",
+            got=f"{self.needed} bytes, {self.needed - capacity} too many",
+            help=self.help(),
+        )
+        shared = f", {self.twice} of them for two" if self.twice > 0 else ""
+        name = self.op.row.name if self.op.row is not None else self.op.name
+        d.notes.append((f"in use at line {self.line} ({name}), {self.peak} bytes{shared}:", None))
+        d.notes += [(self.row(s), None) for s in self.there[:_LISTED]]
+        if self.hidden:
+            d.notes.append((f"  scratch of {name}, which is given none, {self.hidden} bytes", None))
+        if len(self.there) > _LISTED:
+            rest = sum(s.footprint for s in self.there[_LISTED:])
+            d.notes.append((f"and {len(self.there) - _LISTED} more, {rest} bytes", None))
 
+    def row(self, s: Storage) -> str:
+        lines = [self.line_of(op) for op in self.users(s)]
+        used = f"used in lines {min(lines)}..{max(lines)}" if lines else "used by the other end of its FIFO"
+        return (
+            f"  %{s.value.name or '?'} {shape_of(s)}, {s.footprint} bytes, line {self.line_of(s.op)}, {used}"
+        )
 
-def _touched_near(space: Planner, s: Storage, line: int) -> bool:
-    live = space.live
-    bit = 1 << s.bit
-    return any(
-        (live.reads[n] | live.writes[n]) & bit and _line(space.ctx, op) == line
-        for n, op in enumerate(live.steps)
-    )
+    def users(self, s: Storage) -> list[Operation]:
+        live, bit = self.space.live, 1 << s.bit
+        return [op for n, op in enumerate(live.steps) if (live.reads[n] | live.writes[n]) & bit]
 
-
-def _names(storages: list[Storage]) -> str:
-    names = [f"%{s.value.name or '?'}" for s in storages[:3]]
-    return ", ".join(names) + (", .." if len(storages) > 3 else "")
-
-
-def _name(op: Operation) -> str:
-    return op.row.name if op.row is not None else op.name
-
-
-def _line(ctx: PassContext, op: Operation) -> int:
-    return ctx.module.source.place(op.start)[0]
+    def help(self) -> str:
+        capacity, over = self.space.capacity, self.needed - self.space.capacity
+        ways: list[str] = []
+        big = self.there[0]
+        type = big.value.type
+        if capacity and over < big.footprint:
+            way = f"make %{big.value.name or '?'} {over} bytes smaller"
+            rows = type.rows * (big.footprint - over) // big.footprint if isinstance(type, TileBufType) else 0
+            ways.append(f"{way} ({rows} of its {type.rows} rows)" if rows else way)  # type: ignore[union-attr]
+        elif capacity:
+            ways.append(f"use tiles of 1/{-(-self.needed // capacity)} of the size, in a loop")
+        idle = [s for s in self.there if self.op not in self.users(s)]
+        if idle and sum(s.footprint for s in idle) >= over:
+            few = ", ".join(f"%{s.value.name or '?'}" for s in idle[:3]) + (", .." if len(idle) > 3 else "")
+            ways.append(f"be done with {few} before line {self.line}, or make it later")
+        if capacity and self.peak <= capacity:
+            ways.append(f"place the tiles by hand (level3): only {self.peak} bytes are in use at a time")
+        if self.hidden:
+            ways.append(f"give the instruction of line {self.line} a scratch tile")
+        homes = [p.name for p in PROFILES.values() if p.capacity[self.space.loc] >= self.needed]
+        if homes and self.ctx.profile.name not in homes:
+            ways.append(f"it fits {' and '.join(homes)}")
+        return "; ".join(ways)
 
 
 def _at(spans: list[tuple[int, int]], step: int) -> bool:

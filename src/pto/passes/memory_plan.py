@@ -7,6 +7,7 @@ computed when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ..ir.core import Module, Operation, Value
 from ..ir.types import TileBufType
@@ -14,7 +15,7 @@ from ..isa.profiles import LOCATIONS, Profile
 from .aliases import Storage
 from .allocate import Item, load
 from .edit import function_name
-from .liveness import Liveness, Spans
+from .liveness import Liveness, Spans, joined
 from .share_memory import Planner
 
 
@@ -108,8 +109,13 @@ class Space:
 
     @property
     def peak(self) -> int:
-        """The most bytes in use at one step."""
-        return load([Item(t.size, 1, t.spans) for t in self.tiles])[0]
+        """The most bytes in use at one step; those of a result written in place of an operand count once."""
+        edges = sorted({e for t in self.tiles for e in (t.address, t.end)})
+        pieces: list[Item] = []
+        for low, high in pairwise(edges):
+            spans = [span for t in self.tiles if t.address <= low and high <= t.end for span in t.spans]
+            pieces.append(Item(high - low, 1, joined(spans)))
+        return load(pieces)[0]
 
     def calls(self) -> list[tuple[int, str, int]]:
         """(step, function, end of the highest tile that it or what it calls uses) for each call."""

@@ -66,7 +66,13 @@ def _valid(tile: Value, resized: set[Value]) -> tuple[Value | int, Value | int] 
     assert isinstance(type, TileBufType)
     if type.valid is not None:
         return type.valid
-    if made is None or made.name != "pto.alloc_tile" or tile in resized:
+    if made is None or tile in resized:
+        return None
+    if made.name in ("pto.treshape", "pto.bitcast"):
+        source = made.operands[0]
+        same = isinstance(source.type, TileBufType) and source.type.shape == type.shape
+        return _valid(source, resized) if same else None
+    if made.name != "pto.alloc_tile":
         return None
     rows = type.v_row if type.v_row is not None else made.get("valid_row")
     cols = type.v_col if type.v_col is not None else made.get("valid_col")

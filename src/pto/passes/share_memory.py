@@ -1,7 +1,7 @@
 """Addresses in one buffer, with as little sharing as will do.
 
-Bytes that two tiles share make the second one wait for the first, so sharing goes from cheap to dear
-(`SHARING`): nothing at all where there is room; then tiles that only computation touches; then also those that
+Bytes that two tiles share make the second one wait for the first, so sharing goes from cheap to dear, see
+`SHARING`: nothing at all where there is room; then tiles that only computation touches; then also those that
 transfers of different loops, or of none, touch; then all whose lives do not meet. Of these the plan is taken
 in which bytes rest longest before the next tile uses them. If lives leave no room, a tile may also be used
 while another one holds nothing between two of its values, and results may be written in place of an operand.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..ir.core import Operation
 from ..isa.profiles import HIDDEN_SCRATCH_OF_A2A3
 from ..verify.context import pipe_of
 from .aliases import Storage
@@ -30,6 +31,9 @@ SHARING = {
 }
 
 _TRANSFERS = ("MTE1", "MTE2", "MTE3", "FIX")
+
+#: Storages with one address, by their numbers.
+Groups = list[list[int]]
 
 #: Steps for which shared bytes rest before the next tile uses them, the most first.
 _RESTS = (64, 24, 8, 3, 1)
@@ -52,6 +56,11 @@ class Planner:
             self.hidden.append(Item(size, 1, joined([(n, n) for n in live.hidden]), fixed=at))
         self.sharing = "none"
         self.addresses: dict[Storage, int] = {}
+        #: Functions of each launch: what one that nobody calls leads to. Launches do not meet.
+        self._launches: list[set[Operation]] = []
+        if len({s.function for s in self.used}) > 1:
+            called = {f for _, f in live.calls}
+            self._launches = [set(live.reach(f)) for f in live.ranges if f not in called]
         self._transfers: list[int] | None = None  # by item: bits of the loops of the transfers that touch it
 
     def solve(self) -> bool:
@@ -80,16 +89,43 @@ class Planner:
             room = min([self.capacity, *[h.fixed for h in self.hidden if h.fixed is not None]])
             return found if at <= room else None
         items = self.items(False)
-        mine = {f: sum(1 << n for n, s in enumerate(self.used) if s.function is f) for f in functions}
-        near = {f: sum(mask for g, mask in mine.items() if self.live.related(f, g)) for f in functions}
-        clash = [
-            near[s.function] & ~(1 << n) | m
-            for n, (s, m) in enumerate(zip(self.used, conflicts(items), strict=True))
-        ]
+        clash = [mask & ~(1 << n) for n, mask in enumerate(self._together(_alone(items)))]
         found, failed = place(
             [*items, *self.hidden], _with_fixed(items, self.hidden, clash), range(len(items)), self.capacity
         )
         return found[: len(items)] if failed < 0 else None
+
+    def _together(self, groups: Groups) -> list[int]:
+        """For each group of storages the groups (as bits) that may be in use in the same launch."""
+        out = [0] * len(groups)
+        for launch in self._launches:
+            inside = [n for n, g in enumerate(groups) if any(self.used[m].function in launch for m in g)]
+            mask = sum(1 << n for n in inside)
+            for n in inside:
+                out[n] |= mask
+        return out
+
+    def clashes(self, items: list[Item], groups: Groups) -> list[int]:
+        """Conflicts of groups of storages, then of what the target uses itself."""
+        found = conflicts(items)
+        if self._launches:
+            rest = (1 << len(items)) - (1 << len(groups))
+            for n, mask in enumerate(self._together(groups)):
+                found[n] &= mask | rest
+        return found
+
+    def load(self, items: list[Item], groups: Groups) -> tuple[int, int]:
+        """The most bytes in use at one step of a launch, and the step."""
+        rest = items[len(groups) :]
+        most = (0, 0)
+        for launch in self._launches or [None]:
+            inside = [
+                items[n]
+                for n, g in enumerate(groups)
+                if launch is None or any(self.used[m].function in launch for m in g)
+            ]
+            most = max(most, load([*inside, *rest]))
+        return most
 
     def _shared(self) -> list[int] | None:
         order = self._order()
@@ -106,14 +142,21 @@ class Planner:
                 return found
         self.sharing = "in place"
         groups = merge(self.live, self.used, self.ctx.profile)
-        return None if groups is None else self._pack_groups(groups, exact, order)
-
-    def _share(self, items: list[Item], order: list[int], thorough: bool = True) -> list[int] | None:
-        """Addresses under the present rule of sharing."""
-        everything = [*items, *self.hidden]
-        if load(everything)[0] > self.capacity:
+        if groups is None:
             return None
-        clash = conflicts(everything)
+        group_of = {n: k for k, g in enumerate(groups) for n in g}
+        found = self._share(_joint(groups, exact), list(dict.fromkeys(group_of[n] for n in order)), groups)
+        return None if found is None else [found[group_of[n]] for n in range(len(exact))]
+
+    def _share(
+        self, items: list[Item], order: Sequence[int], groups: Groups | None = None, thorough: bool = True
+    ) -> list[int] | None:
+        """Addresses under the present rule of sharing, of storages or of groups of them."""
+        groups = groups or _alone(items)
+        everything = [*items, *self.hidden]
+        if self.load(everything, groups)[0] > self.capacity:
+            return None
+        clash = self.clashes(everything, groups)
         apart = self.sharing in ("computed", "outside loops")
         if apart and not self._keep_apart(items, clash):
             return None
@@ -133,21 +176,11 @@ class Planner:
                 return better
         return found
 
-    def least(self) -> tuple[list[Item], list[list[Storage]]]:
-        """What is left to place when all means of sharing are used, and the storages that each stands for."""
+    def least(self) -> tuple[list[Item], Groups]:
+        """What is left to place when all means of sharing are used, and the storages of each item."""
         exact = self.items(True)
-        groups = merge(self.live, self.used, self.ctx.profile) or [[n] for n in range(len(exact))]
-        joint = _joint(groups, exact)
-        return [*joint, *self.hidden], [[self.used[n] for n in g] for g in groups] + [[] for _ in self.hidden]
-
-    def _pack_groups(
-        self, groups: list[list[int]], exact: list[Item], order: Sequence[int]
-    ) -> list[int] | None:
-        joint = _joint(groups, exact)
-        group_of = {n: k for k, g in enumerate(groups) for n in g}
-        wanted = list(dict.fromkeys(group_of[n] for n in order))
-        found = self._share(joint, wanted)
-        return None if found is None else [found[group_of[n]] for n in range(len(exact))]
+        groups = merge(self.live, self.used, self.ctx.profile) or _alone(exact)
+        return [*_joint(groups, exact), *self.hidden], groups
 
     def _order(self) -> list[int]:
         """First what transfers touch, last what the scalar unit touches; else as first written."""
@@ -158,7 +191,7 @@ class Planner:
         return sorted(numbers, key=lambda n: (self.used[n].reserved, not touched[n] & ~1, touched[n] & 1, n))
 
     def _touched(self) -> list[int]:
-        """For each storage: bit 0 if the scalar unit touches it, bit 1 if a transfer, others for its loops."""
+        """Of each storage: bit 0 if the scalar unit touches it, bit 1 if a transfer, others for its loops."""
         if self._transfers is None:
             bits: dict[int, int] = {s.bit: 0 for s in self.used}
             mine = sum(1 << b for b in bits)
@@ -191,13 +224,17 @@ class Planner:
         return True
 
 
+def _alone(items: list[Item]) -> Groups:
+    return [[n] for n in range(len(items))]
+
+
 def _with_fixed(items: list[Item], fixed: list[Item], clash: list[int]) -> list[int]:
     """Conflicts of items that keep clear of all fixed ones."""
     mask = sum(1 << len(items) + n for n in range(len(fixed)))
     return [m | mask for m in clash] + [(1 << len(items)) - 1 for _ in fixed]
 
 
-def _joint(groups: list[list[int]], items: list[Item]) -> list[Item]:
+def _joint(groups: Groups, items: list[Item]) -> list[Item]:
     """One item for each group."""
     return [
         Item(items[g[0]].size, items[g[0]].align, joined([span for n in g for span in items[n].spans]))

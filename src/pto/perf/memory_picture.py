@@ -34,8 +34,16 @@ _KINDS = {"MTE2": "load", "MTE1": "load", "V": "work", "M": "work", "MTE3": "sav
 _CORES = {"AIC": "cube core", "AIV0": "vector core", "AIV1": "vector core"}
 
 
-def html(memory_map: MemoryMap, kernel_name: str) -> str:
-    """A page on the memory of the first block of a launch of `@kernel_name`."""
+_FOOTER = """Time is counted in instructions of the core, in program order. A value lives from the instruction
+that writes it to the last one that reads it. Drag across a map to zoom in time, double-click to see all
+again."""
+
+
+def html(memory_map: MemoryMap, kernel_name: str, about: str = "", footer: str = _FOOTER) -> str:
+    """A page on the memory of the first block of a launch of `@kernel_name`.
+
+    `about` and `footer` are markup that replaces what the page says of itself, where it shows something else.
+    """
     cores = [_Core(memory_map, n, core) for n, core in enumerate(memory_map.lives)]
     body = "".join(c.section() for c in cores) or "<p>No tile was touched.</p>"
     data = {
@@ -46,7 +54,7 @@ def html(memory_map: MemoryMap, kernel_name: str) -> str:
         "cores": [c.data() for c in cores],
     }
     profile = memory_map.profile
-    what = f"{profile.title} ({profile.name})"
+    what = f"{profile.title} ({profile.name}), {_count(len(cores), 'core')} of block 0, in program order"
     return f"""\
 <!DOCTYPE html>
 <html lang="en">
@@ -68,7 +76,7 @@ def html(memory_map: MemoryMap, kernel_name: str) -> str:
 </defs></svg>
 <header>
 <div><h1>Memory of <code>{escape(f"@{kernel_name}")}</code></h1>
-<p class="soft">{escape(what)}, {_count(len(cores), "core")} of block 0, in program order</p></div>
+<p class="soft">{about or escape(what)}</p></div>
 <div class="controls">
 <span class="switch" role="group" aria-label="Address scale">
 <button data-set="fit" aria-pressed="true" title="every tile legible, free space squeezed">Fit</button>
@@ -81,9 +89,7 @@ def html(memory_map: MemoryMap, kernel_name: str) -> str:
 {_key() if cores else ""}
 {body}
 </main>
-<footer>Time is counted in instructions of the core, in program order. A value lives from the instruction
-that writes it to the last one that reads it. Drag across a map to zoom in time, double-click to see all
-again.</footer>
+<footer>{footer}</footer>
 <div id="tip" role="status"></div>
 <script type="application/json" id="data">{_json(data)}</script>
 <script>
@@ -144,9 +150,8 @@ class _Core:
 
     def section(self) -> str:
         kind = _CORES.get(self.name, "")
-        heading = (
-            f"{escape(self.name)} <span class='soft'>{kind}, {_count(len(self.steps), 'instruction')}</span>"
-        )
+        facts = ", ".join(filter(None, (kind, _count(len(self.steps), "instruction"))))
+        heading = f"{escape(self.name)} <span class='soft'>{facts}</span>"
         figures = "".join(self.figure(loc) for loc in self.map.buffers(self.name))
         heading = f"<h2>{heading}</h2>" if self.title else ""
         return f'<section data-core="{self.number}">{heading}\n{figures}</section>\n'

@@ -1,14 +1,25 @@
-// Host calls of the device runtime, for programs that are written against it and run here: memory is the host's,
-// streams and devices are names. Included by pto-inst.hpp where __CPU_SIM is defined.
+// Host calls of the device runtime, for programs that are written against it and run here: device memory is host
+// memory, streams and devices are names, a launch is a thread per core. Included by pto-inst.hpp where __CPU_SIM
+// is defined; brings the standard headers that such programs get with it.
 #pragma once
 
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <iomanip>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "pto/core/cpu_sim.hpp"
 #include "pto/core/dtypes.hpp"
 
-using aclFloat16 = half;
 using aclrtStream = void*;
 using aclError = int;
 using aclStatus = int;
@@ -20,3 +31,106 @@ enum {
   ACL_MEMCPY_DEVICE_TO_HOST = 1,
   ACL_MEMCPY_DEVICE_TO_DEVICE = 2,
 };
+#define F16_MAX 65504.0f
+#define aclFloat16ToFloat(x) (static_cast<float>(x))
+
+inline aclError aclInit(const char*) { return ACL_SUCCESS; }
+inline aclError aclFinalize() { return ACL_SUCCESS; }
+inline aclError aclrtSetDevice(int) { return ACL_SUCCESS; }
+inline aclError aclrtResetDevice(int) { return ACL_SUCCESS; }
+inline aclError aclrtCreateStream(aclrtStream* stream) {
+  static int name;
+  *stream = &name;
+  return ACL_SUCCESS;
+}
+inline aclError aclrtDestroyStream(aclrtStream) { return ACL_SUCCESS; }
+inline aclError aclrtSynchronizeStream(aclrtStream) { return ACL_SUCCESS; }
+
+/// Zeroed memory.
+inline aclError aclrtMallocHost(void** memory, size_t size) {
+  *memory = std::calloc(1, size == 0 ? 1 : size);
+  return *memory == nullptr;
+}
+inline aclError aclrtMalloc(void** memory, size_t size, int) { return aclrtMallocHost(memory, size); }
+inline aclError aclrtFree(void* memory) {
+  std::free(memory);
+  return ACL_SUCCESS;
+}
+inline aclError aclrtFreeHost(void* memory) { return aclrtFree(memory); }
+inline aclError aclrtMemcpy(void* dst, size_t dst_size, const void* src, size_t src_size, int) {
+  std::memcpy(dst, src, dst_size < src_size ? dst_size : src_size);
+  return ACL_SUCCESS;
+}
+inline aclError aclrtMemset(void* dst, size_t dst_size, int value, size_t count) {
+  if (count == 0) return ACL_SUCCESS;
+  if (dst == nullptr || count > dst_size) return 145000;
+  std::memset(dst, value, count);
+  return ACL_SUCCESS;
+}
+
+// Ranks of a program that has only one.
+#define HcclHostBarrier(...) ((void)0)
+#define CommMpiInit(...) (true)
+#define CommMpiFinalize() ((void)0)
+#define SKIP_IF_RANKS_LT(n)
+inline constexpr uint32_t HCCL_MAX_RANK_NUM = 64;
+struct HcclRootInfo {};
+struct CommDeviceContext {
+  uint64_t workSpace, workSpaceSize;
+  uint32_t rankId, rankNum;
+  uint64_t winSize, windowsIn[HCCL_MAX_RANK_NUM], windowsOut[HCCL_MAX_RANK_NUM];
+};
+
+namespace pto::cpu_sim {
+
+struct KernelLaunchOptions {
+  std::string kernel_name;
+  uint32_t requested_cores = 0, total_work_items = 0, work_quantum = 1, subblocks_per_block = 1,
+           explicit_block_count = 0;
+  bool write_trace_files = true;
+};
+
+inline uint32_t configured_cores() {
+  const char* text = std::getenv("PTO_CPU_SIM_NUM_CORES");
+  const long cores = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+  return cores > 0 ? static_cast<uint32_t>(cores) : 4;
+}
+
+/// Cores that take part: at most one per work item, each with whole quanta of work.
+inline uint32_t ResolveActiveCoreCount(uint32_t requested, uint32_t items = 0, uint32_t quantum = 1) {
+  uint32_t active = requested == 0 ? configured_cores() : requested;
+  if (items == 0) return active;
+  active = active < items ? active : items;
+  if (quantum == 0) quantum = 1;
+  while (active > 1 && (items + active - 1) / active % quantum != 0) --active;
+  return active;
+}
+
+/// Run a kernel once per core, each in a thread of its own.
+template <class Kernel>
+inline void LaunchKernelMultiCore(const KernelLaunchOptions& options, aclrtStream, Kernel&& kernel) {
+  const uint32_t subblocks = options.subblocks_per_block == 0 ? 1 : options.subblocks_per_block;
+  const uint32_t blocks =
+      options.explicit_block_count != 0
+          ? options.explicit_block_count
+          : ResolveActiveCoreCount(options.requested_cores, options.total_work_items, options.work_quantum);
+  std::vector<std::thread> threads;
+  std::exception_ptr first;
+  std::mutex guard;
+  for (uint32_t core = 0; core < blocks * subblocks; ++core) {
+    threads.emplace_back([&, core] {
+      try {
+        set_execution_context(core / subblocks, core % subblocks, subblocks);
+        detail::core().block_num = blocks;
+        kernel();
+      } catch (...) {
+        const std::scoped_lock lock(guard);
+        if (first == nullptr) first = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (first != nullptr) std::rethrow_exception(first);
+}
+
+}  // namespace pto::cpu_sim

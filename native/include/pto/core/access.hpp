@@ -26,6 +26,9 @@
 //   loop(n, body)               body(i) for i < n, in blocks that compilers vectorise at -O2; the iterations
 //                               must not depend on each other
 //   widen(from, to, n)          n elements to values; narrow(from, to, n) the reverse
+//   PTO_EXACT_LOOP              on a function with such a loop over floats: a product and a sum are not fused
+//   into
+//                               one rounding (compilers do that by default), and all calls are inlined
 //   along<TileT>                the direction in which the elements of a tile lie side by side, if any
 //
 // Every access to a tile goes through `Tile::data()`, which keeps the accesses of different instructions in
@@ -49,12 +52,12 @@ inline constexpr ptrdiff_t kChunk = 256;
 /// ado.
 template <int Block = 32, class Body>
 PTO_INLINE void loop(ptrdiff_t n, Body body) {
-  ptrdiff_t i = 0;
-  for (; i + Block <= n; i += Block) {
+  const ptrdiff_t rest = n % Block, whole = n - rest;
+  for (ptrdiff_t i = 0; i < whole; i += Block) {
     PTO_INDEPENDENT
     for (int j = 0; j < Block; ++j) body(i + j);
   }
-  for (; i < n; ++i) body(i);
+  for (ptrdiff_t j = 0; j < rest; ++j) body(whole + j);
 }
 
 /// A good block for elements of type C.
@@ -291,7 +294,7 @@ class Lines {
 
 /// out[i] = f(in[i]...); apart from the walk, so that tiles of all shapes share it.
 template <class F, class Out, class... In>
-[[gnu::noinline, gnu::flatten]] void map_run(ptrdiff_t n, F f, Out* out, const In*... in) {
+PTO_EXACT_LOOP void map_run(ptrdiff_t n, F f, Out* out, const In*... in) {
   loop<kBlock<Out>>(n, [=](ptrdiff_t i) { out[i] = f(in[i]...); });
 }
 

@@ -103,7 +103,8 @@ inline void TASSIGN(T& object, Address address) {
         std::is_integral_v<Address> || std::is_enum_v<Address>,
         "[PTO][SA-0053] TASSIGN: a tile takes an integer address; fix: cast the pointer to uint64_t");
 #ifndef __PTO_AUTO__
-    detail::bind(object, detail::resolve<T::Loc>(static_cast<uint64_t>(address), T::GetSizeInBytes()));
+    if constexpr (!std::is_pointer_v<Address>)
+      detail::bind(object, detail::resolve<T::Loc>(static_cast<uint64_t>(address), T::GetSizeInBytes()));
 #else
     (void)object, (void)address;
 #endif

@@ -50,3 +50,18 @@ class ScopedExecutionContext {
 };
 
 }  // namespace pto::cpu_sim
+
+#ifdef __CPU_SIM
+namespace pto {
+
+enum class NPUArch { A2A3, A5 };
+
+/// The on-chip memory of this thread is there and holds zeros; its sizes are those of the target compiled for.
+inline void NPU_MEMORY_CLEAR() {
+  char* memory = detail::core().space[0];
+  madvise(memory, detail::room_of_all(), MADV_DONTNEED);
+}
+inline void NPU_MEMORY_INIT(NPUArch) { NPU_MEMORY_CLEAR(); }
+
+}  // namespace pto
+#endif

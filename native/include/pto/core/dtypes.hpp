@@ -136,6 +136,9 @@ using float4_e2m1x2_t = pto::detail::SmallFloat<pto::detail::DType::f4e2m1>;
 using float4_e1m2x2_t = pto::detail::SmallFloat<pto::detail::DType::f4e1m2>;
 using float16_t = half;
 using float32_t = float;
+#ifdef __CPU_SIM
+using aclFloat16 = half;
+#endif
 
 namespace pto {
 

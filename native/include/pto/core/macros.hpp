@@ -84,6 +84,16 @@ inline constexpr bool kChecked = false;
 #define PTO_INDEPENDENT
 #endif
 
+// A function whose loops compute exactly what is written: no product and sum with one rounding. All that it
+// calls is inlined, square roots do not set errno. (clang fuses inside one expression only; see numbers.hpp.)
+#if defined(__GNUC__) && !defined(__clang__)
+#define PTO_EXACT_LOOP __attribute__((noinline, flatten, optimize("fp-contract=off")))
+#elif defined(__GNUC__)
+#define PTO_EXACT_LOOP __attribute__((noinline, flatten))
+#else
+#define PTO_EXACT_LOOP
+#endif
+
 // --- pipes and event ids -----------------------------------------------------------------------------------
 
 using pipe_t = int;

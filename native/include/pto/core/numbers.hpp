@@ -50,11 +50,7 @@ PTO_INLINE constexpr common_t<A, B> mul(A a, B b) {
   if constexpr (std::is_integral_v<C>) {
     return static_cast<C>(static_cast<unsigned_t<C>>(a) * static_cast<unsigned_t<C>>(b));
   } else {
-#if defined(__GNUC__) && !defined(__clang__)
-    return __builtin_assoc_barrier(static_cast<C>(a) * static_cast<C>(b));
-#else
     return static_cast<C>(a) * static_cast<C>(b);
-#endif
   }
 }
 template <class A>

@@ -47,8 +47,14 @@ inline void pack_bits(const uint8_t* truth, uint8_t* bytes, ptrdiff_t n) {
   }
 }
 
-/// Bit i of a row of bytes.
-PTO_INLINE bool bit_at(const uint8_t* bytes, ptrdiff_t i) { return bytes[i >> 3] >> (i & 7) & 1; }
+/// n bits as truth values; the last up to seven places behind them are written too.
+inline void unpack_bits(const uint8_t* bytes, uint8_t* truth, ptrdiff_t n) {
+  for (ptrdiff_t i = 0; i < n; i += 8) {
+    const uint64_t one_each = *bytes++ * 0x0101010101010101 & 0x8040201008040201;
+    const uint64_t eight = (one_each + 0x7F7F7F7F7F7F7F7F) >> 7 & 0x0101010101010101;
+    std::memcpy(truth + i, &eight, 8);
+  }
+}
 
 /// Write the truth of `test(x, ...)` over the valid region of src; the rest of the storage of dst becomes
 /// zero.
@@ -101,7 +107,7 @@ inline void select(Dst& dst, const Mask& mask, const Src& src, Other other) {
       Buffer<typename Mask::DType> words;
       Buffer<uint8_t> chosen;
       const uint8_t* bytes = mask_row(bits, r, c, n, words.at);
-      for (ptrdiff_t i = 0; i < n; ++i) chosen.at[i] = bit_at(bytes, i);
+      unpack_bits(bytes, chosen.at, n);
       const T* x = in.template read<T>(r, c, n, first.at);
       const T* y = other(r, c, n, second.at);
       T* to = out.template spot<T>(r, c, result.at);

@@ -15,8 +15,14 @@ namespace pto::detail {
 
 // --- squares in registers ---------------------------------------------------------------------------------
 
+#ifdef __AVX__
+inline constexpr int kLineBytes = 32;
+#else
+inline constexpr int kLineBytes = 16;
+#endif
+/// Side of a square of elements of some bytes each: its lines are vectors.
 template <int Bytes>
-inline constexpr int kSquare = Bytes >= 4 ? 8 : 16;
+inline constexpr int kSquare = kLineBytes / Bytes < 16 ? kLineBytes / Bytes : 16;
 
 template <class Code, int N>
 struct Lane {

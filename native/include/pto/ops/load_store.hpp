@@ -10,13 +10,6 @@ namespace pto {
 
 namespace detail {
 
-/// Whether a tile and a tensor have elements that a plain copy carries over.
-template <class TileT, class Global>
-inline constexpr bool kSameElements =
-    bits_of<typename TileT::DType> == bits_of<typename Global::DType> &&
-    (kIsa == Isa::cpu || std::is_same_v<typename TileT::DType, typename Global::DType> ||
-     sizeof(typename TileT::DType) == 1 || bits_of<typename TileT::DType> == 64);
-
 template <class Place>
 inline void check_holds([[maybe_unused]] const char* name, [[maybe_unused]] const Place& global,
                         [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t cols) {
@@ -89,7 +82,7 @@ inline void store(Global& dst, TileT& src, const Words& words) {
                   "[PTO][SA-0100] TSTORE: this target stores Vec and Acc tiles only; fix: TMOV to Vec first");
     constexpr bool converts =
         TileT::Loc == TileType::Acc || Words::any || Atomic != AtomicType::AtomicNone || kIsa == Isa::cpu;
-    static_assert(converts || kSameElements<TileT, Global>,
+    static_assert(converts || bits_of<typename TileT::DType> == bits_of<typename Global::DType>,
                   "[PTO][SA-0099] TSTORE: the tile and the tensor differ in element type; fix: TCVT first");
     const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
     check_holds("TSTORE", to, rows, cols);
@@ -141,14 +134,18 @@ PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Events&... events) {
 /// Both sides are addressed with the row pitch of dst; strides and layout of the tensor do not count.
 template <class TileT, class Global>
 PTO_INST RecordEvent TPREFETCH(TileT& dst, Global& src) {
+  using T = typename TileT::DType;
   const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
   const auto* from = src.data();
-  auto* to = dst.data();
+  T* to = dst.data();
   for (ptrdiff_t r = 0; r < rows; ++r) {
-    std::memcpy(
-        reinterpret_cast<char*>(to) + detail::bytes_of<typename TileT::DType>(r * TileT::Cols),
-        reinterpret_cast<const char*>(from) + detail::bytes_of<typename TileT::DType>(r * TileT::Cols),
-        detail::bytes_of<typename TileT::DType>(cols));
+    const ptrdiff_t at = r * TileT::Cols;
+    if constexpr (detail::bits_of<T> == 4) {
+      for (ptrdiff_t i = at; i < at + cols; ++i)
+        detail::put_element<T>(to, i, detail::element_at<T>(reinterpret_cast<const T*>(from), i));
+    } else {
+      std::memcpy(to + at, from + at, static_cast<size_t>(cols) * sizeof(T));
+    }
   }
   return {};
 }

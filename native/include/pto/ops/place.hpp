@@ -108,12 +108,17 @@ struct ViewPlace {
       one_of(L, {Layout::ND, Layout::DN, Layout::NZ, Layout::NC1HWC0, Layout::MX_A_ZZ, Layout::MX_A_DN}) ? 3
       : L == Layout::MX_A_ND                                                                             ? 2
                                                                                                          : 4;
-  static constexpr Runs hint(int dim) {
+  /// Runs are looked for at run time in the direction that a layout is meant to have them in; in the other
+  /// one only a stride in the type tells.
+  static constexpr bool by_rows = inner_col == 4;
+  static constexpr Runs hint(int dim, bool natural) {
     const int64_t known = dim == 3 ? Stride3 : dim == 4 ? Stride4 : DYNAMIC;
-    return known == DYNAMIC ? Runs::maybe : known == 1 ? Runs::yes : Runs::no;
+    return known == 1 ? Runs::yes : known == DYNAMIC && natural ? Runs::maybe : Runs::no;
   }
-  static constexpr Runs row_runs = L == Layout::NDC1HWC0 ? Runs::yes : hint(inner_col);
-  static constexpr Runs col_runs = L == Layout::NDC1HWC0 ? Runs::no : hint(inner_row);
+  static constexpr Runs row_runs =
+      L == Layout::NDC1HWC0 ? Runs::yes : hint(inner_col, by_rows&& L != Layout::DN);
+  static constexpr Runs col_runs =
+      L == Layout::NDC1HWC0 ? Runs::no : hint(inner_row, !by_rows || L == Layout::DN);
 
   T* data;
   int64_t s[5], st[5];

@@ -21,17 +21,17 @@ PTO_INLINE T quantised(float y) {
   return static_cast<T>(static_cast<int32_t>(__builtin_rintf(y)));
 }
 
-template <class Dst, class Src, class Para>
-inline void quantise_int8(Dst& dst, const Src& src, const Para& scale, const Para* offset) {
+template <class Dst, class Src, class Para, class Offset>
+inline void quantise_int8(Dst& dst, const Src& src, const Para& scale, const Offset* offset) {
   using T = typename Dst::DType;
   const Lines<Dst> out(dst);
   const Lines<Src> in(src);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
-  const auto column = [](const Para& tile, ptrdiff_t r) {  // the last valid row serves the rows beyond
+  const auto column = [](const auto& tile, ptrdiff_t r) {  // the last valid row serves the rows beyond
     const auto have = static_cast<ptrdiff_t>(tile.GetValidRow());
     if (have == 0) fail("[PTO] TQUANT: the scale or the offset has no valid row");
-    return Lines<Para>(tile).template get<float>(r < have ? r : have - 1, 0);
+    return Lines<std::remove_cvref_t<decltype(tile)>>(tile).template get<float>(r < have ? r : have - 1, 0);
   };
   for (ptrdiff_t r = 0; r < rows; ++r) {
     const float factor = column(scale, r), plus = offset != nullptr ? column(*offset, r) : 0.0f;
@@ -371,9 +371,9 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
 // --- by rows -----------------------------------------------------------------------------------------------
 
 /// INT8_SYM: x * scale as i8; INT8_ASYM: x * scale + offset as u8.
-template <auto quant_type, class Dst, class Src, class Para, class... Events>
+template <auto quant_type, class Dst, class Src, class Para, class Offset = Para, class... Events>
   requires(is_tile_data_v<Para> && all_events_v<Events...>)
-PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Para* offset = nullptr, Events&... events) {
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Offset* offset = nullptr, Events&... events) {
   static_assert(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
                 "[PTO][PTO-E0501] TQUANT: an MX scheme needs its group results");
   static_assert(std::is_same_v<typename Dst::DType,
@@ -386,24 +386,25 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Para* offset = null
   return {};
 }
 /// With scratch for the A2/A3 vector unit.
-template <auto quant_type, class Dst, class Src, class Para, class Tmp, class... Events>
+template <auto quant_type, class Dst, class Src, class Para, class Tmp, class Offset = Para, class... Events>
   requires(is_tile_data_v<Tmp> && all_events_v<Events...>)
-PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Tmp&, Para* offset = nullptr,
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Tmp&, Offset* offset = nullptr,
                             Events&... events) {
   return TQUANT<quant_type>(dst, src, scale, offset, events...);
 }
 
 /// dst = (src - offset) * scale: operands in the dst type, arithmetic in f32, one rounding at the end. The
 /// last valid column of scale and offset serves the columns beyond.
-template <class Dst, class Src, class Para, class... Events>
-PTO_INST RecordEvent TDEQUANT(Dst& dst, Src& src, Para& scale, Para& offset, Events&... events) {
+template <class Dst, class Src, class Para, class Offset, class... Events>
+PTO_INST RecordEvent TDEQUANT(Dst& dst, Src& src, Para& scale, Offset& offset, Events&... events) {
   using D = typename Dst::DType;
-  static_assert(std::is_same_v<D, typename Para::DType>,
+  static_assert(std::is_same_v<D, typename Para::DType> && std::is_same_v<D, typename Offset::DType>,
                 "[PTO][PTO-E0301] TDEQUANT: scale and offset must have the element type of dst");
   TSYNC(events...);
   const detail::Lines<Dst> out(dst);
   const detail::Lines<Src> in(src);
-  const detail::Lines<Para> factors(scale), offsets(offset);
+  const detail::Lines<Para> factors(scale);
+  const detail::Lines<Offset> offsets(offset);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
   const ptrdiff_t width = scale.GetValidCol() == 0 ? 1 : static_cast<ptrdiff_t>(scale.GetValidCol());

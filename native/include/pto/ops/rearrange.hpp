@@ -38,6 +38,17 @@ inline void concat_counted(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& i
   }
 }
 
+struct Region {
+  ptrdiff_t rows, cols;
+};
+/// A valid region of pairs.
+template <class TileT>
+inline Region even_region([[maybe_unused]] const char* name, const TileT& tile) {
+  PTO_CHECK(tile.GetValidCol() % 2 == 0, "PTO-E2102", "%s: %u valid columns are no pairs", name,
+            tile.GetValidCol());
+  return {static_cast<ptrdiff_t>(tile.GetValidRow()), static_cast<ptrdiff_t>(tile.GetValidCol())};
+}
+
 }  // namespace detail
 
 // --- transposition ----------------------------------------------------------------------------------------
@@ -66,7 +77,7 @@ template <class Dst, class Src0, class Src1, class... Events>
 PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Events&... events) {
   TSYNC(events...);
   const ptrdiff_t rows = dst.GetValidRow(), n0 = src0.GetValidCol(), n1 = src1.GetValidCol();
-  PTO_CHECK(n0 + n1 <= Dst::Cols, "PA-0008", "TCONCAT: no room for %td + %td columns in %d", n0, n1,
+  PTO_CHECK(n0 + n1 <= Dst::Cols, "PTO-E2102", "TCONCAT: no room for %td + %td columns in %d", n0, n1,
             Dst::Cols);
   detail::copy(detail::place(dst), detail::place(src0), rows, n0);
   detail::copy(detail::place(dst, 0, n0), detail::place(src1), rows, n1);
@@ -118,42 +129,60 @@ PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Events&... events) {
 }
 
 /// dst0 and dst1 are the halves of src0[0], src1[0], src0[1], src1[1], ..
-template <class Dst, class Src, class... Events>
-PTO_INST RecordEvent TINTERLEAVE(Dst& dst1, Dst& dst0, Src& src1, Src& src0, Events&... events) {
+template <class Dst1, class Dst0, class Src1, class Src0, class... Events>
+PTO_INST RecordEvent TINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Events&... events) {
   TSYNC(events...);
-  const ptrdiff_t rows = dst0.GetValidRow(), cols = dst0.GetValidCol();
-  PTO_CHECK(cols % 2 == 0, "PA-0008", "TINTERLEAVE: an odd number of valid columns, %td", cols);
-  const detail::Lines<Dst> to[] = {detail::Lines<Dst>(dst0), detail::Lines<Dst>(dst1)};
-  const detail::Lines<Src> from[] = {detail::Lines<Src>(src0), detail::Lines<Src>(src1)};
-  for (ptrdiff_t r = 0; r < rows; ++r)
-    for (ptrdiff_t i = 0; i < 2 * cols; ++i) to[i / cols].set(r, i % cols, from[i % 2].get(r, i / 2));
+  const auto [rows, cols] = detail::even_region("TINTERLEAVE", dst0);
+  const detail::Lines<Src0> from0(src0);
+  const detail::Lines<Src1> from1(src1);
+  const auto put = [&](const auto& to, ptrdiff_t first) {
+    for (ptrdiff_t r = 0; r < rows; ++r) {
+      for (ptrdiff_t i = 0; i < cols; i += 2) {
+        to.set(r, i, from0.get(r, (first + i) / 2));
+        to.set(r, i + 1, from1.get(r, (first + i) / 2));
+      }
+    }
+  };
+  put(detail::Lines<Dst0>(dst0), 0);
+  put(detail::Lines<Dst1>(dst1), cols);
   return {};
 }
 
 /// The reverse: dst0 has the even elements of src0 followed by src1, dst1 the odd ones.
-template <class Dst, class Src, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TDEINTERLEAVE(Dst& dst1, Dst& dst0, Src& src1, Src& src0, Events&... events) {
+template <class Dst1, class Dst0, class Src1, class Src0, class... Events>
+  requires(is_tile_data_v<Src0> && all_events_v<Events...>)
+PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Events&... events) {
   TSYNC(events...);
-  const ptrdiff_t rows = dst0.GetValidRow(), cols = dst0.GetValidCol();
-  PTO_CHECK(cols % 2 == 0, "PA-0008", "TDEINTERLEAVE: an odd number of valid columns, %td", cols);
-  const detail::Lines<Dst> to[] = {detail::Lines<Dst>(dst0), detail::Lines<Dst>(dst1)};
-  const detail::Lines<Src> from[] = {detail::Lines<Src>(src0), detail::Lines<Src>(src1)};
-  for (ptrdiff_t r = 0; r < rows; ++r)
-    for (ptrdiff_t i = 0; i < 2 * cols; ++i) to[i % 2].set(r, i / 2, from[i / cols].get(r, i % cols));
+  const auto [rows, cols] = detail::even_region("TDEINTERLEAVE", dst0);
+  const detail::Lines<Dst0> even(dst0);
+  const detail::Lines<Dst1> odd(dst1);
+  const auto take = [&](const auto& from, ptrdiff_t first) {
+    for (ptrdiff_t r = 0; r < rows; ++r) {
+      for (ptrdiff_t i = 0; i < cols; i += 2) {
+        even.set(r, (first + i) / 2, from.get(r, i));
+        odd.set(r, (first + i) / 2, from.get(r, i + 1));
+      }
+    }
+  };
+  take(detail::Lines<Src0>(src0), 0);
+  take(detail::Lines<Src1>(src1), cols);
   return {};
 }
 /// Of one source, twice as wide.
-template <class Dst, class Src, class... Events>
+template <class Dst1, class Dst0, class Src, class... Events>
   requires(all_events_v<Events...>)
-PTO_INST RecordEvent TDEINTERLEAVE(Dst& dst1, Dst& dst0, Src& src, Events&... events) {
+PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src& src, Events&... events) {
   TSYNC(events...);
-  const ptrdiff_t rows = dst0.GetValidRow(), cols = dst0.GetValidCol();
-  PTO_CHECK(cols % 2 == 0, "PA-0008", "TDEINTERLEAVE: an odd number of valid columns, %td", cols);
-  const detail::Lines<Dst> to[] = {detail::Lines<Dst>(dst0), detail::Lines<Dst>(dst1)};
+  const auto [rows, cols] = detail::even_region("TDEINTERLEAVE", dst0);
+  const detail::Lines<Dst0> even(dst0);
+  const detail::Lines<Dst1> odd(dst1);
   const detail::Lines<Src> from(src);
-  for (ptrdiff_t r = 0; r < rows; ++r)
-    for (ptrdiff_t i = 0; i < 2 * cols; ++i) to[i % 2].set(r, i / 2, from.get(r, i));
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t i = 0; i < cols; ++i) {
+      even.set(r, i, from.get(r, 2 * i));
+      odd.set(r, i, from.get(r, 2 * i + 1));
+    }
+  }
   return {};
 }
 

@@ -28,9 +28,15 @@ struct Fold {
 
   static Acc step(Acc acc, From x) {
     const Acc value = static_cast<Acc>(x);
-    acc = static_cast<Acc>(Product ? acc * value : acc + value);
-    if constexpr (rounds) acc = decode<D>(encode<D>(acc));
-    return acc;
+    return static_cast<Acc>(Product ? acc * value : acc + value);
+  }
+  /// After a step: n results as elements of D, where they are rounded.
+  static PTO_INLINE void round(Acc* acc, ptrdiff_t n) {
+    if constexpr (rounds) {
+      D elements[kChunk];
+      narrow(acc, elements, n);
+      widen(elements, acc, n);
+    }
   }
   static D element(Acc acc) { return element_of<D>(static_cast<compute_t<D>>(acc)); }
 };
@@ -63,7 +69,10 @@ template <class F, ptrdiff_t Stride, size_t... K>
 PTO_INLINE void fold_strided(typename F::Acc (&acc)[kTogether], const typename F::From* x, ptrdiff_t n,
                              std::index_sequence<K...>) {
   typename F::Acc a[] = {acc[K]...};
-  for (ptrdiff_t i = 0; i < n; ++i) ((a[K] = F::step(a[K], x[static_cast<ptrdiff_t>(K) * Stride + i])), ...);
+  for (ptrdiff_t i = 0; i < n; ++i) {
+    ((a[K] = F::step(a[K], x[static_cast<ptrdiff_t>(K) * Stride + i])), ...);
+    F::round(a, kTogether);
+  }
   ((acc[K] = a[K]), ...);
 }
 
@@ -76,27 +85,23 @@ inline void fold_along(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t leng
     const ptrdiff_t count = lines - line < kTogether ? lines - line : kTogether;
     typename F::Acc acc[kTogether];
     for (auto& a : acc) a = F::start;
+    bool done = false;
     if constexpr (In::template direct<From>) {
-      const From* x = in.template read<From>(line, 0, length, nullptr);
       if (count == kTogether) {
+        const From* x = in.template read<From>(line, 0, length, nullptr);
         fold_strided<F, In::stride>(acc, x, length, std::make_index_sequence<kTogether>());
-      } else {
-        for (ptrdiff_t k = 0; k < count; ++k)
-          for (ptrdiff_t i = 0; i < length; ++i) acc[k] = F::step(acc[k], x[k * In::stride + i]);
+        done = true;
       }
-    } else {
+    }
+    for (ptrdiff_t i = 0; i < length && !done; i += kChunk) {
+      const ptrdiff_t n = length - i < kChunk ? length - i : kChunk;
       From buffer[kTogether * kChunk];
-      for (ptrdiff_t i = 0; i < length; i += kChunk) {
-        const ptrdiff_t n = length - i < kChunk ? length - i : kChunk;
-        for (ptrdiff_t k = 0; k < count; ++k) {
-          From* to = buffer + k * kChunk;
-          const From* x = in.template read<From>(line + k, i, n, to);
-          if (x != to) std::memcpy(to, x, static_cast<size_t>(n) * sizeof(From));
-        }
-        for (ptrdiff_t k = count; k < kTogether; ++k)
-          std::memcpy(buffer + k * kChunk, buffer, static_cast<size_t>(n) * sizeof(From));
-        fold_strided<F, kChunk>(acc, buffer, n, std::make_index_sequence<kTogether>());
+      for (ptrdiff_t k = 0; k < kTogether; ++k) {  // the last line stands for those that are missing
+        From* to = buffer + k * kChunk;
+        const From* x = in.template read<From>(line + (k < count ? k : count - 1), i, n, to);
+        if (x != to) std::memcpy(to, x, static_cast<size_t>(n) * sizeof(From));
       }
+      fold_strided<F, kChunk>(acc, buffer, n, std::make_index_sequence<kTogether>());
     }
     typename Dst::DType results[kTogether];
     for (ptrdiff_t k = 0; k < count; ++k) results[k] = F::element(acc[k]);
@@ -118,6 +123,7 @@ inline void fold_across(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t len
       const From* x = in.template read<From>(i, first, n, buffer);
       Acc* to = acc;
       loop<kBlock<Acc>>(n, [=](ptrdiff_t j) { to[j] = F::step(to[j], x[j]); });
+      F::round(to, n);
     }
     typename Dst::DType results[kChunk];
     for (ptrdiff_t j = 0; j < n; ++j) results[j] = F::element(acc[j]);
@@ -154,8 +160,8 @@ inline C best_of(C start, const C* x, ptrdiff_t n) {
   constexpr int lanes = kBlock<C>;
   C best[lanes];
   for (auto& b : best) b = start;
-  ptrdiff_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  const ptrdiff_t rest = n % lanes, whole = n - rest;
+  for (ptrdiff_t i = 0; i < whole; i += lanes) {
     PTO_INDEPENDENT
     for (int j = 0; j < lanes; ++j) best[j] = is_better<Largest>(x[i + j], best[j]) ? x[i + j] : best[j];
   }
@@ -165,7 +171,7 @@ inline C best_of(C start, const C* x, ptrdiff_t n) {
       best[j] = is_better<Largest>(best[j + width], best[j]) ? best[j + width] : best[j];
   }
   C found = best[0];
-  for (; i < n; ++i) found = is_better<Largest>(x[i], found) ? x[i] : found;
+  for (ptrdiff_t j = 0; j < rest; ++j) found = is_better<Largest>(x[whole + j], found) ? x[whole + j] : found;
   return found;
 }
 

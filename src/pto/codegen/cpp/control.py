@@ -29,15 +29,16 @@ def body(f: Function) -> None:
     else:
         f.block(blocks[0])
     last = blocks[-1].ops[-1] if blocks[-1].ops else None
-    value = last is not None and last.name == "func.return" and bool(last.operands)
+    if last is None or last.name != "func.return":  # every path leaves before the end
+        last = None
+    if guarded and last is not None and last.operands:  # the value exists inside the guard only
+        _return(f, last)
+        last = None
     if guarded:
-        if value:
-            _return(f, last)
         _close_guard(f, kind, f.op)
-        if value:
+        if f.op.attrs["function_type"].value.results:
             f.line("return {};")
-            return
-    if last is not None and last.name == "func.return":
+    if last is not None:
         f.here = last.start
         _return(f, last)
 

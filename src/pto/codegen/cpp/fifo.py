@@ -164,7 +164,8 @@ def _transfer(f: Function, op: Operation) -> None:
         )
         return
     types = f"{f.type_of(pipe)}, {f.type_of(entry)}, {_split(op)}"
-    f.line(f"{name.upper()}<{types}>({f.text(pipe)}, {f.text(entry)});")
+    values = [pipe, entry, *(op.group("aiv_subblockid") if name != "talloc" else [])]
+    f.line(f"{name.upper()}<{types}>({', '.join(f.text(v) for v in values)});")
 
 
 @handles("pto.tfree")

@@ -83,6 +83,7 @@ class Function:
         self.tail: Operation | None = None
         self._numbers = 0
         self._constants: dict[tuple[str, str], tuple[str, int, bool]] = {}
+        self.offsets: set[str] = set()  # constants that are planned addresses
         self._helpers: dict[tuple[str, str], str] = {}
         self._depth = 0
         self._count()
@@ -332,7 +333,7 @@ class Function:
             text = ENUMS[attr.kind].spelling(str(value))
             return self.helper(text.rpartition("::")[0], text) if kind == "variable" else text
         if kind == "number":
-            return str(int(value))
+            return str(int(value or 0))
         if kind == "camel":
             return "".join(w[:1].upper() + w[1:] for w in str(value).split("_"))
         if isinstance(value, bool) or attr.kind == "bool":
@@ -355,15 +356,13 @@ class Function:
         for (type, init), token in helpers:
             lines.append(f"  {type} {token} = {init};")
             marks.append(-1)
-        for nested in (False, True):
-            kept = [
-                (f"  const {type} {token} = {literal};", mark)
-                for (type, literal), (token, mark, inner) in self._constants.items()
-                if inner is nested and token[1:] in used
-            ]
-            for text, mark in kept if nested else reversed(kept):
-                lines.append(text)
-                marks.append(mark)
+        constants = [(t, x, *found) for (t, x), found in self._constants.items() if found[0][1:] in used]
+        placed = [c for c in constants if c[2] in self.offsets]
+        outer = [c for c in constants if c[2] not in self.offsets and not c[4]]
+        inner = [c for c in constants if c[2] not in self.offsets and c[4]]
+        for type, literal, token, mark, _ in (*placed, *reversed(outer), *inner):
+            lines.append(f"  const {type} {token} = {literal};")
+            marks.append(mark)
         lines += [f"  {text}" for text in self.hoisted]
         lines.append("  using T = float;")
         lines += self.lines

@@ -105,7 +105,8 @@ def _element(f: Function, memref: Value, indices: list[Value]) -> str:
         terms.append(
             index_text(f, index) if stride == 1 else f"{f.operand(index)} * {number_text(f, stride)}"
         )
-    return f"{f.unary(memref)}[{' + '.join(terms) or '0'}]"
+    base = f"{f.text(memref)}.data()" if memref in f.tile_types else f.unary(memref)
+    return f"{base}[{' + '.join(terms) or '0'}]"
 
 
 @handles("memref.load")

@@ -28,7 +28,8 @@ from ...isa.profiles import Profile
 QUALIFIER = {
     "": "__gm__", "zero": "__gm__", "gm": "__gm__", "vec": "__ubuf__", "ub": "__ubuf__", "mat": "__cbuf__",
     "left": "__ca__", "right": "__cb__", "acc": "__cc__", "bias": "__bt__", "scaling": "__fbuf__",
-    "scale_left": "__ca__", "scale_right": "__cb__",
+    "scale_left": "__ca__", "scale_right": "__cb__", "l1": "__cbuf__", "l0a": "__ca__", "l0b": "__cb__",
+    "l0c": "__cc__", "bt": "__bt__", "fb": "__fbuf__",
 }  # fmt: skip
 _TILE_TYPE = {
     "vec": "Vec", "mat": "Mat", "left": "Left", "right": "Right", "acc": "Acc", "bias": "Bias",
@@ -64,9 +65,7 @@ class Types:
     def _spell(self, type: Type) -> str:
         if isinstance(type, ScalarType):
             return self.scalar(type)
-        if isinstance(type, PtrType):
-            return f"{QUALIFIER[type.space]} {self.scalar(type.elem)}*"
-        if isinstance(type, MemRefType):
+        if isinstance(type, PtrType | MemRefType) and type.space in QUALIFIER:
             return f"{QUALIFIER[type.space]} {self.scalar(type.elem)}*"
         if isinstance(type, TileBufType):
             return self.tile(type, (type.v_row, type.v_col))

@@ -4,8 +4,8 @@
 
 `$name` is an operand, a result or an attribute; inside `<...>` a capitalised operand name is its type, `T`
 the element type of dst, and the name of an enum class the attribute of that kind. `$name.U` is an attribute
-in upper case, `.C` in CamelCase, `.N` as a number. Alternatives are separated by ` | `; an operation takes the
-one that says everything that is set and as little else as possible.
+in upper case, `.C` in CamelCase, `.N` as a number. Alternatives are separated by ` | `; an operation takes
+the one that says everything that is set and as little else as possible.
 """
 
 from __future__ import annotations

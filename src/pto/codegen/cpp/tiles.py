@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 from ...ir.core import Operation, Value, constant_of
-from ...ir.types import ConvTileType, Dims, MemRefType, PtrType, TileBufType
+from ...ir.types import ConvTileType, Dims, MemRefType, PtrType, TileBufType, Type
+from ...isa.enums import ENUMS
 from ...isa.tile import inner_box
-from .function import ATOM, Function, handles
+from .function import CAST, Function, handles
 from .views import local_pointer
 
 
@@ -63,6 +67,8 @@ def _alloc(f: Function, op: Operation) -> None:
     spelled = f.types.tile(type, static)
     arguments = [f.text(v) for v in given]
     whole = f.types.tile(type, type.shape)
+    if f.unit.planned:
+        f.offsets.add(f.text(address))
     if f.unit.planned and spelled != whole:
         base = f.token()
         f.line(f"{whole} {base};")
@@ -101,13 +107,34 @@ def _set_next(op: Operation) -> bool:
 @handles("pto.pointer_cast")
 def _pointer_cast(f: Function, op: Operation) -> None:
     result = op.results[0]
+    if _only_bound(f, result):
+        return
     address = op.group("addrs")[0]
-    if isinstance(result.type, TileBufType):
-        static, given = _valid(f, result.type, result, [*op.group("valid_row"), *op.group("valid_col")])
-        _construct(f, result, f.types.tile(result.type, static), [f.text(v) for v in given])
-        f.line(f"TASSIGN({f.text(result)}, {f.text(address)});")
-    else:
-        f.define(result, f"({f.types(result.type)}) {f.unary(address)}", ATOM)
+    given = [*op.group("valid_row"), *op.group("valid_col")]
+    type = as_tile(result.type, str(op.attrs.get("config", "")), bool(given))
+    if type is None:
+        f.define(result, f"({f.types(result.type)}) {f.unary(address)}", CAST)
+        return
+    static, given = _valid(f, type, result, given)
+    _construct(f, result, f.types.tile(type, static), [f.text(v) for v in given])
+    f.line(f"TASSIGN({f.text(result)}, {f.text(address)});")
+
+
+def as_tile(type: Type, config: str = "", open_valid: bool = False) -> TileBufType | None:
+    """A tile, or the tile a memref of an on-chip buffer stands for; None for anything else."""
+    if isinstance(type, TileBufType):
+        return type
+    if not isinstance(type, MemRefType) or not type.local or None in type.dims or not type.dims:
+        return None
+    *outer, cols = (d or 1 for d in type.dims)
+    rows = math.prod(outer)
+    said = dict(re.findall(r"(\w+)\s*=\s*(?:#pto\.\w+<)?(\w+)", config))
+    pads = list(ENUMS["pad_value"].values)
+    return TileBufType(
+        type.elem, type.space, rows, cols, None if open_valid else rows, None if open_valid else cols,
+        said.get("blayout", "row_major"), said.get("slayout", "none_box"),
+        int(said.get("s_fractal_size", 512)), pads.index(said.get("pad", "null")), said.get("compact", "null"),
+    )  # fmt: skip
 
 
 def _open_extents(f: Function, type: TileBufType, source: Value, same_shape: bool) -> list[str]:
@@ -122,9 +149,9 @@ def _other_reading(f: Function, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     if _only_bound(f, result):
         return
-    type = result.type
-    if not isinstance(type, TileBufType) or not isinstance(source.type, TileBufType):
-        f.name(result, *f.known.get(source, ("0", ATOM)))
+    type, of = as_tile(result.type, str(op.attrs.get("config", ""))), as_tile(source.type)
+    if type is None or of is None:
+        f.unit.no_spelling(op, f"from {source.type} to {result.type}")
         return
     given = (
         [f.text(v) for v in (*op.group("valid_row"), *op.group("valid_col"))]
@@ -133,7 +160,7 @@ def _other_reading(f: Function, op: Operation) -> None:
     )
     static: list[int | None] = [type.v_row, type.v_col]
     if static.count(None) != len(given):
-        given = _open_extents(f, type, source, source.type.shape == type.shape)
+        given = _open_extents(f, type, source, of.shape == type.shape)
     _construct(f, result, f.types(type), given)
     if op.name == "pto.treshape":
         f.line(f"TRESHAPE({f.text(result)}, {f.text(source)});")
@@ -214,7 +241,7 @@ def _tile_address(f: Function, op: Operation) -> None:
     tile, result = op.operands[0], op.results[0]
     if isinstance(result.type, PtrType | MemRefType) and isinstance(tile.type, TileBufType):
         to = f.types(result.type)
-        f.define(result, f"({to}) {f.text(tile)}.data()", 1)
+        f.define(result, f"({to}) {f.text(tile)}.data()", CAST)
 
 
 @handles("pto.tassign")

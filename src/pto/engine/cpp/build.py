@@ -19,7 +19,7 @@ from pathlib import Path
 from ... import knobs
 from ...isa.record import Record
 from . import compiler as compilers
-from .compiler import FLAGS, Compiler
+from .compiler import Compiler
 
 #: Libraries kept in the cache; the oldest go first.
 _KEPT = 1000
@@ -73,7 +73,7 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     """The library of units, from the cache or built now. `files` are what the units include by name."""
     found = compilers.find()
     state = hashlib.sha256()
-    for part in (found.identity, compilers.headers_digest(), *_flags(found), *flags):
+    for part in (found.identity, compilers.headers_digest(), *found.flags, *flags):
         state.update(part.encode() + b"\0")
     for u in (*units, *files):
         state.update(f"{u.name}\0{u.flags}{u.apart}\0{u.text}\0".encode())
@@ -101,7 +101,7 @@ def compile_units(
     """Compile and link in a folder; several units at the same time."""
     for u in (*units, *files):
         (work / u.name).write_text(u.text, encoding="utf-8")
-    common = [*found.command, *_flags(found), *flags, f"-I{compilers.include_dir()}"]
+    common = [*found.command, *found.flags, *flags, f"-I{compilers.include_dir()}"]
     library = work / "kernel.so"
     if len(units) == 1:
         source = str(work / units[0].name)
@@ -110,7 +110,7 @@ def compile_units(
 
     def object_of(u: Unit) -> tuple[bool, str]:
         target = str(work / f"{u.name}.o")
-        own = ["-fno-gnu-unique"] if u.apart and "clang" not in found.version else []
+        own = ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
         done = compilers.call([*common, *u.flags, *own, "-c", str(work / u.name), "-o", target])
         if done.returncode == 0 and u.apart:
             done = compilers.call([_objcopy(), "--remove-section=.group", "--localize-hidden", target])
@@ -127,10 +127,6 @@ def compile_units(
 
 
 _LIBRARIES = ("-lpthread",)
-
-
-def _flags(found: Compiler) -> list[str]:
-    return [*FLAGS, *(["-march=native"] if found.native else [])]
 
 
 def _objcopy() -> str:

@@ -25,6 +25,8 @@ FLAGS = (
     "-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-ftree-vectorize", "-ffp-contract=off",
     "-fno-math-errno", "-fno-trapping-math",
 )  # fmt: skip
+#: g++ vectorises little at -O2: this brings row maxima from 5.4 to 1.5 us, for a fifth more compile time.
+GCC_FLAGS = ("-fvect-cost-model=dynamic",)
 
 #: What selects a profile in the headers.
 ARCH_MACROS = {
@@ -54,6 +56,16 @@ class Compiler(Record):
     command: tuple[str, ...]
     version: str  # first line of --version
     native: bool  # whether -march=native works
+
+    @property
+    def is_clang(self) -> bool:
+        return "clang" in self.version
+
+    @property
+    def flags(self) -> list[str]:
+        """What every kernel is compiled with."""
+        more = [] if self.is_clang else [*GCC_FLAGS]
+        return [*FLAGS, *more, *(["-march=native"] if self.native else [])]
 
     @property
     def identity(self) -> str:

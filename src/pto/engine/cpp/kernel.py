@@ -54,9 +54,11 @@ class CppKernel(Launchable):
         unit = build.Unit("kernel.cpp", single([entry_of(self)], _BODY))
         flags = [*arch_flags(self.profile), *(["-DPTO_CHECKED"] if checks else [])]
         built = build.cached([unit], [build.Unit(_BODY, self.source)], flags)
-        if not built.ok:
+        if not built.ok:  # once more, so that the compiler names lines of the program
             source = self.module.source
-            raise DiagnosticError(messages.diagnostics(built.output, {source.name: source}, exact=False))
+            lines = build.Unit(_BODY, emitted(self.module, self.profile, lines=True))
+            output = build.cached([unit], [lines], flags).output
+            raise DiagnosticError(messages.diagnostics(output, {source.name: source}, exact=False))
         return built
 
     def run(
@@ -156,15 +158,15 @@ def refuse(**options: Any) -> None:
         ])  # fmt: skip
 
 
-def emitted(module: Module, profile: Profile) -> str:
-    """The C++ of a program, after the passes; lines of the program are named in it."""
+def emitted(module: Module, profile: Profile, lines: bool = False) -> str:
+    """The C++ of a program, after the passes; with `lines` it names the lines of the program."""
     from ...codegen.cpp import emit
     from ...passes.pipeline import Options, compile
 
     ctx, problems = compile(module, profile, Options())
     if has_errors(problems):
         raise DiagnosticError([p for p in problems if p.severity == "error"])
-    return emit(ctx.module, profile, line_directives=True, index_type="int64_t")
+    return emit(ctx.module, profile, line_directives=lines, index_type="int64_t")
 
 
 def entry_of(kernel: Launchable) -> Entry:

@@ -152,7 +152,25 @@ def initialize_pipe(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     on_chip = core.profile.isa == "a5" and "gm_slot_tensor" not in args
     if on_chip and any(at is not None for at in buffers.values()):
         memory = None  # A5 has its slots where the consumer works
-    core.pipes[number] = _open(core, op, number, memory, buffers)
+    core.pipes[number] = _open(core, op, _meeting_point(op) or number, memory, buffers)
+
+
+def _meeting_point(op: Operation) -> str:
+    """What both ends of a pipe name: the reserved buffer it stands on, and the function that has it."""
+    mask = int(op.attr("dir_mask") or C2V)
+    for direction, name in ((C2V, "c2v_consumer_buf"), (V2C, "v2c_consumer_buf")):
+        value = op.get(name) if mask & direction else None
+        made = value.op if value is not None else None
+        if made is not None and made.name == "pto.import_reserved_buffer":
+            return f"'{made.attr('name')}' of @{made.attr('peer_func')}"
+        if made is not None and made.name == "pto.reserve_buffer":
+            block = op.parent
+            while block is not None and block.parent is not None and block.parent.parent is not None:
+                above = block.parent.parent
+                if above.name == "func.func":
+                    return f"'{made.attr('name')}' of @{above.attr('sym_name')}"
+                block = above.parent
+    return ""
 
 
 @fifo("initialize_l2l_pipe", "initialize_l2g2l_pipe")

@@ -100,10 +100,11 @@ def _quantise_groups(i: Instr, axis: int, interleave: bool) -> None:
 
 def _largest(parts: Array, along: int, scheme: str, nv: bool) -> Array:
     """Largest magnitude of each group, as f32, from 0."""
-    if scheme == "MXFP8":
-        return np.fmax.reduce(np.abs(parts), axis=along, initial=np.float32(0))  # skips NaN
-    if nv:
-        return np.maximum.reduce(np.abs(parts), axis=along, initial=np.float32(0))  # NaN wins
+    if scheme == "MXFP8" or nv:
+        sizes = np.abs(parts)
+        if scheme == "MXFP8":  # skips NaN; fmax would not skip a signalling one
+            sizes[np.isnan(sizes)] = 0
+        return np.maximum.reduce(sizes, axis=along, initial=np.float32(0))  # a NaN that is left wins
     high = np.ascontiguousarray(parts).view(np.uint32) & np.uint32(0x7FFF0000)  # truncated to bf16
     return np.maximum.reduce(high, axis=along, initial=np.uint32(0)).view(np.float32)
 

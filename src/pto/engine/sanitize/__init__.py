@@ -35,7 +35,6 @@ def observe(
     shadow: str | None,
     memory_map: bool,
     result: Any,
-    automatic: bool = False,
 ) -> Observer | None:
     """What watches a launch; None where nothing does."""
     if not names and shadow is None and not memory_map:
@@ -54,4 +53,4 @@ def observe(
         from .memory_map import MemoryMap
 
         picture = MemoryMap(profile)
-    return Observer(profile, names, beside, picture, result, automatic)
+    return Observer(profile, names, beside, picture, result)

@@ -36,13 +36,11 @@ class Observer(Watch):
         shadow: Any,
         memory_map: Any,
         result: Any,
-        automatic: bool = False,
     ) -> None:
         self.profile = profile
         self.names = names
         self.result = result
         self.reports = Reports()
-        self.automatic = automatic  # its pipes are not synchronised yet
         self.sync = "sync" in names
         self.tracks = "undef" in names
         self.bounds = "oob" in names
@@ -59,7 +57,7 @@ class Observer(Watch):
         core.observer = self.perform
         if "race" in self.names:
             if self.race is None:
-                self.race = RaceChecker(self.profile.isa, self.reports, core.grid.blocks, self.automatic)
+                self.race = RaceChecker(self.profile.isa, self.reports, core.grid.blocks)
             core.clock = self.clocks.setdefault(core.block, Clock(self.profile.isa, core.block))
 
     def core_ended(self, core: Core) -> None:

@@ -29,13 +29,12 @@ PAGE = 1 << 16
 
 
 class RaceChecker:
-    """Races of one launch; of a program whose pipes are not synchronised yet, those between blocks only."""
+    """Races of one launch: between pipes of a block, and between blocks."""
 
-    def __init__(self, isa: str, reports: Reports, blocks: int, automatic: bool = False) -> None:
+    def __init__(self, isa: str, reports: Reports, blocks: int) -> None:
         self.isa = isa
         self.reports = reports
         self.blocks = blocks
-        self.automatic = automatic
         self.signals = Signals()
         self.across = BlockMap(blocks, reports) if blocks > 1 else None
         #: The earlier access that the advice of a report is about.
@@ -62,8 +61,6 @@ class RaceChecker:
         buffer = place.buffer
         if self.across is not None and buffer.space == "gm":
             self.across.access(i, new, buffer)
-        if self.automatic:
-            return
         pages = range(low // PAGE, (high - 1) // PAGE + 1) if buffer.space == "gm" else (0,)
         seen: dict[int, list[Access]] = buffer.shadows.setdefault(f"race {i.core.block}", {})
         for page in pages:

@@ -22,7 +22,12 @@ class Symbol:
     __slots__ = ("high", "loop", "low", "scope", "step")
 
     def __init__(
-        self, scope: Block | None, low: int = -BIG, high: int = BIG, loop: Operation | None = None, step: int = 0
+        self,
+        scope: Block | None,
+        low: int = -BIG,
+        high: int = BIG,
+        loop: Operation | None = None,
+        step: int = 0,
     ) -> None:
         self.scope = scope  # the block it is defined in
         self.low = low
@@ -34,13 +39,14 @@ class Symbol:
 class Form:
     """constant + sum of factor * symbol."""
 
-    __slots__ = ("constant", "key", "terms")
+    __slots__ = ("_range", "constant", "key", "terms")
 
     def __init__(self, constant: int, terms: Mapping[Symbol, int] | None = None) -> None:
         self.constant = constant
         self.terms: dict[Symbol, int] = dict(terms) if terms else {}
         #: Equal for equal forms.
         self.key = (constant, frozenset(self.terms.items())) if terms else constant
+        self._range: Range | None = None
 
     def plus(self, other: Form, factor: int = 1) -> Form:
         terms = dict(self.terms)
@@ -53,15 +59,20 @@ class Form:
         return Form(self.constant + factor * other.constant, terms)
 
     def times(self, factor: int) -> Form:
-        return Form(self.constant * factor, {s: n * factor for s, n in self.terms.items()} if factor else None)
+        return Form(
+            self.constant * factor, {s: n * factor for s, n in self.terms.items()} if factor else None
+        )
 
     @property
     def range(self) -> Range:
-        low = high = self.constant
-        for symbol, n in self.terms.items():
-            a, b = _scaled(symbol.low, symbol.high, n)
-            low, high = low + a, high + b
-        return max(low, -BIG), min(high, BIG)
+        found = self._range
+        if found is None:
+            low = high = self.constant
+            for symbol, n in self.terms.items():
+                a, b = _scaled(symbol.low, symbol.high, n)
+                low, high = low + a, high + b
+            found = self._range = max(low, -BIG), min(high, BIG)
+        return found
 
 
 def _scaled(low: int, high: int, factor: int) -> Range:
@@ -125,9 +136,7 @@ class Forms:
             return Form(0, {Symbol(op.parent, low, high): 1})
         elif name in ("arith.minsi", "arith.minui", "arith.maxsi", "arith.maxui"):
             pick = min if "min" in name else max
-            return Form(
-                0, {Symbol(op.parent, pick(a.range[0], b.range[0]), pick(a.range[1], b.range[1])): 1}
-            )
+            return Form(0, {Symbol(op.parent, pick(a.range[0], b.range[0]), pick(a.range[1], b.range[1])): 1})
         elif name in ("arith.divsi", "arith.divui", "arith.floordivsi", "arith.shrui", "arith.shrsi"):
             by = 1 << b.constant if "shr" in name and not b.terms and 0 <= b.constant < 32 else b.constant
             low, high = a.range
@@ -212,6 +221,8 @@ def difference(now: Form, front: Form, loop: Operation | None) -> Range:
     """The range of `now - front`, where `front` belongs to an earlier iteration of `loop`; None: to the same
     iteration of everything."""
     if loop is None:
+        if now.terms == front.terms:
+            return (now.constant - front.constant,) * 2
         return now.plus(front, -1).range
     low = high = now.constant - front.constant
     terms = dict(now.terms)

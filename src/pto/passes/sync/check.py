@@ -3,139 +3,224 @@
 The program is followed once from start to end, with its flags where they stand and by their ids; a loop body
 must leave every flag as it found it, and so must all sides of a branch. That settles the flags of any number of
 iterations. Hazards within an iteration are looked at on this way. For those between iterations every loop body
-is followed twice, as when flags were placed. A hazard with an earlier iteration than the one before is covered
-too: a pipe that knows an instruction knows the earlier ones of its pipe, and knowledge is never lost.
+is followed twice. A hazard with an earlier iteration than the one before is covered too: a pipe that knows an
+instruction knows the earlier ones of its pipe, and knowledge is never lost.
+
+On the way the check finds out which barriers of a pipe are needed at all: a barrier counts only once a hazard
+needs it, and then the last one before it.
 """
 
 from __future__ import annotations
 
+from .flags import Barrier, Flag, Set, Wait, drain, perform, repeat
 from .hazards import Hazards
 from .know import Know
-from .linear import ALL, BLOCKS, BRANCH, CALL, LOOP, OP, SYNC, Program, Seq, Step
-from .place import Barrier, Flag, Set, Wait, _perform, _replace, apply_barrier
-
-_Key = tuple[int, int, int]
+from .linear import ALL, BLOCKS, CALL, LOOP, OP, SYNC, Program, Seq, Step
 
 
 class Unbalanced(Exception):
     """A flag is set twice, or waited for without being set, on some path: a mistake of ours."""
 
 
-class Check:
-    """Looks for hazards that nothing orders; `found` are the instructions that have one."""
+class Lazy(Know):
+    """What pipes know, where barriers are applied when they are needed. Of each pipe that overlaps its own
+    instructions: those unknown even with all barriers, and the barriers that would make the others known."""
 
-    def __init__(self, program: Program, hazards: Hazards, flags: list[Flag]) -> None:
+    __slots__ = ("left", "pending")
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.left: dict[int, tuple[int, int]] = dict.fromkeys(program.overlapping, (0, 0))
+        self.pending: dict[int, frozenset[Barrier]] = dict.fromkeys(program.overlapping, frozenset())
+
+    def copy(self) -> Lazy:
+        new = super().copy()
+        assert isinstance(new, Lazy)
+        new.left, new.pending = self.left.copy(), self.pending.copy()
+        return new
+
+    def unknown_anyway(self, pipe: int) -> int:
+        unknown, since = self.left[pipe]
+        return unknown | self.issued >> since << since & self.own[pipe]
+
+    def acquire(self, pipe: int, missing: int) -> None:
+        super().acquire(pipe, missing)
+        for n in self.left if pipe == self.scalar else (pipe,):
+            if n in self.left:
+                self.left[n] = self.unknown_anyway(n) & missing, self.now
+
+    def barrier(self, pipe: int) -> None:
+        super().barrier(pipe)
+        if pipe in self.left:
+            self.left[pipe] = 0, self.now
+            self.pending[pipe] = frozenset()
+
+    def postpone(self, barrier: Barrier) -> None:
+        self.left[barrier.pipe] = 0, self.now
+        self.pending[barrier.pipe] = frozenset((barrier,))
+
+    def barrier_all(self) -> None:
+        super().barrier_all()
+        for pipe in self.left:
+            self.left[pipe] = 0, self.now
+            self.pending[pipe] = frozenset()
+
+    def join(self, other: Know) -> None:
+        assert isinstance(other, Lazy)
+        left = {n: self.unknown_anyway(n) | other.unknown_anyway(n) for n in self.left}
+        super().join(other)
+        for n, unknown in left.items():
+            self.left[n] = unknown, self.now
+            self.pending[n] |= other.pending[n]
+
+    def next_iteration(self) -> None:
+        left = {n: (self.unknown_anyway(n), 0) for n in self.left}
+        super().next_iteration()
+        self.left = left
+
+    def become(self, ends: list[Know]) -> None:
+        super().become(ends)
+        total = ends[0]
+        assert isinstance(total, Lazy)
+        self.left, self.pending = total.left, total.pending
+
+
+class Check:
+    """Looks for hazards that nothing orders; `found` are the instructions that have one, `needed` the barriers
+    that some hazard needs. Flags go by their ids, or (before they have any) by themselves."""
+
+    def __init__(
+        self, program: Program, hazards: Hazards, flags: list[Flag], without: Flag | None = None
+    ) -> None:
         self.program = program
         self.hazards = hazards
         self.found: dict[Step, int] = {}
-        self.flags = flags
-        self._pipe = [program.pipe(s.pipe) if s.pipe != ALL else -1 for s in program.ops]
+        self.needed: set[Barrier] = set()
+        self.without = without
+        self._pipe = program.pipe_of
         self._primes: dict[Step | None, list[Flag]] = {}
         for flag in flags:
             if flag.loop is not None:
                 self._primes.setdefault(flag.prime_at, []).append(flag)
 
     def run(self) -> dict[Step, int]:
-        know = Know(self.program)
+        know = Lazy(self.program)
         for flag in self._primes.get(None, ()):
             self._set(flag, know, True)
-        self._follow(self.program.root, know, None, True, False)
+        self._sequence(self.program.root, know, None, True, False)
         for flag in self._primes.get(None, ()):
             self._wait(flag, know, True)
         if know.flags:
             raise Unbalanced(f"{len(know.flags)} flags are left set")
         for loop in self.program.loops:
-            first = Know(self.program)
-            self._body(loop, first, loop, False, False)
-            first.next_iteration()
-            self._body(loop, first, loop, False, True)
+            self.loop(loop)
         return self.found
+
+    def loop(self, loop: Step) -> None:
+        """Hazards between iterations of a loop."""
+        know = Lazy(self.program)
+        self._body(loop, know, loop, False, False)
+        know.next_iteration()
+        self._body(loop, know, loop, False, True)
 
     def _body(self, step: Step, know: Know, loop: Step | None, strict: bool, again: bool) -> None:
         for seq in step.seqs:
-            self._follow(seq, know, loop, strict, again)
+            self._sequence(seq, know, loop, strict, again)
 
-    def _follow(self, seq: Seq, know: Know, loop: Step | None, strict: bool, again: bool) -> None:
+    def _sequence(self, seq: Seq, know: Know, loop: Step | None, strict: bool, again: bool) -> None:
         """`loop`: whose hazards between iterations are looked for, in the second iteration (`again`)."""
         for step in seq.steps:
-            self._placed(step.before, know, strict)
-            for flag in self._primes.get(step, ()):
-                self._set(flag, know, strict)
+            if step.before:
+                self._placed(step.before, know, strict)
             kind = step.kind
             if kind == OP:
                 if loop is None or again:
                     self._look(step, know, loop)
-                if not again:
-                    _perform(step, know, self._pipe[step.number])
-                elif step.stalls:
-                    pipe = self._pipe[step.number]
-                    know.acquire(pipe, know.of(pipe) & ~self.program.own[pipe])
-                elif step.pipe == ALL:
-                    know.barrier_all()
-            elif kind == SYNC:
-                apply_barrier(know, self.program.pipe(step.pipe) if step.pipe != ALL else -1)
-            elif kind == CALL:
-                if strict and any(know.of(n) for n in range(len(self.program.pipes))):
-                    self.found[step] = -1
-                know.barrier_all()
+                (repeat if again else perform)(step, know, self._pipe[step.number])
             else:
-                self._parts(step, know, loop, strict, again)
-            self._placed(step.after, know, strict)
-            for flag in self._primes.get(step, ()):
-                self._wait(flag, know, strict)
+                for flag in self._primes.get(step, ()):
+                    self._set(flag, know, strict)
+                if kind == SYNC:
+                    drain(self.program, know, step)
+                elif kind == CALL:
+                    if strict and any(know.of(n) for n in range(len(self.program.pipes))):
+                        self.found[step] = -1
+                    know.barrier_all()
+                else:
+                    self._structure(step, know, loop, strict, again)
+            if step.after:
+                self._placed(step.after, know, strict)
+            if kind != OP:
+                for flag in self._primes.get(step, ()):
+                    self._wait(flag, know, strict)
 
-    def _parts(self, step: Step, know: Know, loop: Step | None, strict: bool, again: bool) -> None:
+    def _structure(self, step: Step, know: Know, loop: Step | None, strict: bool, again: bool) -> None:
         entry = know.copy()
         ends: list[Know] = [] if step.runs and step.kind != BLOCKS else [entry]
         if step.kind == LOOP:
             state = know.copy()
             self._body(step, state, loop, strict, again)
             ends.append(state)
-            test = step.seqs[0] if len(step.seqs) == 2 else None
-            if test is not None and test.steps:
-                # it ends with a barrier of all pipes, and the loop is left there
+            if len(step.seqs) == 2 and step.seqs[0].steps:
+                # its condition ends with a barrier of all pipes, and there the loop is left
                 ends = [state]
                 state.barrier_all()
         else:
-            assert step.kind in (BRANCH, BLOCKS)
             for seq in step.seqs:
                 state = entry.copy()
-                self._follow(seq, state, loop, strict, again)
+                self._sequence(seq, state, loop, strict, again)
                 ends.append(state)
         if strict and any(end.flags.keys() != entry.flags.keys() for end in ends):
             raise Unbalanced(f"flags differ where ways of '{step.op.name}' meet")
-        _replace(know, ends)
+        know.become(ends)
 
     def _look(self, step: Step, know: Know, loop: Step | None) -> None:
-        staged, other = self.hazards.conflicts(step.number, loop.op if loop is not None else None)
-        pipe = self._pipe[step.number]
+        staged, other = self.hazards.conflicts(step.number, loop)
+        conflicts = staged | other
+        if not conflicts:
+            return
+        found = 0
         if step.pipe == ALL:
-            found = 0
             for n in range(len(self.program.pipes)):
-                found |= (staged | other) & know.of(n)
+                found |= conflicts & know.of(n)
         else:
-            found = (staged | other) & know.of(pipe)
+            pipe = self._pipe[step.number]
+            found = conflicts & know.of(pipe)
+            assert isinstance(know, Lazy)
+            if found and know.pending.get(pipe):
+                anyway = know.unknown_anyway(pipe)
+                if found & know.own[pipe] & ~anyway:
+                    self.needed |= know.pending[pipe]
+                    know.pending[pipe] = frozenset()
+                    know.settle(pipe, know.of(pipe) & ~know.own[pipe] | anyway)
+                    found = conflicts & know.of(pipe)
         if found:
             self.found[step] = self.found.get(step, 0) | found
 
     def _placed(self, items: list[object], know: Know, strict: bool) -> None:
         for item in items:
             if isinstance(item, Barrier):
-                apply_barrier(know, item.pipe)
+                assert isinstance(know, Lazy)
+                if item.pipe in know.left and item not in self.needed:
+                    know.postpone(item)
+                else:
+                    know.drained(item.pipe)
             elif isinstance(item, Set):
-                self._set(item.flag, know, strict)
+                if item.flag is not self.without:
+                    self._set(item.flag, know, strict)
             else:
                 assert isinstance(item, Wait)
-                self._wait(item.flag, know, strict)
+                if item.flag is not self.without:
+                    self._wait(item.flag, know, strict)
 
     def _set(self, flag: Flag, know: Know, strict: bool) -> None:
-        key = (flag.src, flag.dst, flag.id)
+        key = (flag.src, flag.dst, flag.id) if flag.id >= 0 else flag
         if strict and key in know.flags:
             raise Unbalanced(f"flag {self._name(flag)} is set twice")
         know.flags[key] = know.token(flag.src)
 
     def _wait(self, flag: Flag, know: Know, strict: bool) -> None:
-        token = know.flags.pop((flag.src, flag.dst, flag.id), None)
+        token = know.flags.pop((flag.src, flag.dst, flag.id) if flag.id >= 0 else flag, None)
         if token is not None:
             know.acquire(flag.dst, know.missing(token))
         elif strict:
@@ -143,3 +228,10 @@ class Check:
 
     def _name(self, flag: Flag) -> str:
         return f"{self.program.pipes[flag.src]} -> {self.program.pipes[flag.dst]}, {flag.id}"
+
+
+def covered(program: Program, hazards: Hazards, loop: Step, without: Flag) -> bool:
+    """Whether everything between iterations of a loop is ordered without a flag."""
+    check = Check(program, hazards, [], without)
+    check.loop(loop)
+    return not check.found

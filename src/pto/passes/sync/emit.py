@@ -7,7 +7,7 @@ from ...ir.core import Block, Operation, Region
 from ...verify.balance import SECTIONS
 from ..edit import enclosing, make
 from .linear import Program, Seq, Step
-from .place import Barrier, Flag, Set, Wait
+from .flags import Barrier, Flag, Set, Wait
 
 #: Attribute of a barrier that ends a function; its value says how C++ spells it.
 TAIL = "pto.auto_tail"
@@ -113,7 +113,10 @@ def add_tails(function: Operation) -> None:
     for block in function.regions[0].blocks:
         end = block.ops[-1] if block.ops else None
         if end is not None and end.name == "func.return":
-            attrs = {"pipe": EnumAttr("pipe", "PIPE_ALL"), TAIL: StrAttr("barrier-all" if how == "default" else how)}
+            attrs = {
+                "pipe": EnumAttr("pipe", "PIPE_ALL"),
+                TAIL: StrAttr("barrier-all" if how == "default" else how),
+            }
             tail = make("pto.barrier", end, (), attrs)
             tail.parent = block
             block.ops.insert(len(block.ops) - 1, tail)

@@ -14,7 +14,7 @@ for a pair of pipes:
 from __future__ import annotations
 
 from .linear import BLOCKS, LOOP, Program, Seq, Step
-from .place import Barrier, Flag, Set, Wait, remove
+from .flags import Barrier, Flag, Flags, Wait
 
 IDS = 8
 #: Pipes whose last id is left to others.
@@ -41,7 +41,7 @@ def number(seq: Seq, at: int = 0) -> int:
 class Events:
     """Gives the flags of a program their ids."""
 
-    def __init__(self, program: Program, flags: list[Flag], ids: int = IDS) -> None:
+    def __init__(self, program: Program, flags: Flags, ids: int = IDS) -> None:
         self.program = program
         self.flags = flags
         self.ids = ids
@@ -54,7 +54,9 @@ class Events:
         for flag in self._ordered(self.program.root):
             pairs.setdefault((flag.src, flag.dst), []).append(flag)
         # blocks that branch to each other have no one start and end
-        modes = (_FUNCTION, _OUTERMOST, _OWN, _SHARED)[any(s.kind == BLOCKS for s in self.program.root.steps) :]
+        modes = (_FUNCTION, _OUTERMOST, _OWN, _SHARED)[
+            any(s.kind == BLOCKS for s in self.program.root.steps) :
+        ]
         for pair, flags in pairs.items():
             for mode in modes:
                 if self._assign(pair, flags, mode):
@@ -110,8 +112,8 @@ class Events:
                 continue
             # flags come in the order of their waits: the first one's is the earliest
             last = max(flag.set_at, other.set_at, key=lambda s: s.end)
-            self._drop(flag)
-            self._move_set(other, last)
+            self.flags.drop(flag, other)
+            self.flags.move_set(other, last)
             self.merged += 1
         return kept
 
@@ -127,39 +129,20 @@ class Events:
             if others:  # the earlier wait, with the later set
                 n, i, other = max(others, key=lambda o: o[2].set_at.end)
                 if flag.set_at.end > other.set_at.end:
-                    self._move_set(other, flag.set_at)
+                    self.flags.move_set(other, flag.set_at)
                     taken[n][i] = _interval(other), other
-                self._drop(flag)
+                self.flags.drop(flag, other)
                 self.merged += 1
                 return
             following = flag.set_at.seq.steps[flag.set_at.at + 1]
             if following is not flag.wait_at:
-                self._move_wait(flag, following)
+                self.flags.move_wait(flag, following)
                 self.narrowed += 1
                 if self._take(flag, taken):
                     return
-        place = flag.wait_at.before
-        at = next(n for n, item in enumerate(place) if isinstance(item, Wait) and item.flag is flag)
-        place[at] = Barrier(-1, flag.steps[0])
-        self._drop(flag)
+        flag.wait_at.before.append(Barrier(-1, flag.steps[0]))
+        self.flags.drop(flag)
         self.spilled += 1
-
-    def _drop(self, flag: Flag) -> None:
-        self.flags.remove(flag)
-        remove(flag)
-
-    def _move_set(self, flag: Flag, to: Step) -> None:
-        if to is not flag.set_at:
-            item = next(i for i in flag.set_at.after if isinstance(i, Set) and i.flag is flag)
-            flag.set_at.after.remove(item)
-            to.after.append(item)
-            flag.set_at = to
-
-    def _move_wait(self, flag: Flag, to: Step) -> None:
-        item = next(i for i in flag.wait_at.before if isinstance(i, Wait) and i.flag is flag)
-        flag.wait_at.before.remove(item)
-        to.before.append(item)
-        flag.wait_at = to
 
 
 def _interval(flag: Flag) -> Interval:

@@ -40,7 +40,8 @@ class _Users:
         self.writers = 0
         self.atomic = 0  # writers that may meet each other
         self.chained = 0  # vector instructions that write all of it, and nothing between
-        self.meets: dict[Operation | None, list[Place]] = {}
+        #: Users of the places that meet this one, by loop and by whether it is written.
+        self.meets: dict[tuple[Step | None, bool], list[_Users]] = {}
 
 
 class Hazards:
@@ -59,7 +60,7 @@ class Hazards:
         self._bounds: dict[tuple[str, object], tuple[list[int], int]] = {}
         self._groups = self._grouped()
         self._symbolic = any(p.symbolic for p in self._users)
-        self._cache: dict[tuple[int, Operation | None], tuple[int, int]] = {}
+        self._cache: dict[tuple[int, Step | None], tuple[int, int]] = {}
 
     # -- what an instruction touches -------------------------------------------------------------------
 
@@ -157,10 +158,11 @@ class Hazards:
             self._bounds[key] = [p.low for p in members], max(p.high - p.low for p in members)
         return groups
 
-    def _meeting(self, place: Place, loop: Operation | None) -> list[Place]:
-        """The places that one of an instruction may share bytes with, used in an earlier iteration of `loop`."""
+    def _meeting(self, place: Place, loop: Step | None, write: bool) -> list[_Users]:
+        """Users of the places that one may share bytes with, used in an earlier iteration of `loop`; only of
+        those that are written, unless it is written itself."""
         users = self._users[place]
-        key = loop if place.symbolic else None
+        key = (loop if place.symbolic else None, write)
         found = users.meets.get(key)
         if found is None:
             roots = (
@@ -169,19 +171,23 @@ class Hazards:
                 else [place.root, ANYWHERE]
             )
             found = []
+            op, within = (key[0].op, key[0].mask) if key[0] is not None else (None, -1)
             for root in roots:
                 members = self._groups.get((place.space, root))
                 if members is None:
                     continue
                 starts, largest = self._bounds[place.space, root]
                 first, last = bisect_left(starts, place.low - largest), bisect_left(starts, place.high)
+                anywhere = place.root is ANYWHERE or root is ANYWHERE
                 for other in members[first:last]:
-                    if place.root is ANYWHERE or root is ANYWHERE or place.meets(other, key):
-                        found.append(other)
+                    theirs = self._users[other]
+                    touching = theirs.writers | theirs.atomic | (theirs.readers if write else 0)
+                    if touching & within and (anywhere or place.meets(other, op)):
+                        found.append(theirs)
             users.meets[key] = found
         return found
 
-    def conflicts(self, number: int, loop: Operation | None = None) -> tuple[int, int]:
+    def conflicts(self, number: int, loop: Step | None = None) -> tuple[int, int]:
         """Instructions that conflict with one (in the same iteration, or in an earlier one of `loop`), on
         tiles in UB or L1 and elsewhere; itself included where `loop` is given."""
         key = (number, loop if self._symbolic else None)
@@ -194,7 +200,7 @@ class Hazards:
             return here & ~bit, elsewhere & ~bit
         return found
 
-    def _compute(self, number: int, loop: Operation | None) -> tuple[int, int]:
+    def _compute(self, number: int, loop: Step | None) -> tuple[int, int]:
         staged = other = 0
         step = self.program.ops[number]
         atomic = self._atomic >> number & 1
@@ -203,8 +209,7 @@ class Hazards:
             if not access.follows:
                 continue
             mask = 0
-            for place in self._meeting(access.place, loop):
-                users = self._users[place]
+            for users in self._meeting(access.place, loop, access.write):
                 mask |= users.writers if atomic and access.write else users.writers | users.atomic
                 if access.write:
                     mask |= users.readers
@@ -236,12 +241,10 @@ def chains(step: Step) -> bool:
     shapes = {(v.type, v.type.valid) for _, v in step.op.named() if isinstance(v.type, TileBufType)}
     if len(shapes) != 1:
         return False
-    (type, valid), = shapes
+    ((type, valid),) = shapes
     return valid == type.shape and not type.boxed and type.compact == "null" and type.size >= _CHAINED
 
 
 def _quantisers(program: Program) -> list[Value]:
     """Tiles that pushes through the fix pipe read although they do not name them."""
     return [op.operands[0] for op in program.function.walk() if op.name == "pto.set_quant_vector"]
-
-

@@ -32,7 +32,7 @@ class Know:
         self.flags: dict[object, Token] = {}
 
     def copy(self) -> Know:
-        new = Know.__new__(Know)
+        new = type(self).__new__(type(self))
         new.own, new.others, new.scalar = self.own, self.others, self.scalar
         new.unknown, new.since = self.unknown.copy(), self.since.copy()
         new.issued, new.now = self.issued, self.now
@@ -67,6 +67,17 @@ class Know:
         for n in range(len(self.unknown)) if pipe == self.scalar else (pipe,):
             self.settle(n, self.of(n) & missing)
 
+    def stall(self, pipe: int) -> None:
+        """The scalar unit goes on, and issues more, once the last instruction of its own is over."""
+        self.acquire(pipe, self.of(pipe) & ~self.own[pipe])
+
+    def drained(self, pipe: int) -> None:
+        """A barrier of a pipe, or of all (-1)."""
+        if pipe < 0:
+            self.barrier_all()
+        else:
+            self.barrier(pipe)
+
     def barrier(self, pipe: int) -> None:
         self.settle(pipe, self.of(pipe) & ~self.own[pipe])
 
@@ -89,6 +100,14 @@ class Know:
             elif mine != token:
                 self.flags[flag] = self.missing(mine) | other.missing(token), self.now
         self.issued = issued
+
+    def become(self, ends: list[Know]) -> None:
+        """Several ways lead here; the first of them is used up."""
+        total = ends[0]
+        for end in ends[1:]:
+            total.join(end)
+        self.unknown, self.since, self.flags = total.unknown, total.since, total.flags
+        self.issued, self.now = total.issued, total.now
 
     def next_iteration(self) -> None:
         """From here on only what was issued so far is of interest."""

@@ -7,7 +7,7 @@ instruction of PIPE_V.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Set
 
 from ...ir.core import Block, Operation, Region, constant_of
 from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
@@ -21,6 +21,10 @@ ALL = "ALL"
 _VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
 #: Operations with a pipe or effects that touch no memory of the program.
 _NO_MEMORY = frozenset(("pto.eventid_array_get", "pto.eventid_array_set", "pto.print", "pto.trap"))
+
+#: Pipes that one kind of core has.
+ONLY_ON = {"V": "vector", "M": "cube", "MTE1": "cube", "FIX": "cube"}
+_FIFO = ("pto.tpush", "pto.tpop", "pto.tfree")
 
 
 class Seq:
@@ -77,14 +81,16 @@ class Step:
 class Program:
     """The steps of one function on one kind of core."""
 
-    def __init__(self, function: Operation, core: str, profile: Profile, calls: Callable[[Operation], str]) -> None:
+    def __init__(
+        self, function: Operation, core: str, profile: Profile, working: Set[str] = frozenset()
+    ) -> None:
         self.function = function
         self.core = core  # "cube", "vector", or "" where nothing says
         self.profile = profile
         self.ops: list[Step] = []
         self.loops: list[Step] = []  # inner before outer
         self.pipes: list[str] = []
-        self._calls = calls
+        self._working = working  # functions that work on pipes
         self._numbers: dict[str, int] = {}
         self.root = Seq(None)
         self.elements = 0  # as the field counts them
@@ -99,11 +105,15 @@ class Program:
         for step in self.ops:
             if step.pipe != ALL:
                 self.own[self._numbers[step.pipe]] |= 1 << step.number
+        #: The pipe of each instruction; -1 for one that drains all.
+        self.pipe_of = [self._numbers[s.pipe] if s.pipe != ALL else -1 for s in self.ops]
         overlapping = OVERLAPPING_PIPES[profile.isa]
+        self.overlapping = [n for n, pipe in enumerate(self.pipes) if pipe in overlapping]
         everything = (1 << len(self.ops)) - 1
         #: Instructions that a pipe does not know for being on it.
         self.others = [
-            everything if pipe in overlapping else everything & ~self.own[n] for n, pipe in enumerate(self.pipes)
+            everything if pipe in overlapping else everything & ~self.own[n]
+            for n, pipe in enumerate(self.pipes)
         ]
 
     def pipe(self, name: str) -> int:
@@ -197,11 +207,8 @@ class Program:
         assert row is not None
         name = op.name
         if name == "func.call":
-            found = self._calls(op)
-            if found:
-                step = Step(CALL, op, seq)
-                step.pipe = found
-                seq.steps.append(step)
+            if str(op.attr("callee")) in self._working:
+                seq.steps.append(Step(CALL, op, seq))
             return
         if row.effect in ("memory", "io"):
             if name not in _NO_MEMORY:
@@ -213,7 +220,7 @@ class Program:
 
     def _sync(self, op: Operation, seq: Seq) -> None:
         name = op.name
-        if name.startswith(("pto.tpush", "pto.tpop", "pto.tfree")):
+        if name.startswith(_FIFO):
             pipe = self._fifo_pipe(op)
             if pipe:
                 step = self._add(op, seq, pipe)
@@ -244,6 +251,8 @@ class Program:
 
     def _add(self, op: Operation, seq: Seq, pipe: str) -> Step:
         step = Step(OP, op, seq)
+        if self.core and ONLY_ON.get(pipe, self.core) != self.core:
+            return step  # stands outside of sections, and is for the other kind of core
         step.number = len(self.ops)
         step.mask = 1 << step.number
         step.pipe = pipe
@@ -253,6 +262,14 @@ class Program:
         seq.steps.append(step)
         self.elements += 1
         return step
+
+
+def works(op: Operation) -> bool:
+    """Whether an operation meets memory on a pipe."""
+    row = op.row
+    if row is None or op.name in _NO_MEMORY:
+        return False
+    return row.effect in ("memory", "io") or row.family == "signal" or op.name.startswith(_FIFO)
 
 
 def on_view(op: Operation) -> bool:

@@ -25,19 +25,21 @@ class Box:
     """A window of a view: offsets and sizes by dimension. Boxes of one frame are apart where one of their
     dimensions is."""
 
-    __slots__ = ("frame", "offsets", "sizes")
+    __slots__ = ("fixed", "frame", "offsets", "sizes")
 
     def __init__(self, frame: object, offsets: tuple[Form, ...], sizes: tuple[int, ...]) -> None:
         self.frame = frame
         self.offsets = offsets
         self.sizes = sizes
+        self.fixed = not any(o.terms for o in offsets)
 
     def apart(self, front: Box, loop: Operation | None) -> bool:
         """Whether this window shares nothing with another one, of an earlier iteration of `loop`."""
         if self.frame != front.frame or len(self.sizes) != len(front.sizes):
             return False
+        fixed = self.fixed and front.fixed
         for a, b, size, other in zip(self.offsets, front.offsets, self.sizes, front.sizes, strict=True):
-            low, high = difference(a, b, loop)
+            low, high = (a.constant - b.constant,) * 2 if fixed else difference(a, b, loop)
             if low >= other or high <= -size:
                 return True
         return False
@@ -88,7 +90,7 @@ class Place:
     @property
     def symbolic(self) -> bool:
         """Whether what it meets depends on the iteration."""
-        return self.box is not None and any(o.terms for o in self.box.offsets)
+        return self.box is not None and not self.box.fixed
 
 
 def _hits(many: Place, low: int, high: int) -> bool:
@@ -285,7 +287,12 @@ class Places:
     def _window(self, op: Operation, type: Type) -> tuple[Place, ...]:
         found = self.of(op.operands[0])
         view = op.operands[0].op
-        if len(found) != 1 or found[0].root is ANYWHERE or view is None or view.name != "pto.make_tensor_view":
+        if (
+            len(found) != 1
+            or found[0].root is ANYWHERE
+            or view is None
+            or view.name != "pto.make_tensor_view"
+        ):
             return found
         pointer = view.operands[0]
         shape, strides = ([self.forms.of(v) for v in view.group(n)] for n in ("shape", "strides"))
@@ -294,24 +301,30 @@ class Places:
         offsets = tuple(self.forms.of(v) for v in op.group("offsets"))
         extents = [self.forms.of(v).range[1] for v in op.group("sizes")]
         frame = (pointer, tuple(s.key for s in strides))
-        whole = found[0]
-        low, high = whole.low, whole.high
-        at = Form(0)
-        if all(not f.terms for f in (*offsets, *strides)) and max(extents, default=0) < BIG:
-            bits = getattr(type, "bits", 8) or 8
-            for offset, stride in zip(offsets, strides, strict=True):
-                at = at.plus(offset.times(stride.constant))
-            last = sum((n - 1) * s.constant for n, s in zip(extents, strides, strict=True))
-            high = low + -(-(at.constant + last + 1) * bits // 8)
-            low = low + at.constant * bits // 8
-        return (self._one(Place(GM, whole.root, low, high, box=Box(frame, offsets, tuple(extents)))),)
+        low, high = self._hull(found[0], type, offsets, extents, strides)
+        return (self._one(Place(GM, found[0].root, low, high, box=Box(frame, offsets, tuple(extents)))),)
+
+    def _hull(
+        self, whole: Place, type: Type, offsets: tuple[Form, ...], extents: list[int], strides: list[Form]
+    ) -> tuple[int, int]:
+        """The bytes between which a window lies, wherever it is."""
+        first = last = 0
+        for offset, extent, stride in zip(offsets, extents, strides, strict=True):
+            low, high = offset.range
+            if low < 0 or high + extent >= BIG or stride.terms:
+                return whole.low, whole.high
+            first += low * stride.constant
+            last += (high + extent - 1) * stride.constant
+        bits = getattr(type, "bits", 8) or 8
+        return whole.low + first * bits // 8, whole.low - (-(last + 1) * bits // 8)
 
     def _addptr(self, op: Operation, type: Type) -> tuple[Place, ...]:
         form = self.forms.of(op.operands[1])
         bits = getattr(type, "bits", 8) or 8
         shift = form.constant * bits // 8 if not form.terms and form.constant >= 0 else None
         return tuple(
-            self._one(Place(p.space, p.root, p.low + shift if shift is not None else 0)) for p in self.of(op.operands[0])
+            self._one(Place(p.space, p.root, p.low + shift if shift is not None else 0))
+            for p in self.of(op.operands[0])
         )
 
     def _castptr(self, op: Operation, type: Type) -> tuple[Place, ...]:
@@ -375,9 +388,11 @@ def _resized(place: Place, size: int) -> Place:
 def _ends(op: Operation) -> list[Operation]:
     """What the regions of an operation end with, where that hands values on."""
     found = [block.ops[-1] for region in op.regions for block in region.blocks if block.ops]
-    return [end for end in found if end.name == "scf.yield"] if op.name != "scf.while" else [
-        end for end in found if end.name == "scf.condition"
-    ]
+    return (
+        [end for end in found if end.name == "scf.yield"]
+        if op.name != "scf.while"
+        else [end for end in found if end.name == "scf.condition"]
+    )
 
 
 def _nested(shape: list[Form], strides: list[Form]) -> bool:

@@ -1,0 +1,27 @@
+// TPREFETCH_ASYNC: asks for data to be brought near. Here memory is near, so nothing happens and the event that
+// it returns is complete.
+#pragma once
+
+#include "pto/ops/comm.hpp"
+
+namespace pto {
+
+struct PrefetchAsyncContext {
+  uint8_t* workspace = nullptr;
+  comm::AsyncSession session{};
+  comm::AsyncSession* externalSession = nullptr;
+
+  PrefetchAsyncContext() = default;
+  explicit PrefetchAsyncContext(uint8_t* at, comm::AsyncSession* own = nullptr)
+      : workspace(at), externalSession(own) {}
+  comm::AsyncSession& GetSession() { return externalSession != nullptr ? *externalSession : session; }
+};
+
+template <class Global, class... Events>
+  requires(is_global_data_v<Global> && all_events_v<Events...>)
+PTO_INST comm::AsyncEvent TPREFETCH_ASYNC(Global&, PrefetchAsyncContext&, Events&... events) {
+  TSYNC(events...);
+  return {0, comm::DmaEngine::SDMA};
+}
+
+}  // namespace pto

@@ -1,0 +1,355 @@
+"""A program as steps: which storage each instruction touches, and the flow of control between them.
+
+Structured control flow, branches between blocks, sections and calls all become nodes with successors, in
+program order, which is all that liveness needs to know. An instruction is a step if it touches storage.
+"""
+
+from __future__ import annotations
+
+from ..ir.core import Block, Operation, Region, Value, constant_of
+from ..ir.types import TileBufType, ViewType
+from ..isa.profiles import HIDDEN_SCRATCH_USERS, SCRATCH_OF_A2A3
+from ..isa.row import Row
+from .aliases import Aliases, Storage, allocates
+
+#: Effects that touch the content of operands, and instructions that do so besides.
+_TOUCHING = ("memory", "sync", "io")
+_ALSO_TOUCHING = ("build_async_session", "set_quant_vector")
+_NEVER_TOUCHING = ("tsync", "talias", "tfree")
+
+#: Later instructions use the operand of these without naming it.
+_KEEPING = ("set_quant_vector",)
+
+#: Elements that an instruction replaces, as the table says it, where that is all that a reader of `dst` sees.
+_WHOLE = ("dst valid region", "whole dst tile", "M x N of dst")
+_NOT_WHOLE = ("mgather", "tgather", "tprefetch", "tpartadd", "tpartmul", "tpartmax", "tpartmin")
+
+_SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
+_ONCE = ("pto.vecscope", "pto.strict_vecscope", "scf.execute_region")
+
+
+class _Use:
+    """How the instructions of a row touch operands: (index of the operand, reads, writes)."""
+
+    __slots__ = ("keeps", "replaces", "roles")
+
+    def __init__(self, row: Row, no_scratch: bool) -> None:
+        touches = row.effect in _TOUCHING or row.name in _ALSO_TOUCHING
+        self.roles: tuple[tuple[bool, bool], ...] = ()
+        if touches and not row.name.startswith(_NEVER_TOUCHING):
+            spare = no_scratch and row.name in SCRATCH_OF_A2A3
+            self.roles = tuple(
+                (False, False) if spare and o.role == "tmp" else (o.reads, o.writes) for o in row.operands
+            )
+        self.keeps = row.name in _KEEPING
+        #: Number of the operand that is replaced as a whole, or -1.
+        self.replaces = -1
+        at = row.operand_index.get("dst", -1)
+        if at >= 0 and row.operands[at].role == "out" and row.name not in _NOT_WHOLE:
+            if row.domain.startswith(_WHOLE) or row.domain.startswith(("column 0 of dst", "row 0 of dst")):
+                self.replaces = at
+
+
+class Node:
+    """Steps that run one after the other: (step or -1, reads, writes, replaced, renewed) of each."""
+
+    __slots__ = ("after", "before", "events", "next", "renewed", "replaced", "required", "written")
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, int, int, int, int]] = []
+        self.next: list[Node] = []
+        self.after = 0  # live at its end
+        self.before = 0  # perhaps written before it
+
+    def close(self) -> None:
+        """What the node as a whole does."""
+        required = replaced = written = renewed = 0
+        for _, reads, _, over, new in reversed(self.events):
+            gone = over | new
+            required = required & ~gone | reads
+            replaced |= gone
+        for _, _, writes, _, new in self.events:
+            renewed |= new
+            written = written & ~new | writes
+        self.required, self.replaced, self.written, self.renewed = required, replaced, written, renewed
+
+
+class Flow:
+    """The steps of functions that call each other."""
+
+    def __init__(self, aliases: Aliases, kinds: dict[str, str], least: bool) -> None:
+        self.aliases = aliases
+        self.steps: list[Operation] = []
+        #: Of each step: storages it reads and writes, its innermost loop (or -1).
+        self.reads: list[int] = []
+        self.writes: list[int] = []
+        self.loops: list[int] = []
+        #: (step, function) of every call.
+        self.calls: list[tuple[int, Operation]] = []
+        #: Steps at which the target uses scratch of its own, see `HIDDEN_SCRATCH_OF_A2A3`.
+        self.hidden: list[int] = []
+        #: Storages that each kind of core touches, where the program says which one runs.
+        self.cores: dict[str, int] = {"cube": 0, "vector": 0}
+        #: First step and step after the last of each function; its nodes; what is needed after it returns.
+        self.ranges: dict[Operation, tuple[int, int]] = {}
+        self.graphs: list[tuple[list[Node], int]] = []
+        self.kinds = kinds
+        self.spare = least and aliases.profile.isa != "a2a3"
+        self.uses: dict[str, _Use] = {}
+        self.loop_count = 0
+        for function in aliases.functions:
+            first = len(self.steps)
+            self.graphs.append(_Builder(self, function).build(function))
+            self.ranges[function] = (first, len(self.steps))
+
+
+class _Builder:
+    """The steps of one function, as nodes of its flow of control."""
+
+    def __init__(self, into: Flow, function: Operation) -> None:
+        self.into = into
+        self.aliases = into.aliases
+        self.nodes: list[Node] = []
+        self.kind = into.kinds.get(str(function.attr("sym_name")), "")
+        self.loop = -1
+        self.kept = 0
+
+    def build(self, function: Operation) -> tuple[list[Node], int]:
+        """Nodes in program order, and what is needed after a return."""
+        entry = self.node()
+        self.region(function.regions[0], entry)
+        for arg in function.regions[0].blocks[0].args:  # belongs to the caller, who may need it later
+            entry.before |= self.aliases.of(arg)
+        self.kept |= entry.before
+        for block in function.regions[0].blocks:
+            if block.ops and block.ops[-1].name == "func.return":
+                for value in block.ops[-1].operands:
+                    self.kept |= self.aliases.of(value)
+        return self.nodes, self.kept
+
+    def node(self, *before: Node) -> Node:
+        made = Node()
+        self.nodes.append(made)
+        for other in before:
+            other.next.append(made)
+        return made
+
+    def region(self, region: Region, entry: Node) -> list[Node]:
+        """Nodes at which the region is left, from its entry on."""
+        if len(region.blocks) == 1:
+            return [self.block(region.blocks[0], entry)]
+        starts: dict[Block, Node] = {}
+        ends: list[Node] = []
+        branches: list[tuple[Node, Operation]] = []
+        for block in region.blocks:
+            starts[block] = start = self.node()
+            end = self.block(block, start)
+            if block.ops and block.ops[-1].successors:
+                branches.append((end, block.ops[-1]))
+            else:
+                ends.append(end)
+        if region.blocks:
+            entry.next.append(starts[region.blocks[0]])
+        for end, op in branches:
+            end.next.extend(starts[s.block] for s in op.successors if s.block in starts)
+        return ends
+
+    def block(self, block: Block, at: Node) -> Node:
+        for op in block.ops:
+            if op.regions:
+                at = self.structured(op, at)
+            elif op.operands:
+                self.instruction(op, at)
+            elif op.name == "func.call":
+                self.call(op, at)
+            elif self.loop >= 0 and allocates(op):
+                self.renew(op, at)
+        return at
+
+    def structured(self, op: Operation, at: Node) -> Node:
+        name = op.name
+        if name == "scf.for" or name == "scf.while":
+            return self.repeat(op, at)
+        outside = self.kind
+        self.kind = _SECTIONS.get(name, outside)
+        ends: list[Node] = []
+        for region in op.regions:
+            if region.blocks:
+                ends.extend(self.region(region, self.node(at)))
+        self.kind = outside
+        if not (name in _ONCE or name == "scf.index_switch" or (name == "scf.if" and op.regions[-1].blocks)):
+            ends.append(at)
+        after = self.node(*ends)
+        if op.row is None:  # an operation we do not know may run its regions again
+            for end in ends:
+                end.next.extend(n for n in at.next if n is not after)
+        return after
+
+    def repeat(self, op: Operation, at: Node) -> Node:
+        outside, self.loop = self.loop, self.into.loop_count
+        self.into.loop_count += 1
+        head = self.node(at)
+        ends = self.region(op.regions[0], head if op.name == "scf.while" else self.node(head))
+        if op.name == "scf.while":
+            body = self.node(*ends)
+            leaving, ends = ends, self.region(op.regions[1], body)
+        else:
+            leaving = [head]
+        for end in ends:
+            end.next.append(head)
+        self.loop = outside
+        return self.node(*leaving)
+
+    # -- operations ------------------------------------------------------------------------------------
+
+    def renew(self, op: Operation, at: Node) -> None:
+        """A loop comes to an allocation again: what it held is gone."""
+        mask = self.aliases.of(op.results[0])
+        if mask and not mask & self.aliases.carried:
+            at.events.append((-1, 0, 0, 0, mask))
+
+    def call(self, op: Operation, at: Node) -> None:
+        callee = self.aliases.callees.get(op)
+        mask = made = 0
+        for value in op.operands:
+            mask |= self.aliases.of(value)
+        for value in op.results:
+            made |= self.aliases.of(value)
+        kind = self.kind
+        if callee is not None:
+            called = self.into.kinds.get(str(callee.attr("sym_name")), "")
+            self.kind = called if called in self.into.cores else kind
+        step = self.step(op, at, mask, mask | made, 0)
+        self.kind = kind
+        if callee is not None:
+            self.into.calls.append((step, callee))
+
+    def instruction(self, op: Operation, at: Node) -> None:
+        row = op.row
+        if row is None:
+            if not op.regions:
+                mask = 0
+                for value in op.operands:
+                    mask |= self.aliases.of(value)
+                if mask:
+                    self.step(op, at, mask, mask, 0)
+            return
+        use = self.into.uses.get(row.full_name)
+        if use is None:
+            use = self.into.uses[row.full_name] = _Use(row, self.into.spare)
+        if not use.roles:
+            if row.name == "func.call":
+                self.call(op, at)
+            elif self.loop >= 0 and row.effect == "alloc" and allocates(op):
+                self.renew(op, at)
+            return
+        names = self.aliases.names
+        reads = writes = replaced = 0
+        if op.segments is None:
+            for number, value in enumerate(op.operands):
+                mask = names.get(value, 0)
+                if mask:
+                    read, write = use.roles[number]
+                    if read:
+                        reads |= mask
+                    if write:
+                        writes |= mask
+                        if number == use.replaces:
+                            replaced = self.whole(op, value, mask)
+        else:
+            at_operand = 0
+            for number, count in enumerate(op.segments):
+                read, write = use.roles[number]
+                for value in op.operands[at_operand : at_operand + count]:
+                    mask = names.get(value, 0)
+                    if mask:
+                        if read:
+                            reads |= mask
+                        if write:
+                            writes |= mask
+                            if number == use.replaces:
+                                replaced = self.whole(op, value, mask)
+                at_operand += count
+        if reads or writes:
+            self.step(op, at, reads, writes, replaced & ~reads)
+            if use.keeps:
+                self.kept |= reads
+            if row.name in HIDDEN_SCRATCH_USERS and self.aliases.profile.isa == "a2a3" and _lacks_scratch(op):
+                self.into.hidden.append(len(self.into.steps) - 1)
+
+    def step(self, op: Operation, at: Node, reads: int, writes: int, replaced: int) -> int:
+        into = self.into
+        number = len(into.steps)
+        into.steps.append(op)
+        into.reads.append(reads)
+        into.writes.append(writes)
+        into.loops.append(self.loop)
+        if self.kind in into.cores:
+            into.cores[self.kind] |= reads | writes
+        at.events.append((number, reads, writes, replaced, 0))
+        return number
+
+    def whole(self, op: Operation, value: Value, mask: int) -> int:
+        """The storage, if writing the valid region of `value` leaves nothing in it that is read later."""
+        if mask & (mask - 1):
+            return 0
+        storage = self.aliases.storages[mask.bit_length() - 1]
+        if storage.partial or value.type != storage.value.type:
+            return 0
+        type = value.type
+        if isinstance(type, TileBufType):
+            if storage.viewed and (type.v_row != type.rows or type.v_col != type.cols):
+                return 0
+            row = op.row
+            assert row is not None
+            if row.domain.startswith("column 0") and type.v_col != 1:
+                return 0
+            if row.domain.startswith("row 0") and type.v_row != 1:
+                return 0
+            if row.name == "tload" and not _fills(op, storage):
+                return 0
+        return mask
+
+
+def _lacks_scratch(op: Operation) -> bool:
+    """Whether a row-wise instruction spreads its column of values in memory that the target takes."""
+    values = op.get("src1")
+    type = values.type if values is not None else None
+    return op.get("tmp") is None and isinstance(type, TileBufType) and type.blayout != "row_major"
+
+
+def _fills(op: Operation, storage: Storage) -> bool:
+    """Whether a load is known to fill the valid region of its tile."""
+    source = op.operands[0]
+    type = storage.value.type
+    if not isinstance(source.type, ViewType) or not isinstance(type, TileBufType):
+        return False
+    valid: list[int | Value | None] = [type.v_row, type.v_col]
+    made = storage.op
+    for n, name in enumerate(("valid_row", "valid_col")):
+        if valid[n] is None:
+            given = made.get(name)
+            known = constant_of(given)
+            valid[n] = known if isinstance(known, int) else given
+    dims = _sizes(source)
+    if all(isinstance(d, int) for d in (*dims, *valid)):
+        total = 1
+        for d in dims:
+            total *= d  # type: ignore[operator]
+        return total >= valid[0] * valid[1]  # type: ignore[operator]
+    return [d for d in dims if d != 1] == [v for v in valid if v != 1]
+
+
+def _sizes(view: Value) -> list[int | Value | None]:
+    """Extents of a view: numbers, or the values that give them."""
+    type = view.type
+    assert isinstance(type, ViewType)
+    out: list[int | Value | None] = list(type.dims)
+    made = view.op
+    if made is not None and made.name == "pto.partition_view":
+        sizes = made.group("sizes")
+        for n, d in enumerate(out):
+            if d is None and n < len(sizes):
+                known = constant_of(sizes[n])
+                out[n] = known if isinstance(known, int) else sizes[n]
+    return out

@@ -1,0 +1,186 @@
+"""Hazards between an iteration of a loop and the next.
+
+The body is followed twice: what the first time leaves unknown is what the second has to wait for. Flags of these
+hazards are set in one iteration and waited for in the next; they are set once before the loop and waited for once
+after it. As in the field's assembler, what a flag implies is judged here, and for what follows the loop, before its
+ends are moved out of branches; and a flag for tiles in UB or L1 (which double buffering may relax) does not stand
+for hazards of other memory. Flags that turn out to be needless are taken out again, but for those between M, MTE1
+and FIX, where existing builds expect them.
+"""
+
+from __future__ import annotations
+
+from .check import covered
+from .flags import Barrier, Flag, Flags, drain, perform, raised, repeat
+from .hazards import Hazards
+from .know import Know, Token
+from .linear import ALL, BLOCKS, BRANCH, CALL, LOOP, OP, SYNC, Program, Seq, Step
+
+_CUBE = ("M", "MTE1", "FIX")
+#: Work that looking for needless flags may take, in instructions followed.
+_MOST_WORK = 4000
+
+
+class Repeat:
+    """Follows the body of a loop twice and places what the second time needs.
+
+    Flags count where they were made for, not where they were moved to. The second time is followed in two ways
+    at once: without and with the flags for tiles in UB or L1.
+    """
+
+    def __init__(self, program: Program, hazards: Hazards, flags: Flags, loop: Step, body: Seq) -> None:
+        self.program = program
+        self.hazards = hazards
+        self.flags = flags
+        self.loop = loop
+        self.body = body
+        #: Instructions that pipes do not know after an iteration.
+        self.left: list[int] = []
+        #: Instructions that got a barrier.
+        self.barriers: list[Step] = []
+        self._again = False
+        self._made: list[Flag] = []
+        #: What a flag set after an instruction would carry, and what the whole iteration issued.
+        self._after: dict[int, Token] = {}
+        self._issued = 0
+        self._pipe = program.pipe_of
+
+    def run(self) -> None:
+        first = Know(self.program)
+        self._sequence(self.body, [first])
+        self._issued = first.issued
+        self.left = [first.of(n) for n in range(len(self.program.pipes))]
+        first.next_iteration()
+        self._again = True
+        start = (self.loop.mask & -self.loop.mask).bit_length() - 1
+        inside = self.program.ops[start : self.loop.mask.bit_length()]
+        two = any(self.hazards.conflicts(s.number, self.loop)[1] for s in inside)
+        self._sequence(self.body, [first, first.copy()] if two else [first])
+        self._prune(len(inside))
+
+    def _sequence(self, seq: Seq, ways: list[Know]) -> None:
+        for step in seq.steps:
+            self._barriers(step.before, ways)
+            kind = step.kind
+            if kind == OP:
+                self._instruction(step, ways)
+            elif kind in (LOOP, BRANCH, BLOCKS):
+                self._structure(step, ways)
+            elif kind == SYNC:
+                for know in ways:
+                    drain(self.program, know, step)
+            elif kind == CALL:
+                for know in ways:
+                    know.barrier_all()
+            self._barriers(step.after, ways)
+
+    def _structure(self, step: Step, ways: list[Know]) -> None:
+        entry = [know.copy() for know in ways]
+        ends = [] if step.runs and step.kind != BLOCKS else [entry]
+        before = entry
+        for seq in step.seqs:
+            states = [know.copy() for know in before]
+            self._sequence(seq, states)
+            if step.kind != LOOP or not step.runs:
+                for know, start in zip(states, entry, strict=True):
+                    _narrow(know, start, seq.mask)
+            ends.append(states)
+            if step.kind == LOOP:
+                before = states
+        for n, know in enumerate(ways):
+            know.become([states[n] for states in ends])
+
+    def _barriers(self, items: list[object], ways: list[Know]) -> None:
+        for item in items:
+            if isinstance(item, Barrier):
+                for know in ways:
+                    know.drained(item.pipe)
+
+    def _instruction(self, step: Step, ways: list[Know]) -> None:
+        pipe = self._pipe[step.number]
+        for flag in step.waits:
+            assert isinstance(flag, Flag)
+            relaxed = flag.staged and flag.loop is not None and len(ways) == 2
+            for know in ways[1:] if relaxed else ways:
+                token = know.flags.get(flag)
+                if token is not None:
+                    know.acquire(flag.dst, know.missing(token))
+        if self._again:
+            self._order(step, ways)
+            for know in ways:
+                repeat(step, know, pipe)
+        else:
+            perform(step, ways[0], pipe)
+            if step.pipe != ALL:
+                self._after[step.number] = ways[0].token(pipe)
+        for flag in step.sets:
+            assert isinstance(flag, Flag)
+            for know in ways:
+                know.flags[flag] = know.token(flag.src)
+
+    def _order(self, step: Step, ways: list[Know]) -> None:
+        staged, other = self.hazards.conflicts(step.number, self.loop)
+        strict, loose = ways[0], ways[-1]
+        if step.pipe == ALL:
+            if any((other & strict.of(n)) | (staged & loose.of(n)) for n in range(len(self.program.pipes))):
+                step.before.append(Barrier(-1, step))
+            return
+        pipe = self._pipe[step.number]
+        while found := (other & strict.of(pipe)) | (staged & loose.of(pipe)):
+            front = self.program.ops[found.bit_length() - 1]
+            if self._pipe[front.number] == pipe:
+                step.before.append(Barrier(pipe, step))
+                self.barriers.append(step)
+                for know in ways:
+                    know.barrier(pipe)
+                continue
+            relaxed = bool(staged >> front.number & 1)
+            self._flag(front, step, relaxed)
+            unknown, since = self._after[front.number]
+            missing = unknown | self._issued >> since << since | ~self._certain(front)
+            for know in (loose,) if relaxed else ways:
+                know.acquire(pipe, missing)
+
+    def _certain(self, step: Step) -> int:
+        """The instructions of the innermost branch or loop that holds one and may be left out."""
+        seq = step.seq
+        while seq is not self.body:
+            owner = seq.owner
+            assert owner is not None
+            if owner.kind != LOOP or not owner.runs:
+                return seq.mask
+            seq = owner.seq
+        return -1
+
+    def _flag(self, front: Step, step: Step, staged: bool) -> None:
+        set_at, wait_at = raised(front, self.body), raised(step, self.body)
+        src, dst = self._pipe[front.number], self._pipe[step.number]
+        loop = self.loop if set_at.at >= wait_at.at else None  # else the same iteration's does as well
+        for item in wait_at.before:
+            old = getattr(item, "flag", None)
+            if isinstance(old, Flag) and (old.src, old.dst, old.loop) == (src, dst, loop):
+                if old.set_at is set_at or (loop is None and old.set_at.at > set_at.at):
+                    old.staged = old.staged and staged
+                    self.flags.connect(old, front, step)
+                    return
+        flag = Flag(src, dst, set_at, wait_at, loop, staged)
+        self.flags.add(flag, front, step)
+        self._made.append(flag)
+
+    # -- what turns out to be needless -----------------------------------------------------------------
+
+    def _prune(self, size: int) -> None:
+        pipes = self.program.pipes
+        doubtful = [f for f in self._made if pipes[f.src] not in _CUBE or pipes[f.dst] not in _CUBE]
+        if len(doubtful) < 2 or len(doubtful) * size > _MOST_WORK:
+            return
+        for flag in reversed(doubtful):
+            if covered(self.program, self.hazards, self.loop, flag):
+                self.flags.drop(flag)
+
+
+def _narrow(know: Know, entry: Know, mask: int) -> None:
+    """A flag set on one way says nothing of what came before: the others do not set it."""
+    for flag, (unknown, since) in know.flags.items():
+        if entry.flags.get(flag) != (unknown, since):
+            know.flags[flag] = unknown | ~mask, since

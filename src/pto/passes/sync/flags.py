@@ -1,0 +1,158 @@
+"""Flags and barriers on their way into a program: what they are, where they stand, what they do."""
+
+from __future__ import annotations
+
+from .know import Know
+from .linear import ALL, Program, Seq, Step
+
+
+class Flag:
+    """A set and a wait. `set_at` and `wait_at` are the steps after and before which they stand."""
+
+    __slots__ = ("dst", "fronts", "id", "loop", "prime_at", "set_at", "src", "staged", "steps", "wait_at")
+
+    def __init__(
+        self, src: int, dst: int, set_at: Step, wait_at: Step, loop: Step | None, staged: bool
+    ) -> None:
+        self.src = src
+        self.dst = dst
+        self.set_at = set_at
+        self.wait_at = wait_at
+        self.loop = loop  # waited for in the next iteration of this loop
+        self.staged = staged  # for tiles in UB or L1
+        self.id = -1
+        #: The instructions it leads from and to.
+        self.fronts: list[Step] = []
+        self.steps: list[Step] = []
+        #: The loop around which it is set and drained once more; None: the whole function.
+        self.prime_at: Step | None = None
+
+
+class Set:
+    __slots__ = ("flag",)
+
+    def __init__(self, flag: Flag) -> None:
+        self.flag = flag
+
+
+class Wait:
+    __slots__ = ("flag",)
+
+    def __init__(self, flag: Flag) -> None:
+        self.flag = flag
+
+
+class Barrier:
+    """A barrier of a pipe, or of all (-1). `served` is the instruction it was made for."""
+
+    __slots__ = ("pipe", "served")
+
+    def __init__(self, pipe: int, served: Step) -> None:
+        self.pipe = pipe
+        self.served = served
+
+
+class Flags:
+    """All flags of a program, each standing where it was put."""
+
+    def __init__(self) -> None:
+        self.all: list[Flag] = []
+
+    def add(self, flag: Flag, front: Step, step: Step) -> None:
+        self.all.append(flag)
+        flag.set_at.after.append(Set(flag))
+        flag.wait_at.before.append(Wait(flag))
+        self.connect(flag, front, step)
+
+    def connect(self, flag: Flag, front: Step | None, step: Step) -> None:
+        """Let a flag stand for the hazard between two instructions."""
+        if front is not None and front not in flag.fronts:
+            flag.fronts.append(front)
+            front.sets.append(flag)
+        if step not in flag.steps:
+            flag.steps.append(step)
+            step.waits.append(flag)
+
+    def drop(self, flag: Flag, instead: Flag | None = None) -> None:
+        """Take a flag out, or put another one in its place for those that wait."""
+        self.all.remove(flag)
+        for items in (flag.set_at.after, flag.wait_at.before):
+            items[:] = [i for i in items if not (isinstance(i, Set | Wait) and i.flag is flag)]
+        for front in flag.fronts:
+            front.sets.remove(flag)
+        for step in flag.steps:
+            at = step.waits.index(flag)
+            if instead is None or step in instead.steps:
+                del step.waits[at]
+            else:
+                step.waits[at] = instead
+                instead.steps.append(step)
+
+    def move_set(self, flag: Flag, to: Step) -> None:
+        if to is not flag.set_at:
+            item = next(i for i in flag.set_at.after if isinstance(i, Set) and i.flag is flag)
+            flag.set_at.after.remove(item)
+            to.after.append(item)
+            flag.set_at = to
+
+    def move_wait(self, flag: Flag, to: Step) -> None:
+        item = next(i for i in flag.wait_at.before if isinstance(i, Wait) and i.flag is flag)
+        flag.wait_at.before.remove(item)
+        to.before.append(item)
+        flag.wait_at = to
+
+
+def standing(step: Step, src: int, dst: int) -> Flag | None:
+    """The flag of two pipes that is waited for before a step and set in the same iteration."""
+    for item in step.before:
+        if isinstance(item, Wait) and item.flag.loop is None and (item.flag.src, item.flag.dst) == (src, dst):
+            return item.flag
+    return None
+
+
+def perform(step: Step, know: Know, pipe: int) -> None:
+    """An instruction is issued."""
+    if step.pipe == ALL:  # its pipes are drained before and after it
+        know.barrier_all()
+        return
+    know.issue(step.number)
+    if step.stalls:
+        know.stall(pipe)
+
+
+def repeat(step: Step, know: Know, pipe: int) -> None:
+    """The same where only instructions of an earlier iteration are of interest."""
+    if step.pipe == ALL:
+        know.barrier_all()
+    elif step.stalls:
+        know.stall(pipe)
+
+
+def drain(program: Program, know: Know, step: Step) -> None:
+    """A barrier that the program holds."""
+    if step.pipe == ALL:
+        know.barrier_all()
+    else:
+        know.barrier(program.pipe(step.pipe))
+
+
+def lifted(front: Step, step: Step) -> tuple[Step, Step]:
+    """The steps of the innermost common sequence that hold two instructions."""
+    a, b = front, step
+    while a.seq is not b.seq:
+        deeper = a.seq.depth - b.seq.depth
+        if deeper >= 0:
+            assert a.seq.owner is not None
+            a = a.seq.owner
+        if deeper <= 0:
+            assert b.seq.owner is not None
+            b = b.seq.owner
+    return a, b
+
+
+def raised(step: Step, body: Seq) -> Step:
+    """The step of a loop body that holds an instruction."""
+    while step.seq is not body:
+        assert step.seq.owner is not None
+        step = step.seq.owner
+    return step

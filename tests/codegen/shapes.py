@@ -1,0 +1,67 @@
+"""Looking for C++ whose variables have any names: `%` is a variable, `%x` the same one everywhere it stands."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pto
+
+
+def emit(program: str, target: str = "a3", **options: Any) -> str:
+    """The C++ of a program, from its text."""
+    return pto.emit_cpp(pto.parse(program), target=target, **options)
+
+
+def body(text: str, name: str = "k") -> str:
+    """A function of emitted C++, from its signature to its closing brace."""
+    m = re.search(rf"^[\w ]+ {name}\(.*?^}}$", text, re.MULTILINE | re.DOTALL)
+    assert m is not None, text
+    return m[0]
+
+
+def in_order(text: str, *patterns: str) -> dict[str, str]:
+    """Assert that lines like the patterns follow one another; what the named variables are."""
+    bound: dict[str, str] = {}
+    at = 0
+    for pattern in patterns:
+        m = re.compile(_regex(pattern, bound)).search(text, at)
+        assert m is not None, f"no {pattern!r} with {bound} after:\n{text[:at][-300:]}\n--- in\n{text}"
+        bound.update({k: v for k, v in m.groupdict().items() if v is not None})
+        at = m.end()
+    return bound
+
+
+def has(text: str, pattern: str) -> bool:
+    return re.search(_regex(pattern, {}), text) is not None
+
+
+def _regex(pattern: str, bound: dict[str, str]) -> str:
+    out: list[str] = []
+    at = 0
+    named: set[str] = set()
+    for m in re.finditer(r"%(\w*)", pattern):
+        out.append(re.escape(pattern[at : m.start()]))
+        name = m[1]
+        if not name:
+            out.append(r"v\d+\b")
+        elif name in bound:
+            out.append(re.escape(bound[name]) + r"\b")
+        elif name in named:
+            out.append(rf"(?P={name})\b")
+        else:
+            named.add(name)
+            out.append(rf"(?P<{name}>v\d+)\b")
+        at = m.end()
+    out.append(re.escape(pattern[at:]))
+    return "".join(out).replace(r"\ ...\ ", ".*?").replace(r"\.\.\.", ".*?")
+
+
+def tile(loc: str, elem: str, rows: int, cols: int, **other: Any) -> str:
+    """Spelling of a tile type; the valid region is the shape unless given."""
+    blayout, slayout = other.get("blayout", "RowMajor"), other.get("slayout", "NoneBox")
+    return (
+        f"Tile<TileType::{loc}, {elem}, {rows}, {cols}, BLayout::{blayout}, {other.get('v_row', rows)}, "
+        f"{other.get('v_col', cols)}, SLayout::{slayout}, {other.get('fractal', 512)}, "
+        f"PadValue::{other.get('pad', 'Null')}, CompactMode::{other.get('compact', 'Null')}>"
+    )

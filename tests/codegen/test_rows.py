@@ -1,0 +1,84 @@
+"""Every instruction with a C++ spelling is emitted, in every form, element type and target the table knows."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+import pytest
+
+from pto import isa
+from pto.codegen.cpp import emit
+from pto.diag import DiagnosticError
+from pto.isa.profiles import PROFILES
+from pto.isa.row import Row
+from pto.witness.programs import build, plans
+
+#: Rows whose witness passes something through its signature that C++ has no type for: FIFO handles, groups.
+_NO_SIGNATURE = ("!pto.pipe", "!pto.group<2>")
+
+#: Forms without a spelling: what the diagnostic says about them.
+_FORMS = {
+    "tput": "without 'ping'",
+    "tget": "without 'ping'",
+    "mte_gm_ub": "with 'pad_value'",
+    "set_quant_scalar": "without 'out_type'",
+}
+
+
+def _spelled(row: Row) -> bool:
+    return bool(row.cpp) and row.set not in ("vector", "predicate") and row.scope != "vec"
+
+
+ROWS = [row for row in isa.rows() if _spelled(row) and row.name not in ("vecscope", "strict_vecscope")]
+
+
+def _call(row: Row) -> set[str]:
+    """Names of intrinsics a spelling starts with, in any of its forms."""
+    first = (re.match(r"(?:pto::comm::)?([A-Z][A-Z_0-9]{2,})\b", text) for text in row.cpp.split(" | "))
+    return {m[1] for m in first if m}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_every_form_is_emitted(row: Row) -> None:
+    names = _call(row)
+    for column in row.isas:
+        done = 0
+        found = plans(row, column)
+        every = column == row.isas[-1]  # every form and element type on one target, the first on the others
+        for plan in found if every else islice(found, 1):
+            module = build(plan)
+            try:
+                text = emit(module, PROFILES[column])
+            except DiagnosticError as e:
+                said = str(e)
+                allowed = (*_NO_SIGNATURE, _FORMS.get(row.name, "\0"))
+                assert any(a in said for a in allowed), said
+                continue
+            done += 1
+            assert "\x01" not in text and "$" not in text and "?" not in text.replace(" ? ", "")
+            unused = row.effect == "alias"  # a reading of a tile that nobody uses is left out
+            assert not names or unused or any(re.search(rf"\b{n}\b", text) for n in names), text
+        assert done or row.name in (*_FORMS, "talloc", "tpush", "tpop", "tfree"), column
+
+
+def test_the_same_program_gives_the_same_text() -> None:
+    row = isa.row("tadd")
+    assert row is not None
+    texts = {emit(build(next(iter(plans(row, "a5")))), PROFILES["a5"]) for _ in range(3)}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    "row",
+    [r for r in isa.rows() if r.no_cpp and r.dialect == "pto" and not r.regions],
+    ids=lambda row: row.name,
+)
+def test_what_has_no_spelling_is_diagnosed(row: Row) -> None:
+    """No instruction crashes: it is printed as something else, left out, or a diagnostic with a code."""
+    for column in row.isas[-1:]:
+        module = build(next(iter(plans(row, column))))
+        try:
+            emit(module, PROFILES[column])
+        except DiagnosticError as e:
+            assert {d.code for d in e.diagnostics} <= {"PTO-E1301", "PTO-E1302"}, str(e)

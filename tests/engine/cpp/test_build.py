@@ -1,0 +1,245 @@
+"""Building: which compiler, what is built once only, and what happens where something is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pto import DiagnosticError, knobs
+from pto.engine.cpp import build, compiler
+from pto.isa.profiles import profile
+
+ANSWER = 'extern "C" __attribute__((visibility("default"))) int answer() { return %d; }\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Any:
+    with knobs.override(PTO_CACHE_DIR=str(tmp_path)):
+        yield tmp_path
+
+
+def unit(number: int = 42) -> build.Unit:
+    return build.Unit("u.cpp", ANSWER % number)
+
+
+def answer(path: str) -> int:
+    import ctypes
+
+    return ctypes.CDLL(path).answer()
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def counting(folder: Path) -> tuple[str, Path]:
+    """A compiler that notes every compilation to a library."""
+    log = folder / "log"
+    log.touch()
+    real = shutil.which("g++") or shutil.which("clang++")
+    wrapper = script(
+        folder / "cxx", f'case "$*" in *-shared*) echo x >> {log}; sleep 0.3;; esac\nexec {real} "$@"'
+    )
+    return str(wrapper), log
+
+
+def test_a_library_is_built_once(folder: Path) -> None:
+    first = build.cached([unit()], [], [])
+    assert first.ok and not first.cached and answer(first.path) == 42
+    again = build.cached([unit()], [], [])
+    assert again.cached and again.path == first.path
+
+
+def test_everything_that_matters_is_in_the_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = {build.cached([unit()], [], []).path, build.cached([unit(43)], [], []).path}
+    paths.add(build.cached([unit()], [], ["-DPTO_CHECKED"]).path)
+    paths.add(build.cached([unit()], [build.Unit("body.inc", "// x")], []).path)
+    monkeypatch.setattr(compiler, "headers_digest", lambda: "other headers")
+    paths.add(build.cached([unit()], [], []).path)
+    monkeypatch.setattr(compiler.Compiler, "identity", "another compiler")
+    paths.add(build.cached([unit()], [], []).path)
+    assert len(paths) == 6
+
+
+def test_a_changed_header_changes_the_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = tmp_path / "pto" / "pto-inst.hpp"
+    header.parent.mkdir()
+    header.write_text("// one")
+    monkeypatch.setattr(compiler, "include_dir", lambda: tmp_path)
+    first = compiler.headers_digest()
+    assert compiler.headers_digest() == first
+    header.write_text("// two")
+    os.utime(header, ns=(1, 1))
+    second = compiler.headers_digest()
+    (header.parent / "more.hpp").write_text("")
+    assert len({first, second, compiler.headers_digest()}) == 3
+
+
+def test_threads_that_want_the_same_build_share_one(folder: Path) -> None:
+    wrapper, log = counting(folder)
+    found: list[build.Built] = []
+    with knobs.override(PTO_CXX=wrapper, PTO_CACHE_DIR=str(folder)):
+        compiler.find()
+        log.write_text("")
+        threads = [
+            threading.Thread(target=lambda: found.append(build.cached([unit()], [], []))) for _ in range(4)
+        ]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert len({b.path for b in found}) == 1 and all(b.ok for b in found)
+    assert log.read_text() == "x\n"
+
+
+def test_processes_that_want_the_same_build_share_one(folder: Path) -> None:
+    wrapper, log = counting(folder)
+    program = (
+        "from pto.engine.cpp import build\n"
+        f"print(build.cached([build.Unit('u.cpp', {ANSWER % 7!r})], [], []).path)"
+    )
+    environment = {**os.environ, "PTO_CXX": wrapper, "PTO_CACHE_DIR": str(folder)}
+    running = [
+        subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    paths = {p.communicate(timeout=60)[0].strip() for p in running}
+    assert len(paths) == 1 and answer(paths.pop()) == 7
+    assert log.read_text() == "x\n"
+
+
+def test_a_failed_build_leaves_nothing_and_can_be_repeated(folder: Path) -> None:
+    bad = build.Unit("u.cpp", "int x = ;")
+    for _ in range(2):
+        built = build.cached([bad], [], [])
+        assert not built.ok and "u.cpp:1" in built.output
+    assert [p.name for p in (folder / "cpp").iterdir()] == ["locks"]
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with knobs.override(PTO_CACHE_DIR=str(blocked)):
+        built = build.cached([unit()], [], [])
+    assert built.ok and answer(built.path) == 42
+
+
+def test_old_libraries_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = build.cache_dir()
+    for n in range(12):
+        (cache / f"old{n:02}.so").write_text("")
+        os.utime(cache / f"old{n:02}.so", (n, n))
+    monkeypatch.setattr(build, "_KEPT", 10)
+    built = build.cached([unit()], [], [])
+    left = sorted(p.name for p in cache.glob("*.so") if p.name.startswith("old"))
+    assert Path(built.path).exists() and left == [f"old{n:02}.so" for n in range(5, 12)]
+
+
+# -- the compiler -------------------------------------------------------------------------------------------
+
+
+def test_e2401_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(DiagnosticError) as error:
+        compiler.find()
+    d = error.value.diagnostics[0]
+    assert (d.code, d.message) == ("PTO-E2401", "no C++ compiler: none of g++, clang++, c++ found")
+    assert "apt install" in d.help and "PTO_CXX" in d.help
+
+
+def test_e2401_a_named_compiler_that_is_missing() -> None:
+    with (
+        knobs.override(PTO_CXX="no-such-c++"),
+        pytest.raises(DiagnosticError, match=r"'no-such-c\+\+' of PTO_CXX"),
+    ):
+        compiler.find()
+
+
+def test_e2401_a_compiler_that_is_too_old(tmp_path: Path) -> None:
+    old = script(tmp_path / "old", "echo \"error: unrecognized option '-std=c++20'\" >&2; exit 1")
+    with (
+        knobs.override(PTO_CXX=str(old)),
+        pytest.raises(DiagnosticError, match=r"does not compile C\+\+20: error:"),
+    ):
+        compiler.find()
+
+
+def test_a_compiler_may_come_with_options() -> None:
+    real = compiler.find()
+    with knobs.override(PTO_CXX=f"{real.command[0]} -DX=1"):
+        assert compiler.find().command == (real.command[0], "-DX=1")
+
+
+def test_the_first_that_works_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.which("g++") or shutil.which("clang++")
+    broken = script(tmp_path / "g++", "exit 1")
+    places = {"g++": str(broken), "clang++": None, "c++": real}
+    monkeypatch.setattr(shutil, "which", lambda name: places.get(name))
+    assert compiler.find().command == (real,)
+
+
+def test_capacities_become_macros() -> None:
+    assert compiler.arch_flags(profile("a3")) == ["-DPTO_NPU_ARCH_A2A3"]
+    assert compiler.arch_flags(profile("cpu")) == []
+    changed = profile("a5").override({"vec": 1024})
+    assert compiler.arch_flags(changed) == ["-DPTO_NPU_ARCH_A5", "-DPTO_UBUF_SIZE_BYTES=1024u"]
+
+
+# -- the headers --------------------------------------------------------------------------------------------
+
+
+def test_headers_of_an_installed_package_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "site" / "pto" / "engine" / "cpp" / "compiler.py"
+    module.parent.mkdir(parents=True)
+    module.touch()
+    monkeypatch.setattr(compiler, "__file__", str(module))
+    find = compiler.include_dir.__wrapped__
+    with pytest.raises(DiagnosticError, match=r"the C\+\+ headers are missing"):
+        find()
+    installed = tmp_path / "site" / "pto" / "include" / "pto" / "pto-inst.hpp"
+    installed.parent.mkdir(parents=True)
+    installed.touch()
+    assert find() == tmp_path / "site" / "pto" / "include"
+
+
+def test_the_wheel_has_the_headers(tmp_path: Path) -> None:
+    """The install rule copies every header to where `include_dir` looks."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("no cmake")
+    root = Path(__file__).parents[3]
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(x NONE)\n"
+        + "\n".join(
+            line.replace("native/include", f"{root}/native/include")
+            for line in (root / "CMakeLists.txt").read_text().splitlines()
+            if line.startswith("install(DIRECTORY")
+        )
+    )
+    subprocess.run([cmake, "-S", str(tmp_path), "-B", str(tmp_path / "b")], check=True, capture_output=True)
+    subprocess.run(
+        [cmake, "--install", str(tmp_path / "b"), "--prefix", str(tmp_path / "out")],
+        check=True,
+        capture_output=True,
+    )
+    here = {p.relative_to(root / "native/include") for p in (root / "native/include/pto").rglob("*.hpp")}
+    there = tmp_path / "out" / "pto" / "include"
+    assert {p.relative_to(there) for p in there.rglob("*.hpp")} == here and len(here) > 10
+
+
+def test_headers_are_read_again_only_when_they_changed() -> None:
+    compiler.headers_digest()
+    started = time.perf_counter()
+    for _ in range(10):
+        compiler.headers_digest()
+    assert time.perf_counter() - started < 1.0

@@ -1,0 +1,268 @@
+"""Convolution tiles and layouts of global memory in the C++ headers, index by index against the walks that the
+tests of the reference engine are written with."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pto.engine.memory import ConvFields
+
+from ..engine.rows import Array
+from ..engine.test_convolution import FIELDS, PAIRS, transposed, unfolded
+from ..engine.test_load_store import CONV, TENSORS, WALKS, strides_of
+from .instructions import COMPILER, INCLUDE
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+
+HEAD = """\
+#include "pto/ops/load_store.hpp"
+#include "pto/ops/rearrange.hpp"
+#include "pto/ops/windows.hpp"
+using namespace pto;
+template <class T> T& at(T& object, void* data) { detail::bind(object, data); return object; }
+"""
+
+
+def built(functions: str, folder: Path) -> ctypes.CDLL:
+    assert COMPILER is not None
+    source, made = folder / "conv.cpp", folder / "conv.so"
+    source.write_text(HEAD + functions)
+    command = [
+        COMPILER,
+        "-std=c++20",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        f"-I{INCLUDE}",
+    ]
+    done = subprocess.run(
+        [*command, str(source), "-o", str(made)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[:4000]
+    return ctypes.CDLL(str(made))
+
+
+def pointer(x: Array) -> ctypes.c_void_p:
+    return ctypes.c_void_p(x.ctypes.data)
+
+
+def conv(loc: str, element: str, layout: str, dims: tuple[int, ...]) -> str:
+    shape = ", ".join(str(d) for d in dims)
+    return f"ConvTile<TileType::{loc}, {element}, {int(np.prod(dims))}, Layout::{layout}, ConvTileShape<{shape}>>"
+
+
+def random(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return rng.integers(0, 1 << 16, shape).astype(np.uint16)
+
+
+# --- img2col ------------------------------------------------------------------------------------------------
+
+MAPS = {"flat": ("NC1HWC0", (2, 2, 4, 5, 16)), "deep": ("NDC1HWC0", (2, 3, 2, 3, 4, 16))}
+
+
+def settings(f: ConvFields) -> str:
+    pads = "".join(f"s.SetPadList({n}, {p});" for n, p in enumerate(f.pads))
+    return (
+        f"s.SetFilterH({f.filter[0]}); s.SetFilterW({f.filter[1]}); s.SetStrideH({f.stride[0]}); "
+        f"s.SetStrideW({f.stride[1]}); s.SetDilationH({f.dilation[0]}); s.SetDilationW({f.dilation[1]}); {pads} "
+        f"s.SetPadValue(static_cast<int16_t>({int(f.pad_value)}));"
+    )
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_img2col(kind: str, tmp_path: Path) -> None:
+    layout, dims = MAPS[kind]
+    text = "".join(
+        f'extern "C" void f{n}(void* src, void* dst, int rows, int cols, int m, int k) {{\n'
+        f"  {conv('Mat', 'int16_t', layout, dims)} s; {settings(f)}\n"
+        "  Tile<TileType::Left, int16_t, 16, 64, BLayout::RowMajor, -1, -1, SLayout::RowMajor> d(rows, cols);\n"
+        "  TIMG2COL(at(d, dst), at(s, src), static_cast<uint16_t>(m), static_cast<uint16_t>(k)); }\n"
+        for n, f in enumerate(FIELDS)
+    )
+    lib = built(text, tmp_path)
+    rng = np.random.default_rng(0)
+    src = random(rng, dims)
+    whole = src if kind == "deep" else src.reshape(2, 1, *dims[1:])
+    for n, f in enumerate(FIELDS):
+        for (rows, cols), (m, k) in product(((16, 64), (5, 33), (0, 7)), ((0, 0), (7, 16), (38, 50))):
+            got = random(rng, (16 * 64,))
+            want = got.copy()
+            getattr(lib, f"f{n}")(pointer(src), pointer(got), rows, cols, m, k)
+            for r in range(rows):
+                for c in range(cols):
+                    found = unfolded(whole, f, m + r, k + c)
+                    value = int(f.pad_value) & 0xFFFF if found is None else found
+                    want[c // 16 * 256 + r * 16 + c % 16] = value  # ZZ boxes of 16 x 16 in one line of boxes
+            assert (got == want).all(), (n, rows, cols, m, k)
+
+
+# --- changes of layout --------------------------------------------------------------------------------------
+
+
+def test_changes_of_layout(tmp_path: Path) -> None:
+    text = "".join(
+        f'extern "C" void f{n}(void* src, void* dst) {{ {conv("Vec", "half", layout, dims)} s; '
+        f"{conv('Vec', 'half', to, dst_dims)} d; TTRANS(at(d, dst), at(s, src), d); }}\n"
+        for n, (layout, dims, to, dst_dims) in enumerate(PAIRS)
+    )
+    lib = built(text, tmp_path)
+    rng = np.random.default_rng(1)
+    for n, (layout, dims, to, dst_dims) in enumerate(PAIRS):
+        src, got = random(rng, dims), random(rng, dst_dims)
+        want = got.copy()
+        getattr(lib, f"f{n}")(pointer(src), pointer(got))
+        transposed(layout, to, src, want)
+        assert (got == want).all(), PAIRS[n]
+
+
+def test_windows_of_fractals(tmp_path: Path) -> None:
+    shapes = (
+        ((8, 5, 16, 16), "FRACTAL_Z"),
+        ((8, 5, 16, 16), "FRACTAL_Z_3D"),
+        ((2, 2, 2, 80, 16), "FRACTAL_Z"),
+    )
+    text = "".join(
+        f'extern "C" void f{n}(void* src, void* dst, int rows, int cols, int r, int c) {{ '
+        f"{conv('Mat', 'half', layout, dims)} s; TileRight<half, 64, 64, -1, -1> d(rows, cols); at(d, dst); at(s, src);"
+        " if (r < 0) TMOV(d, s); else TEXTRACT(d, s, static_cast<uint16_t>(r), static_cast<uint16_t>(c)); }\n"
+        for n, (dims, layout) in enumerate(shapes)
+    )
+    lib = built(text, tmp_path)
+    rng = np.random.default_rng(2)
+    for n, start, valid in product(
+        range(3), ((0, 0), (16, 32), (64, 16), (-1, -1)), ((64, 48), (33, 41), (0, 3))
+    ):
+        src, got = random(rng, (8, 80, 16)), random(rng, (64 * 64,))
+        want = got.copy()
+        getattr(lib, f"f{n}")(pointer(src), pointer(got), *valid, *start)
+        first, column = max(start[0], 0), max(start[1], 0)
+        for k in range(valid[0]):
+            for j in range(valid[1]):  # ZN boxes of 16 x 16
+                at = (k // 16 * 4 + j // 16) * 256 + j % 16 * 16 + k % 16
+                want[at] = src[first // 16 + k // 16, column + j, k % 16]
+        assert (got == want).all(), (n, start, valid)
+
+
+# --- layouts of global memory -------------------------------------------------------------------------------
+
+
+def test_every_layout_of_global_memory(tmp_path: Path) -> None:
+    """Loads to and stores from a row-major, a column-major and a fractal tile, with gaps in the strides."""
+    tiles = {
+        "ND": "Tile<TileType::Vec, int16_t, 16, 64, BLayout::RowMajor, -1, -1>",
+        "DN": "Tile<TileType::Vec, int16_t, 16, 64, BLayout::ColMajor, -1, -1>",
+        "NZ": "Tile<TileType::Vec, int16_t, 16, 64, BLayout::ColMajor, -1, -1, SLayout::RowMajor>",
+    }
+    offsets = {
+        "ND": lambda r, c: r * 64 + c,
+        "DN": lambda r, c: c * 16 + r,
+        "NZ": lambda r, c: c // 16 * 256 + r * 16 + c % 16,
+    }
+    text = "".join(
+        f'extern "C" void {way}_{form}_{n}(void* tile, void* memory, const long* s, const long* t, int rows, int cols) {{\n'
+        f"  {kind} x(rows, cols); at(x, tile);\n"
+        f"  GlobalTensor<int16_t, Shape<>, Stride<>, Layout::{layout}> g(static_cast<int16_t*>(memory), "
+        "Shape<>(s[0], s[1], s[2], s[3], s[4]), Stride<>(t[0], t[1], t[2], t[3], t[4]));\n"
+        f"  {'TLOAD(x, g)' if way == 'load' else 'TSTORE(g, x)'}; }}\n"
+        for n, (layout, _, _) in enumerate(TENSORS)
+        for way in ("load", "store")
+        for form, kind in tiles.items()
+    )
+    lib = built(text, tmp_path)
+    rng = np.random.default_rng(3)
+    for n, (layout, shape, (rows, cols)) in enumerate(TENSORS):
+        inner = 16 if layout == "NDC1HWC0" else 1
+        for gap, form in product((0, 3), tiles):
+            strides = [inner]
+            for d in reversed(shape[1:]):
+                strides.insert(0, strides[0] * d + gap * inner)
+            if gap and layout in ("DN", "NZ"):  # the innermost of the other direction
+                strides[3], strides[4] = 1, shape[3] + gap
+                strides[2] = strides[4] * shape[4]
+                strides[1], strides[0] = strides[2] * shape[2], strides[2] * shape[2] * shape[1]
+            memory = random(
+                rng, (int(sum((d - 1) * t for d, t in zip(shape, strides, strict=True))) + 16 * inner,)
+            )
+            walk = WALKS[layout]
+            spots = [
+                (offsets[form](r, c), int(walk(r, c, shape, strides, 16)))
+                for r in range(rows)
+                for c in range(cols)
+            ]
+            s, t = (np.array(x, np.int64) for x in (shape, strides))
+            tile = random(rng, (16 * 64,))
+            want = np.zeros_like(tile)
+            for a, b in spots:
+                want[a] = memory[b]
+            getattr(lib, f"load_{form}_{n}")(
+                pointer(tile), pointer(memory), pointer(s), pointer(t), rows, cols
+            )
+            assert (tile == want).all(), (layout, form, gap)
+            tile, after = random(rng, (16 * 64,)), memory.copy()
+            for a, b in spots:
+                after[b] = tile[a]
+            getattr(lib, f"store_{form}_{n}")(
+                pointer(tile), pointer(memory), pointer(s), pointer(t), rows, cols
+            )
+            assert (memory == after).all(), (layout, form, gap)
+
+
+def test_convolution_tiles_are_loaded_and_stored(tmp_path: Path) -> None:
+    kinds = [(layout, tuple(int(d) for d in text.split("xi16")[0].split("x"))) for text, layout, *_ in CONV]
+    text = "".join(
+        f'extern "C" void {way}{n}(void* tile, void* memory, const long* s, const long* t) {{\n'
+        f"  {conv('Mat', 'int16_t', layout, dims)} x; at(x, tile);\n"
+        f"  GlobalTensor<int16_t, Shape<>, Stride<>, Layout::{layout}> g(static_cast<int16_t*>(memory), "
+        "Shape<>(s[0], s[1], s[2], s[3], s[4]), Stride<>(t[0], t[1], t[2], t[3], t[4]));\n"
+        f"  {'TLOAD(x, g)' if way == 'load' else 'TSTORE(g, x)'}; }}\n"
+        for n, (layout, dims) in enumerate(kinds)
+        for way in ("load", "store")
+    )
+    lib = built(text, tmp_path)
+    rng = np.random.default_rng(4)
+    for n, (_, layout, shape, inner, (rows, cols)) in enumerate(CONV):
+        dense, apart = strides_of(shape, inner, 0, False), strides_of(shape, inner, 5, False)
+        tile, memory = random(rng, kinds[n][1]).ravel(), random(rng, (shape[0] * apart[0] + 100 * inner,))
+        s, t = (np.array(x, np.int64) for x in (shape, apart))
+        spots = [
+            tuple(int(WALKS[layout](r, c, shape, step, 16)) for step in (dense, apart))
+            for r in range(rows)
+            for c in range(cols)
+        ]
+        want = tile.copy()
+        for a, b in spots:
+            want[a] = memory[b]
+        getattr(lib, f"load{n}")(pointer(tile), pointer(memory), pointer(s), pointer(t))
+        assert (tile == want).all(), CONV[n]
+        tile, want = random(rng, tile.shape), memory.copy()
+        for a, b in spots:
+            want[b] = tile[a]
+        getattr(lib, f"store{n}")(pointer(tile), pointer(memory), pointer(s), pointer(t))
+        assert (memory == want).all(), CONV[n]
+
+
+def test_a_compact_tile_is_padded_up_to_its_row_block(tmp_path: Path) -> None:
+    lib = built(
+        'extern "C" void load(void* tile, void* memory) {\n'
+        "  Tile<TileType::Mat, int16_t, 32, 64, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512, PadValue::Zero,"
+        " CompactMode::Normal> x(5, 30); at(x, tile);\n"
+        "  GlobalTensor<int16_t, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>> g(static_cast<int16_t*>(memory));\n"
+        "  TLOAD(x, g); }\n",
+        tmp_path,
+    )
+    rng = np.random.default_rng(5)
+    table, chip = random(rng, (16, 64)), np.full(32 * 64, 0xA5A5, np.uint16)
+    lib.load(pointer(chip), pointer(table))
+    blocks = chip[: 4 * 16 * 16].reshape(4, 16, 16)  # column blocks lie 16 rows apart, not 32
+    for r, c in product(range(16), range(64)):
+        assert blocks[c // 16, r, c % 16] == (table[r, c] if r < 5 and c < 30 else 0)
+    assert (chip[4 * 16 * 16 :] == 0xA5A5).all()

@@ -1,0 +1,380 @@
+"""The core of the C++ headers: where elements lie, how they convert, what does not compile, what is checked."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pto.codegen import intrinsics
+from pto.engine import elements
+from pto.isa import encoding, tile
+from pto.isa.dtypes import DTYPES, ROUND_MODES
+from pto.isa.tables import tile_elementwise, tile_scalar
+from pto.witness.plan import Plan, plans
+
+from ..engine.rows import Array, Case, mixed_codes, random_codes
+from .instructions import COMPILER, ELEMENTS, INCLUDE, Unit, difference, flat
+
+HEADERS = Path(__file__).parent / "headers"
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+
+NUMBERS = {name: k for k, name in enumerate(
+    "f64 f32 f16 bf16 f8e4m3 f8e5m2 f8e8m0 hif8 f4e2m1 f4e1m2 s4 i1 i8 u8 i16 u16 i32 u32 i64 u64".split()
+)}  # fmt: skip
+SMALL = ("f16", "bf16", "f8e4m3", "f8e5m2", "f8e8m0", "hif8", "f4e2m1", "f4e1m2")
+
+_LAYOUT = {"row_major": "RowMajor", "col_major": "ColMajor", "none_box": "NoneBox"}
+_COMPACT = {"null": "Null", "normal": "Normal", "row_plus_one": "RowPlusOne"}
+
+
+def _tile_types() -> list[tuple[str, int, int, str, int, str]]:
+    """(element, rows, cols, layout, fractal, compact)"""
+    found: list[tuple[str, int, int, str, int, str]] = []
+    for dtype, layout in itertools.product(("f32", "f16", "f4e2m1"), tile.LAYOUT_PARTS):
+        found.append((dtype, 128, 128, layout, 512, "null"))
+    for dtype, layout in itertools.product(("i8", "s4", "i64"), ("DN", "NZ", "ZN")):
+        found.append((dtype, 64, 128, layout, 512, "null"))
+    for layout in ("NZ", "ZZ", "NN", "ZN"):
+        found += [("f32", 32, 48, layout, 1024, "null"), ("f8e8m0", 32, 32, layout, 32, "null")]
+    for compact in ("normal", "row_plus_one"):
+        found += [("f16", 64, 32, "NZ", 512, compact), ("f32", 64, 32, "NZ", 1024, compact)]
+    return found
+
+
+TILES = _tile_types()
+PAIRS = [
+    *(("f32", d) for d in (*SMALL[:4], "hif8", "f4e2m1", "f4e1m2", "s4", "f32")),
+    *(("f32", f"{k}{b}") for k in "iu" for b in (8, 16, 32, 64)),
+    ("f16", "i8"), ("f16", "bf16"), ("bf16", "f16"), ("f16", "f16"), ("f8e4m3", "f32"), ("f8e5m2", "f16"),
+    ("i64", "f32"), ("i64", "f16"), ("i32", "f16"), ("u64", "i32"), ("i32", "u8"), ("i16", "s4"), ("s4", "f16"),
+    ("u32", "i16"),
+]  # fmt: skip
+
+
+#: Instructions that the loops use where they are there.
+FAST = tuple(f"-m{name}" for name in ("f16c", "fma") if name in Path("/proc/cpuinfo").read_text().split())
+
+
+def compiled(source: Path, target: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    assert COMPILER is not None
+    command = [
+        COMPILER,
+        "-std=c++20",
+        "-Wall",
+        "-Wextra",
+        f"-I{INCLUDE}",
+        *flags,
+        str(source),
+        "-o",
+        str(target),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("core")
+    lines: list[str] = []
+    for k, (dtype, rows, cols, layout, fractal, compact) in enumerate(TILES):
+        outer, inner = (_LAYOUT[part] for part in tile.LAYOUT_PARTS[layout])
+        lines.append(
+            f"TILE({k}, {ELEMENTS[dtype]}, {rows}, {cols}, {outer}, {inner}, {fractal}, {_COMPACT[compact]})"
+        )
+    (folder / "tiles.inc").write_text("\n".join(lines))
+    (folder / "pairs.inc").write_text(
+        "\n".join(f"PAIR({k}, {ELEMENTS[s]}, {ELEMENTS[d]})" for k, (s, d) in enumerate(PAIRS))
+    )
+    made = folder / "core.so"
+    done = compiled(HEADERS / "core.cpp", made, "-Werror", "-O0", "-shared", "-fPIC", f"-I{folder}", *FAST)
+    assert done.returncode == 0, done.stderr[:4000]
+    return ctypes.CDLL(str(made))
+
+
+def _pointer(array: Array) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _expected_offsets(k: int, valid: int) -> Array:
+    dtype, rows, cols, layout, fractal, compact = TILES[k]
+    box = tile.inner_box(DTYPES[dtype].bits, tile.LAYOUT_PARTS[layout][1], fractal)
+    pitch = tile.compact_pitch(compact, rows, valid)
+    return np.array(
+        [[tile.offset(layout, rows, cols, box, r, c, pitch) for c in range(cols)] for r in range(valid)]
+    )
+
+
+# ---- tiles ----
+
+
+@pytest.mark.parametrize("k", range(len(TILES)), ids=lambda k: "-".join(map(str, TILES[k])))
+def test_elements_lie_where_the_formula_says(core: Any, k: int) -> None:
+    _, rows, cols, *_ = TILES[k]
+    for valid in (rows, rows // 2 + 3):
+        got = np.empty((valid, cols), np.int64)
+        core.offsets(k, valid, _pointer(got))
+        np.testing.assert_array_equal(got, _expected_offsets(k, valid))
+
+
+@pytest.mark.parametrize("by_column", [0, 1], ids=["rows", "columns"])
+@pytest.mark.parametrize("k", range(len(TILES)), ids=lambda k: "-".join(map(str, TILES[k])))
+def test_lines_are_read_and_written(core: Any, k: int, by_column: int) -> None:
+    dtype, rows, cols, *_ = TILES[k]
+    valid = rows // 2 + 3
+    at = _expected_offsets(k, valid)
+    rng = np.random.default_rng(k)
+    count = int(at.max()) + 8
+    codes = random_codes(rng, dtype, (1, count + count % 2))[0]
+    storage = elements.pack4(codes) if DTYPES[dtype].bits == 4 else codes
+    wide = np.float64 if dtype in SMALL else None
+    values = elements.decode(dtype, codes, wide, native=False)[at].astype(np.float64)
+    order: Callable[[Array], Array] = np.transpose if by_column else np.asarray
+    got = np.empty(values.size)
+    core.read_tile(k, valid, by_column, _pointer(storage), _pointer(got))
+    np.testing.assert_array_equal(got, order(values).ravel())
+
+    fresh = random_codes(rng, dtype, (valid, cols))
+    numbers = np.ascontiguousarray(
+        order(elements.decode(dtype, fresh, wide, native=False)).astype(np.float64)
+    )
+    want = codes.copy()
+    want[at] = (
+        elements.encode(dtype, elements.decode(dtype, fresh, np.float64, native=False)) if wide else fresh
+    )
+    core.write_tile(k, valid, by_column, _pointer(storage), _pointer(numbers))
+    left = elements.unpack4(storage, want.size) if DTYPES[dtype].bits == 4 else storage
+    np.testing.assert_array_equal(left, want)
+
+
+# ---- element types ----
+
+
+@pytest.mark.parametrize("dtype", SMALL)
+def test_every_code_decodes_as_the_table_says(core: Any, dtype: str) -> None:
+    codes = np.arange(1 << DTYPES[dtype].bits).astype(elements.code_dtype(dtype))
+    line, single = np.empty((2, codes.size), np.float32)
+    core.decode_all(NUMBERS[dtype], _pointer(codes), _pointer(line), _pointer(single), codes.size)
+    want = np.array([encoding.decode(dtype, int(c)) for c in codes], np.float32)
+    np.testing.assert_array_equal(line, want)
+    np.testing.assert_array_equal(single, want)
+    np.testing.assert_array_equal(np.signbit(line[want == 0]), np.signbit(want[want == 0]))
+
+
+def _hard_floats(dtype: str) -> Array:
+    """Floats on, between and next to the middles of neighbouring elements, and any bit pattern."""
+    codes = np.arange(1 << (DTYPES[dtype].bits - 1)).astype(elements.code_dtype(dtype))
+    known = elements.decode(dtype, codes, np.float64, native=False)
+    known = np.unique(known[np.isfinite(known)])
+    middles = ((known[1:] + known[:-1]) / 2).astype(np.float32)
+    near = [np.nextafter(middles, np.float32(sign)) for sign in (-np.inf, np.inf)]
+    rng = np.random.default_rng(3)
+    patterns = rng.integers(0, 2**32, 50_000, np.uint64).astype(np.uint32).view(np.float32)
+    found = np.concatenate([known.astype(np.float32), middles, *near, patterns])
+    return np.concatenate([found, -found])
+
+
+@pytest.mark.parametrize("dtype", SMALL)
+def test_floats_encode_to_the_nearest_element(core: Any, dtype: str) -> None:
+    values = _hard_floats(dtype)
+    line, single = np.zeros((2, values.size), elements.code_dtype(dtype))
+    core.encode_all(NUMBERS[dtype], _pointer(values), _pointer(line), _pointer(single), values.size)
+    want = elements.encode(dtype, values, "RINT", native=False)
+    np.testing.assert_array_equal(single, want)
+    np.testing.assert_array_equal(line, want)
+
+
+@pytest.mark.parametrize("dtype", SMALL)
+def test_a_double_rounds_once(core: Any, dtype: str) -> None:
+    middles = _hard_floats(dtype).astype(np.float64)
+    values = np.concatenate([middles, middles * (1 + 2.0**-40), middles * (1 - 2.0**-40)])
+    got = np.zeros(values.size, elements.code_dtype(dtype))
+    core.encode_doubles(NUMBERS[dtype], _pointer(values), _pointer(got), values.size)
+    np.testing.assert_array_equal(got, elements.encode(dtype, values, "RINT", native=False))
+
+
+@pytest.mark.parametrize("pair", range(len(PAIRS)), ids=lambda k: "-".join(PAIRS[k]))
+def test_conversions_follow_the_encoding(core: Any, pair: int) -> None:
+    """Against `encoding.convert`, element by element, for every rounding and saturation."""
+    src, dst = PAIRS[pair]
+    rng = np.random.default_rng(pair)
+    codes = mixed_codes(rng, src, (1, 256))
+    packed = elements.pack4(codes.ravel()) if DTYPES[src].bits == 4 else codes
+    for mode, saturation in itertools.product(range(len(ROUND_MODES)), (-1, 0, 1)):
+        got = np.zeros(codes.size * 8, np.uint8)
+        core.convert_all(pair, _pointer(np.ascontiguousarray(packed)), _pointer(got), mode, saturation)
+        want = [_converted(src, dst, int(c), ROUND_MODES[mode], saturation == 0) for c in codes.ravel()]
+        if DTYPES[dst].bits == 4:
+            found = elements.unpack4(got, codes.size)
+        else:
+            found = got[: codes.size * DTYPES[dst].bits // 8].view(elements.code_dtype(dst))
+        differ = [(hex(int(c)), hex(int(g)), hex(w)) for c, g, w in zip(codes.ravel(), found, want, strict=True)
+                  if g != w and not (dst == "f32" and _is_nan(dst, w) and _is_nan(dst, int(g)))]  # fmt: skip
+        assert not differ, (ROUND_MODES[mode], saturation, differ[:5])
+
+
+def _is_nan(dtype: str, code: int) -> bool:
+    value = encoding.decode(dtype, code)
+    return value != value
+
+
+def _converted(src: str, dst: str, code: int, mode: str, saturate: bool) -> int:
+    """What tcvt makes of one element in the cpu column, by the exact functions."""
+    s, d = DTYPES[src], DTYPES[dst]
+    if src == dst:
+        if src != "f32" or mode == "NONE":
+            return code
+        value = float(encoding.decode(src, code))
+        if value != value or abs(value) > 2**24:
+            return code
+        whole = float(encoding.round_integral(value, mode))
+        return encoding.encode("f32", whole if whole else np.copysign(0.0, value))
+    value = encoding.decode(src, code)
+    if d.is_int:
+        return encoding.encode(dst, value, mode, saturate)
+    if s.is_int:
+        return encoding.encode(dst, float(value), "RINT", saturate)
+    if saturate and encoding.keeps_infinity(src, dst):
+        saturate = False
+    elif saturate and dst in ("f16", "bf16") and value != value:
+        value = d.max_finite
+    return encoding.encode(dst, value, "RINT", saturate)
+
+
+# ---- instructions ----
+
+
+def _call(plan: Plan) -> str:
+    order = [name for name in intrinsics.call_order(plan.row) if name in plan.operands]
+    return f"{plan.row.name.upper()}({', '.join(order)})"
+
+
+def _regular_plans(column: str) -> list[Plan]:
+    """Every regular row, as floats and as integers; in other columns those that differ there."""
+    found: list[Plan] = []
+    for row in (*tile_elementwise.ROWS, *tile_scalar.ROWS):
+        if row.name in intrinsics.BY_HAND - {"taxpy", "tadddeqrelu", "tdivs"}:
+            continue
+        if column != "cpu" and not row.meaning_on and row.name != "tadddeqrelu":
+            continue
+        seen: set[str] = set()
+        for plan in plans(row, column):
+            first = str(_dtypes(plan)[0])
+            kind = first[0] if first not in ("f16", "bf16") else "half"
+            if kind not in seen and first in ("f32", "f16", "i16", "ui32", "i32"):
+                seen.add(kind)
+                found.append(plan)
+    return found
+
+
+def _dtypes(plan: Plan) -> list[Any]:
+    return [t.dtype for types in plan.operands.values() for t in types if hasattr(t, "dtype")]
+
+
+@pytest.fixture(scope="module", params=["cpu", "a2a3", "a5"])
+def unit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Unit:
+    entries = [(plan, _call(plan)) for plan in _regular_plans(request.param)]
+    headers = ("ops/elementwise.hpp",)
+    # The default of compilers is to fuse products with sums: results must not show it.
+    return Unit(
+        request.param, entries, tmp_path_factory.mktemp("unit"), headers, ("-ffp-contract=fast", *FAST)
+    )
+
+
+#: Units in the last place by which functions may differ that the reference takes in double.
+ULP = {"texp": 1, "tlog": 1, "tpow": 1, "tpows": 1}
+VALID = ((16, 64), (5, 37), (1, 3), (13, 64))
+
+
+def test_instructions_agree_with_the_reference(unit: Unit) -> None:
+    failures: list[str] = []
+    for k, (plan, call) in enumerate(unit.entries):
+        for seed, valid in enumerate(VALID):
+            case = Case(plan, seed)
+            for name, value, type_ in flat(case):
+                if hasattr(value, "v_row"):
+                    make = mixed_codes if seed % 2 else random_codes
+                    case.set(name, make(case.rng, value.dtype, value.shape))
+                    value.v_row, value.v_col = (min(a, b) for a, b in zip(valid, value.shape, strict=True))
+                elif isinstance(value, int | float):
+                    case.args[name] = 0.75 if isinstance(value, float) else seed + 1
+            found = difference(unit, k, case, ULP.get(plan.row.name, 0))
+            if found:
+                failures.append(f"{call} on {_dtypes(plan)[0]} {valid}: {found}")
+    assert not failures, "\n".join(failures[:20])
+
+
+def test_the_generated_header_is_fresh() -> None:
+    assert intrinsics.main(["--check"]) == 0
+
+
+# ---- what is refused ----
+
+BAD = {
+    "too_big": "SA-0352", "out_of_bounds": "SA-0353", "misaligned": "SA-0354", "no_such_space": "SA-0351",
+    "short_rows": "SA-0006", "valid_beyond_the_tile": "SA-0065", "odd_fractal": "SA-0095",
+    "broken_boxes": "SA-0066", "broken_boxes ": "SA-0067", "pointer_to_a_tile": "SA-0053",
+    "static_valid_region": "SetValidShape", "too_few_sizes": "SA-0001", "dynamic_size": "SA-0015",
+    "mixed_types": "PTO-E0301] TADD", "wrong_type": "SA-0339", "wrong_place": "SA-0133",
+    "wrong_layout": "SA-0285", "wrong_pair": "PTO-E0302] TCVT", "two_many_tiles": "too many tile arguments",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def complaints(tmp_path_factory: pytest.TempPathFactory) -> str:
+    done = compiled(
+        HEADERS / "bad_use.cpp", tmp_path_factory.mktemp("bad") / "bad.o", "-DPTO_NPU_ARCH_A2A3", "-c"
+    )
+    assert done.returncode != 0
+    return done.stderr
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_use_does_not_compile(complaints: str, case: str) -> None:
+    assert BAD[case] in complaints
+
+
+def test_every_complaint_is_expected(complaints: str) -> None:
+    """Each bad use fails for its own reason and for no other."""
+    errors = [line for line in complaints.splitlines() if "error:" in line]
+    strange = [e for e in errors if not any(code in e for code in BAD.values())]
+    assert not strange, "\n".join(strange)
+
+
+CHECKED = {
+    0: "SA-0353", 1: "SA-0354", 2: "SA-0065", 3: "R003", 4: "M001", 5: "PTO-E2002", 6: "PTO-E2001", 7: "1 21 -1",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("checked") / "checked"
+    done = compiled(HEADERS / "checked.cpp", made, "-Werror", "-DPTO_CHECKED")
+    assert done.returncode == 0, done.stderr[:4000]
+    return made
+
+
+@pytest.mark.parametrize("case", CHECKED)
+def test_run_time_checks(checked: Path, case: int) -> None:
+    done = subprocess.run([str(checked), str(case)], capture_output=True, text=True, check=False)
+    assert CHECKED[case] in done.stderr + done.stdout
+    assert (done.returncode == 0) == (case == 7)
+
+
+def test_auto_mode_needs_no_addresses(tmp_path: Path) -> None:
+    """Tiles find their own memory and TASSIGN does nothing: what would overlap does not."""
+    made = tmp_path / "auto"
+    done = compiled(HEADERS / "checked.cpp", made, "-Werror", "-D__PTO_AUTO__")
+    assert done.returncode == 0, done.stderr[:4000]
+    assert subprocess.run([str(made), "7"], capture_output=True, text=True, check=True).stdout == "1 21 -1"
