@@ -10,6 +10,8 @@ import ctypes
 import random
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +40,7 @@ DIVIDING = ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floor
 SHIFTING = ("shli", "shrsi", "shrui")
 CMPI = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 CMPF = ("oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno")
-FLOATS = ("addf", "subf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf")
+FLOATS = ("addf", "subf", "mulf", "maximumf", "minimumf")  # maxnumf and minnumf leave the sign of zero open
 
 
 class Program:
@@ -49,6 +51,7 @@ class Program:
         self.lines: list[str] = []
         self.count = 0
         self.stored = 0
+        self.outside: list[int] = []
         self.values: list[tuple[str, str]] = [("%a", "i32"), ("%b", "i32"), ("%n", "index"), ("%x", "f32"),
                                               ("%y", "f32"), ("%l", "i64")]  # fmt: skip
         self.statements(14, 3)
@@ -82,7 +85,9 @@ class Program:
 
     def number(self, type: str) -> str:
         if type == "f32":
-            return self.add("f32", f"arith.constant {self.random.choice((0.0, -0.0, 1.5, -2.25, 1e10, 3e-7))} : f32")
+            return self.add(
+                "f32", f"arith.constant {self.random.choice((0.0, -0.0, 1.5, -2.25, 1e10, 3e-7))} : f32"
+            )
         if type == "i1":
             return self.add("i1", f"arith.constant {self.random.choice(('true', 'false'))}")
         bits = min(INTS[type], 32)
@@ -126,41 +131,59 @@ class Program:
         self.add("f32", f"arith.{self.random.choice(FLOATS)} {self.of('f32')}, {self.of('f32')} : f32")
 
     def math(self) -> None:
-        op = self.random.choice(("math.absf", "math.floor", "math.ceil", "math.trunc", "arith.negf", "math.round"))
+        op = self.random.choice(
+            ("math.absf", "math.floor", "math.ceil", "math.trunc", "arith.negf", "math.round")
+        )
         self.add("f32", f"{op} {self.of('f32')} : f32")
 
     def float_compare(self) -> None:
         self.add("i1", f"arith.cmpf {self.random.choice(CMPF)}, {self.of('f32')}, {self.of('f32')} : f32")
 
     def convert(self) -> None:
-        small, big = self.random.choice((("i1", "i8"), ("i1", "i64"), ("i8", "i32"), ("i16", "i64"), ("i32", "i64")))
-        how = self.random.choice(("extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp", "bits"))
+        small, big = self.random.choice(
+            (("i1", "i8"), ("i1", "i64"), ("i8", "i32"), ("i16", "i64"), ("i32", "i64"))
+        )
+        how = self.random.choice(
+            ("extsi", "extui", "trunci", "index_cast", "index_castui", "sitofp", "uitofp", "bits")
+        )
         if how == "trunci":
             self.add(small, f"arith.trunci {self.of(big)} : {big} to {small}")
         elif how.startswith("ext"):
             self.add(big, f"arith.{how} {self.of(small)} : {small} to {big}")
         elif how.startswith("index"):
-            source, result = self.random.choice((("i32", "index"), ("index", "i32"), ("i64", "index"), ("index", "i8")))
+            source, result = self.random.choice(
+                (("i32", "index"), ("index", "i32"), ("i64", "index"), ("index", "i8"))
+            )
             self.add(result, f"arith.{how} {self.of(source)} : {source} to {result}")
         elif how == "bits":
-            self.add("i32", f"arith.bitcast {self.of('f32')} : f32 to i32")
+            self.add("i32", f"arith.bitcast {self.no_nan(self.of('f32'))} : f32 to i32")
         else:
             self.add("f32", f"arith.{how} {self.of(small)} : {small} to f32")
+
+    def no_nan(self, value: str) -> str:
+        """The sign of a NaN is the machine's choice: a number instead."""
+        nan, zero, number = (self.fresh() for _ in range(3))
+        self.lines += [f"  {nan} = arith.cmpf uno, {value}, {value} : f32", f"  {zero} = arith.constant 0.5 : f32",
+                       f"  {number} = arith.select {nan}, {zero}, {value} : f32"]  # fmt: skip
+        return number
 
     def select(self) -> None:
         type = self.random.choice((*INTS, "f32"))
         self.add(type, f"arith.select {self.of('i1')}, {self.of(type)}, {self.of(type)} : {type}")
 
-    def inside(self, count: int, depth: int, more: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Statements of a region; what was there before is there after, what it made is handed back."""
+    @contextmanager
+    def scope(self, *more: tuple[str, str]) -> Iterator[None]:
+        """A region: what is made inside is gone after it."""
         before = list(self.values)
         self.values += more
-        self.statements(count, depth)
-        made, self.values = self.values[len(before) :], before
-        return made
+        self.outside.append(len(before))
+        yield
+        self.outside.pop()
+        self.values = before
 
-    def yielded(self, made: list[tuple[str, str]], type: str) -> str:
-        found = [name for name, t in made if t == type]
+    def yielded(self, type: str) -> str:
+        """A value the region made, if it made one of the type."""
+        found = [name for name, t in self.values[self.outside[-1] :] if t == type]
         return found[-1] if found else self.of(type)
 
     def loop(self, depth: int) -> None:
@@ -169,61 +192,81 @@ class Program:
         type = self.random.choice(("index", "i32"))
         for name, number in zip((low, high, step), bounds, strict=True):
             self.lines.append(f"  {name} = arith.constant {number} : {type}")
-        iv, first, second = (self.fresh() for _ in range(3))
-        result = self.fresh()
+        if self.random.random() < 0.3:
+            self.plain_loop(low, high, step, depth, type)
+            return
+        iv, first, second, result = (self.fresh() for _ in range(4))
         init = self.of("i32"), self.of("i32")
         self.lines.append(
             f"  {result}:2 = scf.for {iv} = {low} to {high} step {step} iter_args({first} = {init[0]}, "
             f"{second} = {init[1]}) -> (i32, i32){'' if type == 'index' else ' : ' + type} {{"
         )
-        made = self.inside(3, depth, [(iv, type), (first, "i32"), (second, "i32")])
-        swap = (second, first) if self.random.random() < 0.3 else (self.yielded(made, "i32"), first)
-        self.lines += [f"  scf.yield {swap[0]}, {swap[1]} : i32, i32", "  }"]
+        with self.scope((iv, type), (first, "i32"), (second, "i32")):
+            self.statements(3, depth)
+            swap = (second, first) if self.random.random() < 0.3 else (self.yielded("i32"), first)
+            self.lines += [f"  scf.yield {swap[0]}, {swap[1]} : i32, i32", "  }"]
         self.values += [(f"{result}#0", "i32"), (f"{result}#1", "i32")]
+
+    def plain_loop(self, low: str, high: str, step: str, depth: int, type: str) -> None:
+        """A loop that leaves its trace in memory."""
+        iv = self.fresh()
+        kind = "" if type == "index" else f" : {type}"
+        self.lines.append(f"  scf.for {iv} = {low} to {high} step {step}{kind} {{")
+        with self.scope((iv, type)):
+            self.statements(2, depth)
+            self.store(*self.pick("i32", "index", "i8"), at=15)
+        self.lines.append("  }")
 
     def branch(self, depth: int) -> None:
         condition, result = self.of("i1"), self.fresh()
         self.lines.append(f"  {result}:2 = scf.if {condition} -> (i32, f32) {{")
         for word in ("  } else {", "  }"):
-            made = self.inside(2, depth, [])
-            self.lines.append(f"  scf.yield {self.yielded(made, 'i32')}, {self.yielded(made, 'f32')} : i32, f32")
-            self.lines.append(word)
+            with self.scope():
+                self.statements(2, depth)
+                values = self.yielded("i32"), self.yielded("f32")
+                self.lines += [f"  scf.yield {values[0]}, {values[1]} : i32, f32", word]
         self.values += [(f"{result}#0", "i32"), (f"{result}#1", "f32")]
 
     def while_loop(self, depth: int) -> None:
-        zero, one, limit, result, count, kept = (self.fresh() for _ in range(6))
+        zero, one, limit, result, count, kept, go = (self.fresh() for _ in range(7))
         self.lines += [f"  {zero} = arith.constant 0 : i32", f"  {one} = arith.constant 1 : i32",
                        f"  {limit} = arith.constant {self.random.randrange(4)} : i32"]  # fmt: skip
+        init = self.of("i32")
         self.lines.append(
-            f"  {result}:2 = scf.while ({count} = {zero}, {kept} = {self.of('i32')}) : (i32, i32) -> (i32, i32) {{"
+            f"  {result}:2 = scf.while ({count} = {zero}, {kept} = {init}) : (i32, i32) -> (i32, i32) {{"
         )
-        made = self.inside(2, 0, [(kept, "i32")])
-        go = self.fresh()
-        passed = self.yielded(made, "i32") if self.random.random() < 0.5 else kept
-        self.lines += [f"  {go} = arith.cmpi slt, {count}, {limit} : i32",
-                       f"  scf.condition({go}) {count}, {passed} : i32, i32", "  } do {"]  # fmt: skip
+        with self.scope((kept, "i32")):
+            self.statements(2, 0)
+            passed = self.yielded("i32") if self.random.random() < 0.5 else kept
+            self.lines += [f"  {go} = arith.cmpi slt, {count}, {limit} : i32",
+                           f"  scf.condition({go}) {count}, {passed} : i32, i32", "  } do {"]  # fmt: skip
         c, k, again = (self.fresh() for _ in range(3))
         self.lines.append(f"  ^bb0({c}: i32, {k}: i32):")
-        made = self.inside(2, depth, [(k, "i32"), (c, "i32")])
-        self.lines += [f"  {again} = arith.addi {c}, {one} : i32",
-                       f"  scf.yield {again}, {self.yielded(made, 'i32')} : i32, i32", "  }"]  # fmt: skip
+        with self.scope((k, "i32"), (c, "i32")):
+            self.statements(2, depth)
+            passed = self.yielded("i32")
+            self.lines += [f"  {again} = arith.addi {c}, {one} : i32",
+                           f"  scf.yield {again}, {passed} : i32, i32", "  }"]  # fmt: skip
         self.values += [(f"{result}#0", "i32"), (f"{result}#1", "i32")]
 
     def region(self, depth: int) -> None:
-        """Basic blocks: a diamond whose branches pass their values on."""
-        result, condition = self.fresh(), self.of("i1")
+        """Basic blocks: a diamond whose branches pass their values on, and one value crosses a block."""
+        condition, one = self.of("i1"), self.of("i32")
+        result, argument, crossing, joined, summed = (self.fresh() for _ in range(5))
         at = self.count
-        self.lines.append(f"  {result} = scf.execute_region -> i32 {{")
-        one = self.of("i32")
-        self.lines.append(f"    cf.cond_br {condition}, ^l{at}({one} : i32), ^r{at}")
-        argument, joined = self.fresh(), self.fresh()
-        self.lines.append(f"  ^l{at}({argument}: i32):")
-        made = self.inside(2, depth, [(argument, "i32")])
-        self.lines.append(f"    cf.br ^j{at}({self.yielded(made, 'i32')} : i32)")
+        self.lines += [f"  {result} = scf.execute_region -> i32 {{", f"    cf.br ^h{at}", f"  ^h{at}:",
+                       f"    {crossing} = arith.subi {one}, {one} : i32",
+                       f"    cf.cond_br {condition}, ^l{at}({one} : i32), ^r{at}",
+                       f"  ^l{at}({argument}: i32):"]  # fmt: skip
+        with self.scope((crossing, "i32"), (argument, "i32")):
+            self.statements(2, depth)
+            self.lines.append(f"    cf.br ^j{at}({self.yielded('i32')} : i32)")
         self.lines.append(f"  ^r{at}:")
-        made = self.inside(2, 0, [])
-        self.lines.append(f"    cf.br ^j{at}({self.yielded(made, 'i32')} : i32)")
-        self.lines += [f"  ^j{at}({joined}: i32):", f"    scf.yield {joined} : i32", "  }"]
+        with self.scope((crossing, "i32")):
+            self.statements(2, 0)
+            self.lines.append(f"    cf.br ^j{at}({self.yielded('i32')} : i32)")
+        self.lines += [f"  ^j{at}({joined}: i32):", f"    {summed} = arith.addi {joined}, {crossing} : i32",
+                       f"    scf.yield {summed} : i32", "  }"]  # fmt: skip
         self.values.append((result, "i32"))
 
     def switch(self, depth: int) -> None:
@@ -231,23 +274,25 @@ class Program:
         self.lines.append(f"  {result} = scf.index_switch {which} -> i32")
         for label in ("case 0", "case 7", "default"):
             self.lines.append(f"  {label} {{")
-            made = self.inside(1, 0, [])
-            self.lines += [f"    scf.yield {self.yielded(made, 'i32')} : i32", "  }"]
+            with self.scope():
+                self.statements(1, min(depth, 0))
+                self.lines += [f"    scf.yield {self.yielded('i32')} : i32", "  }"]
         self.values.append((result, "i32"))
 
-    def store(self, value: str, type: str) -> None:
-        wide, at = self.fresh(), self.fresh()
+    def store(self, value: str, type: str, at: int = -1) -> None:
+        wide, place = self.fresh(), self.fresh()
         if type == "f32":
-            bits = self.fresh()
-            self.lines.append(f"  {bits} = arith.bitcast {value} : f32 to i32")
+            bits, number = self.fresh(), self.no_nan(value)
+            self.lines.append(f"  {bits} = arith.bitcast {number} : f32 to i32")
             value, type = bits, "i32"
         if type == "index":
             self.lines.append(f"  {wide} = arith.index_cast {value} : index to i64")
         elif type != "i64":
             self.lines.append(f"  {wide} = arith.extsi {value} : {type} to i64")
-        self.lines.append(f"  {at} = arith.constant {self.stored} : index")
-        self.stored += 1
-        self.lines.append(f"  pto.store_scalar {wide if type != 'i64' else value}, %out[{at}] : !pto.ptr<i64>, i64")
+        self.lines.append(f"  {place} = arith.constant {at if at >= 0 else self.stored} : index")
+        self.stored += at < 0
+        stored = wide if type != "i64" else value
+        self.lines.append(f"  pto.store_scalar {stored}, %out[{place}] : !pto.ptr<i64>, i64")
 
 
 def _build(folder: Path, text: str) -> ctypes.CDLL:
@@ -256,8 +301,21 @@ def _build(folder: Path, text: str) -> ctypes.CDLL:
     source, library = folder / "k.cpp", folder / "k.so"
     source.write_text(text)
     assert COMPILER is not None
-    command = [COMPILER, "-std=c++20", "-O1", "-w", "-ffp-contract=off", "-fsanitize=undefined",
-               "-fsanitize-undefined-trap-on-error", "-shared", "-fPIC", f"-I{folder}", str(source), "-o", str(library)]
+    command = [
+        COMPILER,
+        "-std=c++20",
+        "-O1",
+        "-w",
+        "-ffp-contract=off",
+        "-fsanitize=undefined",
+        "-fsanitize-undefined-trap-on-error",
+        "-shared",
+        "-fPIC",
+        f"-I{folder}",
+        str(source),
+        "-o",
+        str(library),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr[:3000]
     return ctypes.CDLL(str(library))
@@ -276,7 +334,9 @@ INPUTS = [
 def test_random_programs(first: int, tmp_path: Path) -> None:
     programs = [Program(first + i, f"k{i}") for i in range(40)]
     text = "".join(p.text for p in programs)
-    cpp = pto.emit_cpp(pto.parse(text), index_type="int64_t").replace("\nAICORE void", '\nextern "C" AICORE void')
+    cpp = pto.emit_cpp(pto.parse(text), index_type="int64_t").replace(
+        "\nAICORE void", '\nextern "C" AICORE void'
+    )
     library = _build(tmp_path, cpp)
     for program in programs:
         kernel = pto.kernel(pto.parse(program.text), engine="reference")

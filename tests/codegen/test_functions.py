@@ -44,7 +44,8 @@ def test_prologue_in_its_order() -> None:
 
 
 def test_helpers_stand_where_they_are_used() -> None:
-    text = emit("""\
+    text = emit(
+        """\
 func.func @k(%p: !pto.ptr<i32>, %x: f32, %t: !pto.tile_buf<vec, 16x64xi32>, %key: i32) {
   %c0 = arith.constant 0 : index
   %ids = pto.declare_eventid_array -> !pto.eventid_array<4>
@@ -55,7 +56,9 @@ func.func @k(%p: !pto.ptr<i32>, %x: f32, %t: !pto.tile_buf<vec, 16x64xi32>, %key
   pto.store_scalar %bits, %p[%c0] : !pto.ptr<i32>, i32
   return
 }
-""", "a5")
+""",
+        "a5",
+    )
     in_order(text, "struct PTOAS_EventIdArray", "void PTOAS__TRANDOM(", "enum class PTOAutoSyncTailMode",
              "To ptoas_bitcast(From", "PTOAS_EventIdArray<4> %;", "PTOAS__TRANDOM<7>(%, %, %, %, %, %, %);",
              "ptoas_bitcast<int32_t>(%)")  # fmt: skip
@@ -111,7 +114,9 @@ func.func @vector() attributes {pto.kernel_kind = #pto.kernel_kind<vector>} {
   return
 }
 """)
-    assert body(text, "cube") == """\
+    assert (
+        body(text, "cube")
+        == """\
 AICORE void cube() {
   using T = float;
 
@@ -121,7 +126,10 @@ AICORE void cube() {
 
   return;
 }"""
-    assert body(text, "vector") == """\
+    )
+    assert (
+        body(text, "vector")
+        == """\
 AICORE void vector() {
   using T = float;
 
@@ -133,10 +141,12 @@ AICORE void vector() {
 
   return;
 }"""
+    )
 
 
 def test_sections_are_guarded_in_place() -> None:
-    text = body(emit("""\
+    text = body(
+        emit("""\
 func.func @k() {
   pto.section.cube {
     pto.barrier <PIPE_M>
@@ -146,7 +156,8 @@ func.func @k() {
   }
   return
 }
-"""))
+""")
+    )
     in_order(text, "#if defined(__DAV_CUBE__)", "pipe_barrier(PIPE_M);", "#endif // __DAV_CUBE__",
              "#if defined(__DAV_VEC__)", "set_mask_norm();", "set_vector_mask(-1, -1);", "pipe_barrier(PIPE_V);",
              "#endif // __DAV_VEC__", "return;")  # fmt: skip
@@ -164,13 +175,15 @@ def test_a5_has_no_vector_barrier() -> None:
      ("setwait_mte3_to_s_event0", "kSetWaitMte3ToSEvent0")],
 )  # fmt: skip
 def test_the_tail_stands_after_the_guard(hint: str, mode: str) -> None:
-    text = body(emit(f"""\
+    text = body(
+        emit(f"""\
 func.func @k() attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
   pto.barrier <PIPE_MTE3>
   pto.barrier <PIPE_ALL> {{pto.auto_tail = "{hint}"}}
   return
 }}
-"""))
+""")
+    )
     assert text.endswith(
         f"#endif // __DAV_VEC__\n\n  ptoas_auto_sync_tail(PTOAutoSyncTailMode::{mode});\n  return;\n}}"
     )
@@ -209,7 +222,14 @@ func.func @k(%p: !pto.ptr<i32>, %n: index) {
         at += 1
     found = {what: next(n for t, n in lines.items() if what in t and n) for what in
              ("void k(", "= 1;", "[v2];", "] = ", "pipe_barrier(PIPE_MTE3)", "return;")}  # fmt: skip
-    assert found == {"void k(": 1, "= 1;": 2, "[v2];": 4, "] = ": 5, "pipe_barrier(PIPE_MTE3)": 8, "return;": 9}
+    assert found == {
+        "void k(": 1,
+        "= 1;": 2,
+        "[v2];": 4,
+        "] = ": 5,
+        "pipe_barrier(PIPE_MTE3)": 8,
+        "return;": 9,
+    }
 
 
 def test_a_file_name_is_quoted_in_line_directives(tmp_path) -> None:
@@ -228,7 +248,9 @@ func.func @k(%p: !pto.ptr<f32>, %n: index) {
   return
 }
 """
-    in_order(emit(program, addptr_trace=True), "__gm__ float* %q = %p + %n;", "/* ADDPTR_TRACE: %q = %p + %n */;")
+    in_order(
+        emit(program, addptr_trace=True), "__gm__ float* %q = %p + %n;", "/* ADDPTR_TRACE: %q = %p + %n */;"
+    )
     assert "ADDPTR_TRACE" not in emit(program)
 
 

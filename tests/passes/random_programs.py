@@ -49,6 +49,7 @@ class Maker:
     random: random.Random
     isa: str
     size: int  # about how many instructions
+    flat: bool = False  # no loops and branches, and whole tiles: whatever is there happens
     lines: list[str] = field(default_factory=list)
     indent: int = 2
     names: int = 0
@@ -82,8 +83,8 @@ class Maker:
         rows, cols = r.choice(((8, 8), (8, 16), (16, 8), (4, 32), (16, 16)))
         if r.random() < 0.15:
             rows, cols = 32, 32
-        v_row = rows if r.random() < 0.75 else r.randint(1, rows)
-        v_col = cols if r.random() < 0.75 else r.randint(1, cols)
+        v_row = rows if self.flat or r.random() < 0.75 else r.randint(1, rows)
+        v_col = cols if self.flat or r.random() < 0.75 else r.randint(1, cols)
         valid = f", valid={v_row}x{v_col}" if (v_row, v_col) != (rows, cols) else ""
         return f"!pto.tile_buf<vec, {rows}x{cols}xf32{valid}>", rows * cols * 4
 
@@ -246,11 +247,11 @@ class Maker:
             to = r.choice(("left", "right"))
             self.line(f"pto.tmov ins({pick['mat']} : !mat) outs({pick[to]} : !{to})")
         elif kind < 0.7:
-            l, m, a = pick["left"], pick["right"], pick["acc"]
+            a, b, c = pick["left"], pick["right"], pick["acc"]
             if r.random() < 0.5:
-                self.line(f"pto.tmatmul ins({l}, {m} : !left, !right) outs({a} : !acc)")
+                self.line(f"pto.tmatmul ins({a}, {b} : !left, !right) outs({c} : !acc)")
             else:
-                self.line(f"pto.tmatmul.acc ins({a}, {l}, {m} : !acc, !left, !right) outs({a} : !acc)")
+                self.line(f"pto.tmatmul.acc ins({c}, {a}, {b} : !acc, !left, !right) outs({c} : !acc)")
         elif kind < 0.85:
             self.line(f"pto.tmov ins({pick['acc']} : !acc) outs({pick['mat']} : !mat)")
         else:
@@ -265,7 +266,7 @@ class Maker:
         for _ in range(self.random.randint(1, 6)):
             if self.left <= 0:
                 break
-            kind = self.random.random()
+            kind = 1.0 if self.flat else self.random.random()
             if depth < 3 and kind < 0.16:
                 self.loop(depth)
             elif depth < 3 and kind < 0.26:
@@ -402,7 +403,7 @@ class Maker:
         while self.left > 0:
             self.block(0)
         body = "\n".join(self.lines)
-        zero, one, rows, cols = (self.constant(n) for n in (0, 1, ROWS, COLS))
+        one, rows, cols = (self.constant(n) for n in (1, ROWS, COLS))
         views = [
             f"    %{n} = pto.make_tensor_view %{p}, shape = [{rows}, {cols}], strides = [{cols}, {one}] : {t}"
             for n, p, t in (("x0", "p0", "!view"), ("x1", "p1", "!view"), ("x2", "p2", "!view"),
@@ -419,7 +420,7 @@ class Maker:
         ))  # fmt: skip
 
 
-def random_program(seed: int, isa: str, size: int = 24) -> Made:
+def random_program(seed: int, isa: str, size: int = 24, flat: bool = False) -> Made:
     r = random.Random(f"{seed} {isa}")
-    text = Maker(r, isa, r.randint(3, size)).make()
+    text = Maker(r, isa, r.randint(3, size), flat).make()
     return Made(text, isa, seed, 3, [r.randrange(4), r.randrange(4)])

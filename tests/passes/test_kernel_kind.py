@@ -76,6 +76,7 @@ def test_an_entry_that_calls_both_halves_is_mixed() -> None:
 def test_a_call_inside_a_section_says_nothing_of_the_caller() -> None:
     body = f"pto.section.cube {{\n{call('a')}\n}}"
     assert kinds(module(k=body, a=CUBE)) == {"k": "cube", "a": "cube"}
+    assert kinds(module(k=body, a=f"{CUBE}\n{VECTOR}")) == {"k": "cube", "a": "mix"}
 
 
 def test_helpers_follow_their_callers() -> None:

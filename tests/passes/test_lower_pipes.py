@@ -255,3 +255,21 @@ def test_the_ends_may_number_a_pipe_differently(arch: str) -> None:
     module = runs_alike(source, [x, eye, out, gm], sanitize="all")
     assert pto.kernel(module).run(x, eye, out, gm).ok
     assert np.array_equal(out, x.astype(np.float32))
+
+
+@pytest.mark.parametrize("arch", ["a3", "a5"])
+def test_the_second_lane_of_an_unsplit_pipe_has_no_say(arch: str) -> None:
+    """Both vector cores push, with different data; the cube core gets that of the first."""
+    half = vector_to_cube(arch, 5, 0).partition("@k_aiv(")
+    source = half[0] + half[1] + half[2].replace("offsets = [%row, %c0]", "offsets = [%mine, %c0]", 1)
+    x = np.arange(88 * 16, dtype=np.float16).reshape(88, 16)
+    args = [x, np.zeros((80, 16), np.float16), np.zeros(4096, np.float16)]
+    module = runs_alike(source, args, check_input=False, sanitize="all")
+    assert "nosplit = true" in pto.to_text(module)
+    kernel = pto.kernel(module, check=False)
+    assert kernel.subblocks == 2 and kernel.run(*args).ok
+    assert np.array_equal(args[1], x[:80])
+    for seed in range(5):
+        args[1][:] = 0
+        assert kernel.run(*args, schedule=seed).ok
+        assert np.array_equal(args[1], x[:80])

@@ -113,7 +113,7 @@ def _meaning(row: Row) -> Iterator[str]:
 # ---- what is legal ----
 
 _FACTS = {"loc": "Loc", "blayout": "BFractal", "slayout": "SFractal", "rows": "Rows", "cols": "Cols",
-          "fractal": "SFractalSize", "bits": "bits", "boxed": "isBoxedLayout"}  # fmt: skip
+          "fractal": "SFractalSize", "bits": "bits", "boxed": "isBoxedLayout", "layout": "form"}  # fmt: skip
 _LOCATIONS = {"VEC": "Vec", "MAT": "Mat", "LEFT": "Left", "RIGHT": "Right", "ACC": "Acc", "BIAS": "Bias",
               "SCALING": "Scaling", "SCALE_LEFT": "ScaleLeft", "SCALE_RIGHT": "ScaleRight"}  # fmt: skip
 _FIX = {"loc": "move it there with TMOV", "dtype": "convert with TCVT", "blayout": "use BLayout::RowMajor"}
@@ -167,6 +167,8 @@ def _term(node: ast.expr, tiles: frozenset[str]) -> str:
             return f"TileType::{_LOCATIONS[name]}"
         case ast.Name("ROW" | "COL" as name):
             return f"BLayout::{name.capitalize()}Major"
+        case ast.Name("ND" | "DN" | "NZ" | "ZN" | "ZZ" | "NN" as name):
+            return f"Form::{name}"
         case ast.Name(name) if name in CONSTANTS and CONSTANTS[name] in DTYPES:
             return f"DType::{CONSTANTS[name]}"
         case ast.Attribute(_, "dtype"):
@@ -211,7 +213,7 @@ def _assertion(condition: str, code: str, row: Row, message: str, fix: str) -> s
     return f'  static_assert({condition}, "[PTO][{code}] {row.name.upper()}: {message}{end}");'
 
 
-def _checks(row: Row) -> Iterator[str]:
+def checks(row: Row) -> Iterator[str]:
     """A function over the tile types of a row that holds its assertions."""
     tiles = [o.name for o in (*row.outs, *(o for o in row.operands if o.role == "in")) if _is_tile(o)]
     known = frozenset(tiles)
@@ -270,9 +272,12 @@ def _and(names: list[str]) -> str:
 
 #: Rules that many operands share: what one of them looks like, its condition over all, and its message.
 _SHARED = (
-    (re.compile(r"(\w+)\.loc == (\w+)"), "all_in<TileType::{1}, {0}>()", "expects {0} to be in the {1} address space", "loc"),
-    (re.compile(r"(\w+)\.dtype == (\w+)\.dtype"), "same_dtype<{1}, {0}>()", "expects {0} to have the element type of {1}", "dtype"),
-    (re.compile(r"(\w+)\.blayout == (ROW)"), "all_row_major<{0}>()", "expects {0} to use row-major layout", "blayout"),
+    (re.compile(r"(\w+)\.loc == (\w+)"), "all_in<TileType::{1}, {0}>()",
+     "expects {0} to be in the {1} address space", "loc"),
+    (re.compile(r"(\w+)\.dtype == (\w+)\.dtype"), "same_dtype<{1}, {0}>()",
+     "expects {0} to have the element type of {1}", "dtype"),
+    (re.compile(r"(\w+)\.blayout == (ROW)"), "all_row_major<{0}>()",
+     "expects {0} to use row-major layout", "blayout"),
 )  # fmt: skip
 
 
@@ -387,10 +392,10 @@ def generate() -> str:
         if row.name not in _IRREGULAR:
             out += [*_meaning(row), ""]
             regular.append(row)
-        out += [*_checks(row), ""]
+        out += [*checks(row), ""]
     for row in tile_irregular.ROWS:
         if row.name in _CHECKED:
-            out += [*_checks(row), ""]
+            out += [*checks(row), ""]
     out += ["}  // namespace detail", ""]
     for row in regular:
         if row.name not in BY_HAND:
@@ -413,14 +418,19 @@ def formatted(text: str) -> str:
     ).stdout
 
 
-def main(args: list[str]) -> int:
-    text = formatted(generate())
-    if "--check" in args:
-        fresh = TARGET.is_file() and "".join(TARGET.read_text().split()) == "".join(text.split())
-        print(f"{TARGET.name} is {'up to date' if fresh else 'stale: python -m pto.codegen.intrinsics'}")
+def write(target: Path, text: str, module: str, check: bool) -> int:
+    """Write a generated header, or say whether the one that is there is up to date."""
+    text = formatted(text)
+    if check:
+        fresh = target.is_file() and "".join(target.read_text().split()) == "".join(text.split())
+        print(f"{target.name} is {'up to date' if fresh else f'stale: python -m {module}'}")
         return 0 if fresh else 1
-    TARGET.write_text(text)
+    target.write_text(text)
     return 0
+
+
+def main(args: list[str]) -> int:
+    return write(TARGET, generate(), "pto.codegen.intrinsics", check="--check" in args)
 
 
 if __name__ == "__main__":

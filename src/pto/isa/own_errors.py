@@ -247,13 +247,20 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E0702",
         "tiles do not fit",
         "At some point of the program more bytes are in use than the buffer has.",
-        "Use smaller tiles, or fewer at a time; the message lists those in use, `ptoas --explain-memory` all.",
+        "Use smaller tiles, or fewer at a time; the message lists those that are in use there.",
     ),
     (
         "PTO-E0703",
         "storage of unknown size",
         "A buffer in local memory has an extent that is not constant, so it cannot be placed.",
         "Give it static dimensions.",
+    ),
+    (
+        "PTO-E0704",
+        "shared bytes, flags by hand",
+        "Tiles had to share bytes in a function that orders its pipes with flags of its own, which know "
+        "nothing of it.",
+        "Let the assembler insert the flags (--enable-insert-sync), or place the tiles by hand.",
     ),
     (
         "PTO-E0803",

@@ -49,7 +49,6 @@ class _Lowering:
         self.inits: dict[int, Operation] = {}  # by id
         self.handles: dict[int, Value] = {}
         self.values: dict[Value, Value] = {}  # popped tiles -> declared ones
-        self._order: dict[Block, dict[Operation, int]] = {}
         self._trees: dict[Block, dict[Block, Block]] = {}
 
     def run(self) -> None:
@@ -120,10 +119,7 @@ class _Lowering:
         at: Operation | None = op
         while at is not None and at.parent is not None:
             if at.parent is home:
-                order = self._order.get(home)
-                if order is None:
-                    order = self._order[home] = {o: n for n, o in enumerate(home.ops)}
-                return order[init] < order[at]
+                return True  # what stands before it was refused already
             if at.parent.parent is home.parent and home.parent is not None:
                 entry = home.parent.blocks[0]
                 tree = self._trees.get(entry)

@@ -9,11 +9,13 @@ from ..ir.types import TileBufType
 from ..isa.profiles import LOCATIONS, PROFILES
 from .aliases import Storage
 from .allocate import smallest
-from .memory_plan import shape_of
+from .memory_plan import MemoryPlan, shape_of
 
 if TYPE_CHECKING:
     from .pipeline import PassContext
     from .share_memory import Planner
+
+_FLAGS = ("pto.set_flag", "pto.record_event", "pto.set_flag_dyn")
 
 #: Tiles listed one by one.
 _LISTED = 12
@@ -34,6 +36,29 @@ def report_unsized(ctx: PassContext, op: Operation) -> None:
 def report(ctx: PassContext, space: Planner) -> None:
     """The error of a buffer whose tiles do not fit."""
     _Overflow(ctx, space).report()
+
+
+def warn_of_sharing(ctx: PassContext, plan: MemoryPlan) -> None:
+    """Flags that the author wrote do not order tiles which only now share bytes."""
+    for function in plan.functions.values():
+        if all(space.sharing == "none" for space in function.spaces.values()):
+            continue
+        flag = next((op for op in function.function.walk() if op.name in _FLAGS), None)
+        shared = ((t, t.shares()) for space in function.spaces.values() for t in space.tiles)
+        found = next(((t, names) for t, names in shared if names), None) if flag is not None else None
+        if flag is None or found is None:
+            continue
+        tile, others = found
+        d = ctx.report(
+            tile.storage.op,
+            "PTO-E0704",
+            f"%{tile.name} shares bytes with {', '.join(others[:3])}{', ..' if others[3:] else ''}, and the "
+            f"flags of '@{function.name}' may not order their uses",
+            at=tile.value,
+            severity="warning",
+            help="use --enable-insert-sync without flags of your own, or place the tiles by hand (level3)",
+        )
+        d.notes.append(("a flag set by hand", ctx.span(flag)))
 
 
 class _Overflow:

@@ -243,6 +243,8 @@ func.func @put(%y: !pto.ptr<bf16>, %z: !pto.ptr<f16>, %a: bf16, %b: f16) attribu
 }
 """
     )
-    got, want = on_both(text, lambda: [np.zeros(1, ml_dtypes.bfloat16), np.zeros(1, np.float16), 1 / 3, -65519])
+    got, want = on_both(
+        text, lambda: [np.zeros(1, ml_dtypes.bfloat16), np.zeros(1, np.float16), 1 / 3, -65519]
+    )
     assert got[0][0] == want[0][0] == ml_dtypes.bfloat16(1 / 3)
     assert got[1][0] == want[1][0] == np.float16(-65504)

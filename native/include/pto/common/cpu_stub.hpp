@@ -1,6 +1,6 @@
-// Host calls of the device runtime, for programs that are written against it and run here: device memory is host
-// memory, streams and devices are names, a launch is a thread per core. Included by pto-inst.hpp where __CPU_SIM
-// is defined; brings the standard headers that such programs get with it.
+// Host calls of the device runtime, for programs that are written against it and run here: device memory is
+// host memory, streams and devices are names, a launch is a thread per core. Included by pto-inst.hpp where
+// __CPU_SIM is defined; brings the standard headers that such programs get with it.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 
 #include "pto/core/cpu_sim.hpp"
 #include "pto/core/dtypes.hpp"
+#include "pto/core/enums.hpp"
 
 using aclrtStream = void*;
 using aclError = int;
@@ -81,7 +82,66 @@ struct CommDeviceContext {
   uint64_t winSize, windowsIn[HCCL_MAX_RANK_NUM], windowsOut[HCCL_MAX_RANK_NUM];
 };
 
+namespace pto {
+
+/// On-chip memory of the thread's core, for programs that look at it.
+class NPUMemoryModel {
+ public:
+  static NPUMemoryModel& Instance() {
+    static NPUMemoryModel model;
+    return model;
+  }
+  void Initialize(NPUArch) {}
+  char* GetUBBase() { return base(TileType::Vec); }
+  char* GetL1Base() { return base(TileType::Mat); }
+  char* GetL0ABase() { return base(TileType::Left); }
+  char* GetL0BBase() { return base(TileType::Right); }
+  char* GetL0CBase() { return base(TileType::Acc); }
+
+ private:
+  static char* base(TileType space) { return detail::on_chip(space, 0); }
+};
+
+// The names behind some intrinsics.
+template <class... Args>
+inline void TCONCAT_IMPL(Args&... args) {
+  TCONCAT(args...);
+}
+template <class... Args>
+inline void TLOAD_IMPL(Args&... args) {
+  TLOAD(args...);
+}
+template <class... Args>
+inline void TPRINT_IMPL(Args&... args) {
+  TPRINT(args...);
+}
+
+}  // namespace pto
+
 namespace pto::cpu_sim {
+
+/// Instructions are not recorded.
+inline constexpr bool kInstructionTraceEnabled = false;
+struct TileOperandTrace {
+  uintptr_t address = 0;
+  std::vector<int64_t> shape;
+  std::string layout, dtype;
+};
+struct ScalarOperandTrace {
+  std::string dtype, value;
+};
+struct InstructionTraceRecord {
+  uint32_t block_idx = 0;
+  uint64_t sequence_id = 0;
+  std::string opcode;
+  std::vector<TileOperandTrace> input_tiles;
+  std::vector<ScalarOperandTrace> scalar_inputs;
+  std::vector<TileOperandTrace> output_tiles;
+};
+inline void ResetInstructionTrace() {}
+inline std::vector<InstructionTraceRecord> CopyInstructionTraceRecords() { return {}; }
+template <class Stream>
+inline void DumpInstructionTraceJson(Stream&) {}
 
 struct KernelLaunchOptions {
   std::string kernel_name;

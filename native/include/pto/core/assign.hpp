@@ -77,6 +77,19 @@ inline void bind(T& tile, const void* at) {
   Binder<T>::bind(tile, at);
 }
 
+/// Bytes from the start of a tile to the last one of its valid region.
+template <class T>
+inline size_t used_bytes(const T& tile) {
+  if constexpr (is_conv_tile_v<T>) {
+    return T::GetSizeInBytes();
+  } else {
+    const ptrdiff_t rows = tile.GetValidRow(), cols = tile.GetValidCol();
+    return rows == 0 || cols == 0
+               ? 0
+               : bytes_of<typename T::DType>(static_cast<size_t>(tile.offset(rows - 1, cols - 1) + 1));
+  }
+}
+
 template <class T, size_t Address>
 struct AssignCheck {
   static constexpr int space = static_cast<int>(T::Loc);
@@ -104,7 +117,8 @@ inline void TASSIGN(T& object, Address address) {
         "[PTO][SA-0053] TASSIGN: a tile takes an integer address; fix: cast the pointer to uint64_t");
 #ifndef __PTO_AUTO__
     if constexpr (!std::is_pointer_v<Address>)
-      detail::bind(object, detail::resolve<T::Loc>(static_cast<uint64_t>(address), T::GetSizeInBytes()));
+      detail::bind(object,
+                   detail::resolve<T::Loc>(static_cast<uint64_t>(address), detail::used_bytes(object)));
 #else
     (void)object, (void)address;
 #endif

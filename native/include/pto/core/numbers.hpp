@@ -169,22 +169,34 @@ PTO_INLINE constexpr A round(A a) {
     return a;
   }
 }
-template <class T>
-PTO_INLINE float exp(float a) {
-  return math::exp(a);
+template <class T, class A>
+PTO_INLINE auto exp(A a) {
+  if constexpr (is_float_v<T>) {
+    return math::exp(a);
+  } else {
+    return __builtin_exp(static_cast<double>(a));
+  }
 }
-template <class T>
-PTO_INLINE float log(float a) {
-  return math::log(a);
+template <class T, class A>
+PTO_INLINE auto log(A a) {
+  if constexpr (is_float_v<T>) {
+    return math::log(a);
+  } else {
+    return __builtin_log(static_cast<double>(a));
+  }
 }
 /// A square root. By itself it is that of a float, which is also the one of a double, rounded; what is
 /// computed from it rounds once, so there it is in double.
 struct Root {
   float of;
 };
-template <class T>
-PTO_INLINE Root sqrt(float a) {
-  return {a};
+template <class T, class A>
+PTO_INLINE auto sqrt(A a) {
+  if constexpr (is_float_v<T>) {
+    return Root{a};
+  } else {
+    return __builtin_sqrt(static_cast<double>(a));
+  }
 }
 template <class A>
 PTO_INLINE double div(A a, Root b) {
@@ -286,8 +298,18 @@ struct FirstOf {
 template <class... Ts>
 using first_t = typename FirstOf<Ts...>::type;
 
+/// With PTO_CHECKED: the operands of an element-wise instruction have one valid region.
+template <class Dst, class Src>
+inline void check_valid([[maybe_unused]] const Dst& dst, [[maybe_unused]] const Src& src) {
+  PTO_CHECK(src.GetValidCol() == dst.GetValidCol(), "PA-0019", "a source has %u valid columns, dst has %u",
+            src.GetValidCol(), dst.GetValidCol());
+  PTO_CHECK(src.GetValidRow() == dst.GetValidRow(), "PA-0022", "a source has %u valid rows, dst has %u",
+            src.GetValidRow(), dst.GetValidRow());
+}
+
 template <class M, class Dst, class... Src>
 inline void compute(Dst& dst, const Src&... src) {
+  (check_valid(dst, src), ...);
   using D = typename Dst::DType;
   using T = typename first_t<Src...>::DType;
   map(
@@ -300,6 +322,7 @@ inline void compute(Dst& dst, const Src&... src) {
 
 template <class M, class S, class Dst, class... Src>
 inline void compute_scalar(Dst& dst, S scalar, const Src&... src) {
+  (check_valid(dst, src), ...);
   using D = typename Dst::DType;
   using T = typename first_t<Src...>::DType;
   const auto s = static_cast<wide_t<T>>(value_of<compute_t<T>>(static_cast<T>(scalar)));
@@ -328,10 +351,17 @@ PTO_INLINE void finish_call(Rest&... rest) {
 constexpr uint32_t by_isa(uint32_t cpu, uint32_t a2a3, uint32_t a5) {
   return kIsa == Isa::cpu ? cpu : kIsa == Isa::a2a3 ? a2a3 : a5;
 }
+/// A program for the simulator may use what no target has: functions of integers, for example.
+#ifdef __CPU_SIM
+inline constexpr bool kAnyType = kIsa == Isa::cpu;
+#else
+inline constexpr bool kAnyType = false;
+#endif
+
 /// Whether the element type of a tile is in a set, a bit for each DType.
 template <class TileT>
 constexpr bool is_one_of(uint32_t types) {
-  return types >> static_cast<int>(dtype_of<typename TileT::DType>) & 1;
+  return kAnyType || types >> static_cast<int>(dtype_of<typename TileT::DType>) & 1;
 }
 template <TileType Loc, class... Tiles>
 constexpr bool all_in() {

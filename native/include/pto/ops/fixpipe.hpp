@@ -63,8 +63,12 @@ inline constexpr bool kQuantises =
 
 // --- words ------------------------------------------------------------------------------------------------
 
-/// Bit of the control register: infinities saturate and NaN becomes 0 in conversions to f16 and bf16.
-inline constexpr int kSaturateBit = 48;
+/// Whether infinities saturate and NaN becomes 0 in conversions to f16 and bf16: bit 48 of the control
+/// register, which programs for the CPU also give as the cookie of a task.
+inline bool saturates() {
+  const Core& me = core();
+  return (me.ctrl | (kIsa == Isa::cpu ? me.task_cookie : 0)) >> 48 & 1;
+}
 
 inline constexpr uint64_t kSignedWord = uint64_t{1} << 46;
 
@@ -121,7 +125,7 @@ struct Quantiser {
   /// Numbers of one row (of one column if `Fixed`: all under word `only`) as elements, rectified last.
   template <bool Relu, bool Fixed, class S, class T>
   void apply(const S* x, T* out, ptrdiff_t n, ptrdiff_t only) const {
-    [[maybe_unused]] const bool saturate = core().ctrl >> kSaturateBit & 1;
+    [[maybe_unused]] const bool saturate = saturates();
     for (ptrdiff_t i = 0; i < n; ++i) {
       const ptrdiff_t w = Fixed ? only : i;
       if constexpr (std::is_same_v<T, int16_t>) {

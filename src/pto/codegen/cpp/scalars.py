@@ -180,7 +180,10 @@ def _convert(f: Function, op: Operation) -> None:
     elif to == "bool":
         f.define(result, f"({f.operand(source)} & 1) != 0", OTHER)
     elif of == "bool" and op.name != "arith.trunci":
-        f.define(result, f"-({to}) {f.unary(source)}", OTHER)
+        if op.name == "arith.sitofp":
+            f.define(result, f"({to}) -(int32_t) {f.unary(source)}", CAST)
+        else:
+            f.define(result, f"-({to}) {f.unary(source)}", OTHER)
     else:
         f.define(result, f"({to}) {f.unary(source)}", CAST)
 

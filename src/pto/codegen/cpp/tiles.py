@@ -133,7 +133,8 @@ def as_tile(type: Type, config: str = "", open_valid: bool = False) -> TileBufTy
     return TileBufType(
         type.elem, type.space, rows, cols, None if open_valid else rows, None if open_valid else cols,
         said.get("blayout", "row_major"), said.get("slayout", "none_box"),
-        int(said.get("s_fractal_size", 512)), pads.index(said.get("pad", "null")), said.get("compact", "null"),
+        int(said.get("s_fractal_size", 512)), pads.index(said.get("pad", "null")),
+        said.get("compact", "null"),
     )  # fmt: skip
 
 
@@ -258,18 +259,3 @@ def _tassign(f: Function, op: Operation) -> None:
         f.name(result, *f.known[tile])
         if tile in f.tile_types:
             f.tile_types[result] = f.tile_types[tile]
-
-
-@handles("pto.taddc", "pto.tsubc", "pto.taddsc", "pto.tsubsc")
-def _in_two_steps(f: Function, op: Operation) -> None:
-    """A sum of three: two instructions, or the fused one where the first would overwrite the last source."""
-    assert op.row is not None
-    last = op.get("src1" if op.name.endswith("sc") else "src2")
-    stepwise, _, fused = op.row.cpp.partition(" | ")
-    text = fused if op.get("dst") is last else stepwise
-    for name in sorted(op.row.operand_index, key=len, reverse=True):
-        value = op.get(name)
-        if value is not None:
-            text = text.replace(f"${name}", f.text(value))
-    for statement in text.split("; "):
-        f.line(f"{statement};")

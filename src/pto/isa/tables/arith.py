@@ -246,7 +246,7 @@ CASTS = (
              notes="Overflow gives an infinity where the type has one."),
     _convert("sitofp", 0x2032, "int float", "i32 f32", "($T) $src",
              "Signed integer to floating point, rounded to nearest even.", meaning="float(x)",
-             rules=_NO_INDEX[0], notes="An i1 source reads as 0 or -1: C++ `-($T) $src`."),
+             rules=_NO_INDEX[0], notes="An i1 source reads as 0 or -1: C++ `($T) -(int32_t) $src`."),
     _convert("uitofp", 0x2033, "int float", "i32 f32", "($T) (u$S) $src",
              "Unsigned integer to floating point, rounded to nearest even.", meaning="float(u(x))",
              rules=_NO_INDEX[0]),

@@ -14,7 +14,7 @@ from .check import covered
 from .flags import Barrier, Flag, Flags, drain, perform, raised, repeat
 from .hazards import Hazards
 from .know import Know, Token
-from .linear import ALL, BLOCKS, BRANCH, CALL, LOOP, OP, SYNC, Program, Seq, Step
+from .linear import BLOCKS, BRANCH, CALL, LOOP, OP, SYNC, Program, Seq, Step
 
 _CUBE = ("M", "MTE1", "FIX")
 #: Work that looking for needless flags may take, in instructions followed.
@@ -111,8 +111,7 @@ class Repeat:
                 repeat(step, know, pipe)
         else:
             perform(step, ways[0], pipe)
-            if step.pipe != ALL:
-                self._after[step.number] = ways[0].token(pipe)
+            self._after[step.number] = ways[0].token(pipe)
         for flag in step.sets:
             assert isinstance(flag, Flag)
             for know in ways:
@@ -121,13 +120,14 @@ class Repeat:
     def _order(self, step: Step, ways: list[Know]) -> None:
         staged, other = self.hazards.conflicts(step.number, self.loop)
         strict, loose = ways[0], ways[-1]
-        if step.pipe == ALL:
-            if any((other & strict.of(n)) | (staged & loose.of(n)) for n in range(len(self.program.pipes))):
-                step.before.append(Barrier(-1, step))
-            return
-        pipe = self._pipe[step.number]
+        pipe, several = self._pipe[step.number], self.program.several
         while found := (other & strict.of(pipe)) | (staged & loose.of(pipe)):
             front = self.program.ops[found.bit_length() - 1]
+            if several in (pipe, self._pipe[front.number]):
+                step.before.append(Barrier(-1, step))
+                for know in ways:
+                    know.barrier_all()
+                continue
             if self._pipe[front.number] == pipe:
                 step.before.append(Barrier(pipe, step))
                 self.barriers.append(step)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from .flags import Barrier, Flag, Set, Wait, drain, perform, repeat
 from .hazards import Hazards
 from .know import Know
-from .linear import ALL, BLOCKS, CALL, LOOP, OP, SYNC, Program, Seq, Step
+from .linear import BLOCKS, CALL, LOOP, OP, SYNC, Program, Seq, Step
 
 
 class Unbalanced(Exception):
@@ -179,21 +179,16 @@ class Check:
         conflicts = staged | other
         if not conflicts:
             return
-        found = 0
-        if step.pipe == ALL:
-            for n in range(len(self.program.pipes)):
-                found |= conflicts & know.of(n)
-        else:
-            pipe = self._pipe[step.number]
-            found = conflicts & know.of(pipe)
-            assert isinstance(know, Lazy)
-            if found and know.pending.get(pipe):
-                anyway = know.unknown_anyway(pipe)
-                if found & know.own[pipe] & ~anyway:
-                    self.needed |= know.pending[pipe]
-                    know.pending[pipe] = frozenset()
-                    know.settle(pipe, know.of(pipe) & ~know.own[pipe] | anyway)
-                    found = conflicts & know.of(pipe)
+        pipe = self._pipe[step.number]
+        found = conflicts & know.of(pipe)
+        assert isinstance(know, Lazy)
+        if found and know.pending.get(pipe):
+            anyway = know.unknown_anyway(pipe)
+            if found & know.own[pipe] & ~anyway:
+                self.needed |= know.pending[pipe]
+                know.pending[pipe] = frozenset()
+                know.settle(pipe, know.of(pipe) & ~know.own[pipe] | anyway)
+                found = conflicts & know.of(pipe)
         if found:
             self.found[step] = self.found.get(step, 0) | found
 

@@ -20,9 +20,14 @@ IDS = 8
 #: Pipes whose last id is left to others.
 RESERVED = frozenset((("V", "S"), ("S", "V"), ("MTE2", "V")))
 
+#: Pipes whose first two ids instructions that move data between ranks use inside.
+TAKEN = frozenset((("MTE2", "MTE3"), ("MTE3", "MTE2")))
+
 #: Within a step: waits before it, flags set once before it, then flags set after it, drained after it.
 _WAIT, _PRIME, _SET, _DRAIN = range(4)
 Interval = tuple[int, int]
+#: By id, when which flags have it.
+Taken = dict[int, list[tuple[Interval, Flag]]]
 _FUNCTION, _OUTERMOST, _OWN, _SHARED = range(4)
 
 
@@ -71,13 +76,14 @@ class Events:
                 found += self._ordered(inner)
         return found
 
-    def _available(self, pair: tuple[int, int]) -> int:
+    def _available(self, pair: tuple[int, int]) -> list[int]:
         names = self.program.pipes[pair[0]], self.program.pipes[pair[1]]
-        return self.ids - (names in RESERVED)
+        first = 0 if self.program.several < 0 or names not in TAKEN else 2
+        return list(range(first, self.ids - (names in RESERVED)))
 
     def _assign(self, pair: tuple[int, int], flags: list[Flag], mode: int) -> bool:
         """Try to give ids to the flags of a pair of pipes; the last mode always succeeds."""
-        taken: list[list[tuple[Interval, Flag]]] = [[] for _ in range(self._available(pair))]
+        taken: Taken = {n: [] for n in self._available(pair)}
         if mode == _SHARED:
             flags = self._share(flags)
         for flag in flags:
@@ -89,10 +95,10 @@ class Events:
             self._make_room(flag, taken)
         return True
 
-    def _take(self, flag: Flag, taken: list[list[tuple[Interval, Flag]]]) -> bool:
+    def _take(self, flag: Flag, taken: Taken) -> bool:
         wanted = _interval(flag)
-        unused = [n for n, users in enumerate(taken) if not users]
-        free = unused or [n for n, users in enumerate(taken) if not any(_meet(wanted, u) for u, _ in users)]
+        unused = [n for n, users in taken.items() if not users]
+        free = unused or [n for n, users in taken.items() if not any(_meet(wanted, u) for u, _ in users)]
         if not free:
             return False
         flag.id = free[0]
@@ -117,12 +123,12 @@ class Events:
             self.merged += 1
         return kept
 
-    def _make_room(self, flag: Flag, taken: list[list[tuple[Interval, Flag]]]) -> None:
+    def _make_room(self, flag: Flag, taken: Taken) -> None:
         wanted = _interval(flag)
         if flag.loop is None:
             others = [
                 (n, i, other)
-                for n, users in enumerate(taken)
+                for n, users in taken.items()
                 for i, (interval, other) in enumerate(users)
                 if other.loop is None and other.set_at.seq is flag.set_at.seq and _meet(wanted, interval)
             ]

@@ -112,9 +112,6 @@ def standing(step: Step, src: int, dst: int) -> Flag | None:
 
 def perform(step: Step, know: Know, pipe: int) -> None:
     """An instruction is issued."""
-    if step.pipe == ALL:  # its pipes are drained before and after it
-        know.barrier_all()
-        return
     know.issue(step.number)
     if step.stalls:
         know.stall(pipe)
@@ -122,9 +119,7 @@ def perform(step: Step, know: Know, pipe: int) -> None:
 
 def repeat(step: Step, know: Know, pipe: int) -> None:
     """The same where only instructions of an earlier iteration are of interest."""
-    if step.pipe == ALL:
-        know.barrier_all()
-    elif step.stalls:
+    if step.stalls:
         know.stall(pipe)
 
 

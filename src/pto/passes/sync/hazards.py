@@ -17,6 +17,8 @@ from .linear import Program, Step, copies
 from .regions import ANYWHERE, GM, Place, Places, fifo_of
 
 _MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
+#: Instructions that touch one element.
+_ELEMENTS = frozenset(("pto.tgetval", "pto.tsetval", "pto.load_scalar", "pto.store_scalar"))
 #: A vector instruction that reads exactly these many bytes that one before wrote follows closely enough.
 _CHAINED = 16 * 256
 _CHAINING = ("elementwise-tile-tile", "tile-scalar-and-immediate")
@@ -68,8 +70,11 @@ class Hazards:
         found: dict[tuple[Place, bool], Access] = {}
 
         def add(value: Value, write: bool, follows: bool = True, leads: bool = True) -> None:
-            for place in self.places.of(value):
+            places = self.places.of(value) if index is None else self.places.element(value, index)
+            for place in places:
                 found.setdefault((place, write), Access(place, write, follows, leads))
+
+        index: Value | None = None
 
         op = step.op
         if op.regions:  # a vecscope
@@ -87,6 +92,8 @@ class Hazards:
         if name.startswith(("pto.tpop", "pto.tfree", "pto.tpush")):
             self._fifo(step, add)
             return list(found.values())
+        if name in _ELEMENTS:
+            index = op.get("offset")
         for declared, value in op.named():
             if isinstance(value.type, _MEMORY):
                 if declared.reads:

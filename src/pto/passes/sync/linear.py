@@ -103,16 +103,16 @@ class Program:
             self._block(region.blocks[0], self.root)
         self.own: list[int] = [0] * len(self.pipes)  # instructions of each pipe
         for step in self.ops:
-            if step.pipe != ALL:
-                self.own[self._numbers[step.pipe]] |= 1 << step.number
-        #: The pipe of each instruction; -1 for one that drains all.
-        self.pipe_of = [self._numbers[s.pipe] if s.pipe != ALL else -1 for s in self.ops]
+            self.own[self._numbers[step.pipe]] |= 1 << step.number
+        #: The pipe of each instruction; one that works on several has a pipe of its own, which no flag serves.
+        self.pipe_of = [self._numbers[s.pipe] for s in self.ops]
+        self.several = self._numbers.get(ALL, -1)
         overlapping = OVERLAPPING_PIPES[profile.isa]
         self.overlapping = [n for n, pipe in enumerate(self.pipes) if pipe in overlapping]
         everything = (1 << len(self.ops)) - 1
         #: Instructions that a pipe does not know for being on it.
         self.others = [
-            everything if pipe in overlapping else everything & ~self.own[n]
+            everything if pipe in overlapping or pipe == ALL else everything & ~self.own[n]
             for n, pipe in enumerate(self.pipes)
         ]
 
@@ -256,8 +256,7 @@ class Program:
         step.number = len(self.ops)
         step.mask = 1 << step.number
         step.pipe = pipe
-        if pipe != ALL:
-            self.pipe(pipe)
+        self.pipe(pipe)
         self.ops.append(step)
         seq.steps.append(step)
         self.elements += 1

@@ -15,7 +15,7 @@ from .carry import Repeat
 from .flags import Barrier, Flag, Flags, drain, lifted, perform, standing
 from .hazards import Hazards
 from .know import Know, Token
-from .linear import ALL, BLOCKS, BRANCH, LOOP, OP, SYNC, Program, Seq, Step
+from .linear import BLOCKS, BRANCH, LOOP, OP, SYNC, Program, Seq, Step
 
 
 class Placement:
@@ -45,8 +45,7 @@ class Placement:
                 self._order(step, know)
                 pipe = self._pipe[step.number]
                 perform(step, know, pipe)
-                if step.pipe != ALL:
-                    self._after[step.number] = know.token(pipe)
+                self._after[step.number] = know.token(pipe)
                 continue
             if kind == LOOP:
                 self._loop(step, know)
@@ -137,14 +136,13 @@ class Placement:
         conflicts = staged | other
         if not conflicts:
             return
-        if step.pipe == ALL:
-            if any(conflicts & know.of(n) for n in range(len(self.program.pipes))):
-                step.before.append(Barrier(-1, step))
-            return
-        pipe = self._pipe[step.number]
+        pipe, several = self._pipe[step.number], self.program.several
         while found := conflicts & know.of(pipe):
             front = self.program.ops[found.bit_length() - 1]
-            if self._pipe[front.number] == pipe:
+            if several in (pipe, self._pipe[front.number]):
+                step.before.append(Barrier(-1, step))
+                know.barrier_all()
+            elif self._pipe[front.number] == pipe:
                 self._barrier(step, know, found & self.program.own[pipe])
             else:
                 self._flag(front, step, know)

@@ -173,6 +173,26 @@ class Places:
             self._known[value] = found
         return found
 
+    def element(self, value: Value, index: Value) -> tuple[Place, ...]:
+        """One element, counted from the start of the storage of a value."""
+        bits = getattr(value.type, "bits", None) or 0
+        low, high = self.forms.of(index).range
+        if bits < 8 or low < 0 or any(p.box is not None or p.root is ANYWHERE for p in self.of(value)):
+            return self.of(value)
+        size = bits // 8
+        return tuple(
+            self._one(
+                Place(
+                    p.space,
+                    p.root,
+                    p.low + low * size,
+                    p.low + (high + 1) * size if high < BIG else p.high,
+                    exact=low == high,
+                )
+            )
+            for p in self.of(value)
+        )
+
     def _one(self, place: Place) -> Place:
         """Equal places are one object."""
         return self._unique.setdefault(place.key, place)

@@ -1,0 +1,172 @@
+"""Generates native/include/pto/ops/legality.hpp: what is legal for the irregular tile instructions, in C++.
+
+    python -m pto.codegen.legality            # write the header
+    python -m pto.codegen.legality --check    # say whether it is up to date
+
+A C++ overload is one form of its row: operands that it has, and attributes that it fixes. Of every form in
+`FORMS` comes a function over its tile types with the rules that those decide, as static assertions with their
+ids; ops/*.hpp calls it. Rules that speak of absent operands, of what is only known at run time, or of
+attributes that the form leaves open are not among them.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+
+from .. import isa
+from ..isa.row import Row
+from . import intrinsics
+
+TARGET = intrinsics.TARGET.with_name("legality.hpp")
+
+#: Forms: row, suffix of the name, operands, attributes.
+FORMS: list[tuple[str, str, str, dict[str, str | int]]] = [
+    *((name, "", "dst src", {}) for name in (
+        "trowsum trowprod trowmax trowmin tcolsum tcolprod tcolmax tcolmin trowargmax trowargmin tcolargmax "
+        "tcolargmin trowexpand tcolexpand").split()),
+    *((name, "_value", "dstVal dst src", {})
+      for name in "trowargmax trowargmin tcolargmax tcolargmin".split()),
+    ("tpairreducesum", "", "dst src0", {}),
+    *((f"t{axis}expand{name}", "", "dst src0 src1", {})
+      for name in "add sub mul div max min expdif".split() for axis in ("row", "col")),
+    ("tci", "", "dst", {}),
+    ("ttri", "", "dst", {}),
+    ("trandom", "", "dst", {}),
+    ("thistogram", "", "dst src idx", {}),
+    ("tgather", "_index", "dst src indices", {}),
+    ("tgather", "_mask", "dst src", {}),
+    ("tgather", "_compare", "dst src cdst", {}),
+    ("tgatherb", "", "dst src offsets", {}),
+    ("tscatter", "_index", "dst src indexes", {}),
+    ("tscatter", "_mask", "dst src", {}),
+    ("tsort32", "", "dst src idx", {}),
+    ("tmrgsort", "_blocks", "dst src blockLen", {}),
+    ("tmrgsort", "_lists", "dst src src1 tmp excuted", {}),
+    ("tquant", "_sym", "dst src fp", {"quant_type": "INT8_SYM"}),
+    ("tquant", "_asym", "dst src fp offset", {"quant_type": "INT8_ASYM"}),
+    ("tquant", "_mxfp8", "dst src exp max scaling", {"quant_type": "MXFP8", "grp_axis": 1}),
+    ("tquant", "_mxfp4", "dst src exp max scaling", {"quant_type": "MXFP4_E2M1", "grp_axis": 1}),
+    ("tquant_dn", "_mxfp8", "dst src exp max scaling", {"quant_type": "MXFP8"}),
+    ("tquant_dn", "_mxfp4", "dst src exp max scaling", {"quant_type": "MXFP4_E2M1"}),
+    ("tquant_hif4", "", "dst src exp max scaling", {}),
+    ("tdequant", "", "dst src scale offset", {}),
+]  # fmt: skip
+
+
+class _Known(ast.NodeTransformer):
+    """Replaces what a form decides by its truth."""
+
+    def __init__(self, operands: frozenset[str], attrs: dict[str, str | int]) -> None:
+        self.operands, self.attrs = operands, attrs
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+        match node:
+            case ast.Call(ast.Name("has"), [ast.Name(name)]):
+                return ast.Constant(name in self.operands or name in self.attrs)
+            case _:
+                return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+        return ast.Constant(self.attrs[node.id]) if node.id in self.attrs else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
+        made = self.generic_visit(node)
+        try:
+            return ast.Constant(bool(ast.literal_eval(ast.unparse(made))))
+        except ValueError:
+            pass
+        match made:
+            case ast.Compare(ast.Constant(a), [ast.Eq()], [ast.Constant(b)]):
+                return ast.Constant(a == b)
+            case ast.Compare(ast.Constant(a), [ast.In()], [ast.Tuple() as choices]):
+                return ast.Constant(a in ast.literal_eval(choices))
+            case _:
+                return made
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802
+        deciding = isinstance(node.op, ast.Or)
+        values: list[ast.expr] = []
+        for value in (self.visit(v) for v in node.values):
+            if isinstance(value, ast.Constant):
+                if bool(value.value) == deciding:
+                    return ast.Constant(deciding)
+            else:
+                values.append(value)
+        if not values:
+            return ast.Constant(not deciding)
+        return values[0] if len(values) == 1 else ast.BoolOp(node.op, values)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802
+        made = self.generic_visit(node)
+        match made:
+            case ast.UnaryOp(ast.Not(), ast.Constant(value)):
+                return ast.Constant(not value)
+            case _:
+                return made
+
+
+def simplified(text: str, operands: frozenset[str], attrs: dict[str, str | int]) -> str:
+    """A condition in which a form has decided what it can; `True` or `False` where that is all."""
+    return ast.unparse(_Known(operands, attrs).visit(ast.parse(text, mode="eval").body)) if text else "True"
+
+
+def form(row: Row, operands: frozenset[str], attrs: dict[str, str | int]) -> Row:
+    """The row as if it had one form only."""
+    guards = {r: simplified(r.when, operands, attrs) for r in row.rules}
+    return row.replace(
+        operands=tuple(o for o in row.operands if o.name in operands),
+        rules=tuple(
+            r.replace(when="" if guard == "True" else guard) for r, guard in guards.items() if guard != "False"
+        ),
+        combos=tuple(
+            _without_scratch(c) for c in row.combos if simplified(c.when, operands, attrs) == "True"
+        ),
+    )
+
+
+def _without_scratch(combos: isa.Combos) -> isa.Combos:
+    """Combinations without the column of a scratch tile, which the C++ calls do not look at."""
+    kept = [k for k, name in enumerate(combos.operands) if name != "tmp"]
+    return combos.replace(
+        operands=tuple(combos.operands[k] for k in kept),
+        legal={i: tuple(tuple(c[k] for k in kept) for c in found) for i, found in combos.legal.items()},
+        when="",
+    )
+
+
+def _check(name: str, suffix: str, operands: str, attrs: dict[str, str | int]) -> Iterator[str]:
+    row = isa.row(name)
+    assert row is not None, name
+    head, function, *rest = intrinsics.checks(form(row, frozenset(operands.split()), attrs))
+    yield head
+    yield function.replace(f"check_{name}()", f"check_{name}{suffix}()")
+    yield from rest
+    yield ""
+
+
+_HEAD = """\
+// Generated by `python -m pto.codegen.legality` from the instruction table: do not edit.
+//
+// What is legal for the reductions, expansions, generators, gathers, sorts and quantisations.
+#pragma once
+
+#include "pto/core/numbers.hpp"
+
+namespace pto::detail {
+"""
+
+
+def generate() -> str:
+    """The text of the header, not yet laid out."""
+    lines = [line for entry in FORMS for line in _check(*entry)]
+    return "\n".join([_HEAD, *lines, "}  // namespace pto::detail"]) + "\n"
+
+
+def main(args: list[str]) -> int:
+    return intrinsics.write(TARGET, generate(), "pto.codegen.legality", check="--check" in args)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
