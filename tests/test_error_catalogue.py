@@ -40,6 +40,10 @@ _PYTHON_TESTS = {
     "PTO-E1214": "bytecode/test_hostile.py::test_e1214_shape",
     "PTO-E1215": "bytecode/test_hostile.py::test_e1215_long_texts_named_often",
     "PTO-E1216": "bytecode/test_strict.py::test_e1216_all_at_once",
+    "PTO-E2401": "engine/cpp/test_build.py::test_e2401_no_compiler",
+    "PTO-E2402": "engine/cpp/test_kernel.py::test_e2402_a_compiler_error_names_the_line_of_the_program",
+    "PTO-E2403": "engine/cpp/test_kernel.py::test_e2403_options_of_the_reference_engine",
+    "PTO-E2404": "cli/test_build.py::test_e2404_no_such_kernel",
 }
 
 #: Codes of a bytecode file, which is no text: a Python test of this folder names each of them.

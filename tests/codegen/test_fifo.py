@@ -92,7 +92,7 @@ func.func @k(%gm: !pto.ptr<f32>, %r: index) attributes {{pto.entry}} {{
 def test_frontend_pipes_on_a3() -> None:
     text = emit(frontend("a3"), "a3")
     assert text.count("auto ") == 2 and text.count("= TPipe<0, Direction::DIR_BOTH, 1024, 4, 4, true>(") == 2
-    in_order(body(text, "cube"), "k" if False else "__gm__ float* %gm)", "TPipe<0, Direction::DIR_BOTH, 1024, 4, 4, true>(%gm, %, %);",
+    in_order(body(text, "cube"), "__gm__ float* %gm)", "TPipe<0, Direction::DIR_BOTH, 1024, 4, 4, true>(%gm, %, %);",
              "TPUSH<", "TPOP<", "TFREE<")  # fmt: skip
     assert "get_subblockid" not in text
 
@@ -108,7 +108,7 @@ def test_frontend_pipes_on_a5() -> None:
 
 def test_the_valid_region_of_a_pop_is_set_before_it() -> None:
     dynamic = tile("Vec", "float", 16, 16, v_row=-1, v_col=-1)
-    text = body(emit(frontend("a5", valid=" (valid_row = %r, valid_col = %r)"), "a5"), "vector")
+    text = body(emit(frontend("a5", valid=" (%r, %r)"), "a5"), "vector")
     in_order(
         text,
         f"{dynamic} %t;",

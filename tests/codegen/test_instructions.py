@@ -245,7 +245,7 @@ def test_windows_with_a_quantisation_tile() -> None:
 
 def test_histograms_on_a5() -> None:
     source, counts, index = (
-        f"!pto.tile_buf<vec, {s}>" for s in ("16x64xui16", "16x256xui32", "16x1xui8, blayout=col_major")
+        f"!pto.tile_buf<vec, {s}>" for s in ("32x64xui16", "32x256xui32", "32x1xui8, blayout=col_major")
     )
     text = function(f"""\
   pto.thistogram ins(%s, %i : {source}, {index}) outs(%d : {counts}) {{isMSB = true}}

@@ -22,6 +22,7 @@ _FORMS = {
     "tput": "without 'ping'",
     "tget": "without 'ping'",
     "mte_gm_ub": "with 'pad_value'",
+    "copy_gm_to_ubuf": "with 'left_padding'",
     "set_quant_scalar": "without 'out_type'",
 }
 

@@ -19,7 +19,7 @@ from pto import isa
 from pto.engine import elements
 from pto.engine.memory import Tile, View
 from pto.engine.reference.registry import find
-from pto.ir.types import ConvTileType, ScalarType, TileBufType
+from pto.ir.types import MemRefType, PtrType, ScalarType, TileBufType, ViewType
 from pto.isa.dtypes import DTYPES
 from pto.isa.profiles import ISAS
 from pto.isa.row import Row
@@ -65,8 +65,8 @@ def chosen(name: str) -> list[Plan]:
     first = zlib.crc32(name.encode())  # rows of a family show different types
     found: list[Plan] = []
     for column in row.isas:
-        found += _some([p for p in plans(row, column) if not _has_conv(p)], 2, first)
-    return found + _some([p for p in some_plans(name) if not _has_conv(p)], 3, first)
+        found += _some([p for p in plans(row, column) if _callable(p)], 2, first)
+    return found + _some([p for p in some_plans(name) if _callable(p)], 3, first)
 
 
 def _some(found: list[Plan], count: int, first: int) -> list[Plan]:
@@ -75,8 +75,10 @@ def _some(found: list[Plan], count: int, first: int) -> list[Plan]:
     return [found[k] for k in sorted({(first + k * len(found) // count) % len(found) for k in range(count)})]
 
 
-def _has_conv(plan: Plan) -> bool:
-    return any(isinstance(t, ConvTileType) for types in plan.operands.values() for t in types)
+def _callable(plan: Plan) -> bool:
+    """Whether the operands can be passed from outside: tiles, views, pointers and numbers."""
+    known = (TileBufType, ViewType, PtrType, MemRefType, ScalarType)
+    return all(isinstance(t, known) for types in plan.operands.values() for t in types)
 
 
 def fill(case: Case, rng: np.random.Generator, kind: int) -> None:
@@ -126,6 +128,7 @@ def differences(found: list[Plan], column: str) -> list[str]:
 
 def _compare(one: Compiled) -> Iterator[str]:
     case = one.case
+    compared, refusal = 0, ""
     for run, valid in enumerate(VALID):
         rng = np.random.default_rng(run)
         for t, whole in one.tiles:
@@ -134,8 +137,11 @@ def _compare(one: Compiled) -> Iterator[str]:
             b.data[:] = FILL
         fill(case, rng, run % 2)
         before = [(b, b.data.copy()) for b in (*case.core.buffers.values(), *case.core.gm.buffers)]
-        if reference(case):
-            continue  # the reference engine refuses these shapes
+        refused = reference(case)
+        if refused:  # these shapes or contents
+            refusal = refused
+            continue
+        compared += 1
         want = Outcome(case)
         for b, data in before:
             b.data[:] = data
@@ -147,6 +153,8 @@ def _compare(one: Compiled) -> Iterator[str]:
         problem = _unlike(case, want)
         if problem:
             yield f"{where}: {problem}"
+    if not compared:
+        yield f"{case.row.name} {case.isa} {_shown(one.plan)}: nothing compared, {refusal}"
 
 
 def _shown(plan: Plan) -> str:

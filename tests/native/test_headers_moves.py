@@ -3,6 +3,8 @@ the plans of the rows show, element types, valid regions, atomic, rectified and 
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ from pto.witness.plan import Plan
 
 from ..engine.moving import attribute, chosen_plans, scramble
 from ..engine.rows import Case, mixed_codes
-from .instructions import COMPILER, ELEMENTS, Unit, difference
+from .instructions import COMPILER, ELEMENTS, FLAGS, INCLUDE, Unit, difference
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
@@ -343,3 +345,79 @@ GROUPS = [tuple(ROWS)[n::4] for n in range(4)]
 def test_equals_the_reference(names: tuple[str, ...], tmp_path: Path) -> None:
     bad = check(names, tmp_path, most=6)
     assert not bad, "\n".join(bad)
+
+
+# --- between cores ------------------------------------------------------------------------------------------
+
+CORES = """\
+#include "pto/ops/windows.hpp"
+using namespace pto;
+using Acc = TileAcc<float, 32, 32>;
+template <int Rows, int Cols> using Out = Tile<TileType::Vec, float, 32, 32, BLayout::RowMajor, Rows, Cols>;
+static detail::Core cube, vectors[2];
+static detail::Cluster* cluster;
+
+/// Numbers 0, 1, .. in the accumulator of a cube core with two vector cores.
+extern "C" void start() {
+  if (cluster == nullptr) {
+    cluster = static_cast<detail::Cluster*>(std::calloc(1, sizeof(detail::Cluster)));
+    detail::make_spaces(cube);
+    for (int n = 0; n < 2; ++n) {
+      detail::make_spaces(vectors[n]);
+      cluster->vector_memory[n] = vectors[n].space[0];
+    }
+    cube.kind = detail::CoreKind::Cube;
+    cube.cluster = cluster;
+  }
+  for (detail::Core* core : {&cube, &vectors[0], &vectors[1]}) std::memset(core->space[0], 0xFF, 8192);
+  detail::current = &cube;
+  Acc acc;
+  TASSIGN(acc, 0);
+  for (int r = 0; r < 32; ++r)
+    for (int c = 0; c < 32; ++c) acc.SetElement(r, c, static_cast<float>(r * 32 + c));
+}
+extern "C" const char* memory(int core) { return core < 0 ? cube.space[0] : vectors[core].space[0]; }
+
+#define MOVE(name, rows, cols, call) \\
+  extern "C" void name() { Acc src; TASSIGN(src, 0); Out<rows, cols> dst; TASSIGN(dst, 64); call; }
+MOVE(first, 32, 32, (TMOV<Out<32, 32>, Acc, AccToVecMode::SingleModeVec0>(dst, src)))
+MOVE(second, 32, 32, (TMOV<Out<32, 32>, Acc, AccToVecMode::SingleModeVec1>(dst, src)))
+MOVE(plain, 32, 32, TMOV(dst, src))
+MOVE(rows, 16, 32, (TMOV<Out<16, 32>, Acc, AccToVecMode::DualModeSplitM>(dst, src)))
+MOVE(cols, 32, 16, (TMOV<STPhase::Final, Out<32, 16>, Acc, AccToVecMode::DualModeSplitN>(dst, src)))
+MOVE(window, 16, 16, (TEXTRACT<Out<16, 16>, Acc, AccToVecMode::SingleModeVec1>(dst, src, 4, 8)))
+MOVE(inserted, 32, 32, (TINSERT<Out<32, 32>, Acc, AccToVecMode::SingleModeVec1>(dst, src, 0, 0)))
+"""
+
+
+def test_a_cube_core_moves_to_its_vector_cores(tmp_path: Path) -> None:
+    assert COMPILER is not None
+    source, made = tmp_path / "cores.cpp", tmp_path / "cores.so"
+    source.write_text(CORES)
+    command = [COMPILER, *FLAGS, f"-I{INCLUDE}", str(source), "-o", str(made)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:4000]
+    lib = ctypes.CDLL(str(made))
+    lib.memory.restype = ctypes.c_void_p
+    numbers = np.arange(32 * 32, dtype=np.float32).reshape(32, 32)
+
+    def received(core: int) -> Any:
+        """What a core's UB holds at 64; None where nothing was written."""
+        raw = np.frombuffer(ctypes.string_at(lib.memory(core) + 64, 4096), np.float32).reshape(32, 32)
+        return None if np.isnan(raw).all() else raw
+
+    for name, at in (("first", 0), ("plain", 0), ("second", 1), ("inserted", 1)):
+        lib.start()
+        getattr(lib, name)()
+        assert (received(at) == numbers).all(), name
+        assert received(1 - at) is None and received(-1) is None, name
+    lib.start()
+    lib.rows()
+    assert (received(0)[:16] == numbers[:16]).all() and (received(1)[:16] == numbers[16:]).all()
+    assert np.isnan(received(0)[16:]).all() and received(-1) is None
+    lib.start()
+    lib.cols()
+    assert (received(0)[:, :16] == numbers[:, :16]).all() and (received(1)[:, :16] == numbers[:, 16:]).all()
+    lib.start()
+    lib.window()
+    assert (received(1)[:16, :16] == numbers[4:20, 8:24]).all() and received(0) is None

@@ -1,14 +1,16 @@
 """Random structured programs without synchronisation, placed at random, and what to run them with.
 
-Tiles are placed anywhere, on top of each other too: whatever the addresses are, the program means what it does in
-program order. Loops may run zero times, branches may lack an else, windows are static, dynamic or ragged, tiles
-are selected by parity or swapped by a loop, and scalars are read from and written to tiles and global memory.
+Tiles are placed anywhere, on top of each other too: whatever the addresses are, the program means what it
+does in program order. Loops may run zero times, branches may lack an else, windows are static, dynamic or
+ragged, tiles are selected by parity or swapped by a loop, and scalars are read from and written to tiles
+and global memory.
 """
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +37,7 @@ class Made:
     arrays: int
     numbers: list[int]
 
-    def arguments(self) -> list[object]:
+    def arguments(self) -> list[Any]:
         rng = np.random.default_rng(self.seed)
         floats = [rng.integers(-8, 9, (ROWS, COLS)).astype(np.float32) for _ in range(self.arrays)]
         halves = [rng.integers(-2, 3, (ROWS, COLS)).astype(np.float16) for _ in range(2)]
@@ -318,9 +320,8 @@ class Maker:
         rest, wide, at = self.name(), self.name(), self.name()
         self.line(f"{rest} = arith.remsi {counter}, {self.constant(2)} : index")
         self.line(f"{wide} = arith.index_cast {rest} : index to i64")
-        self.line(
-            f"{at} = arith.muli {wide}, {self.constant(r.choice((size, size // 2 or 32)) // 32 * 32, 'i64')} : i64"
-        )
+        apart = self.constant(r.choice((size, size // 2 or 32)) // 32 * 32, "i64")
+        self.line(f"{at} = arith.muli {wide}, {apart} : i64")
         name = self.name("t")
         self.line(f"{name} = pto.alloc_tile addr = {at} : {type}")
         self.vectors.append((name, type))

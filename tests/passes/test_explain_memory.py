@@ -62,6 +62,8 @@ return
     text = explain_memory.text(found)
     assert "UB of @f" in text
     assert f"  step 1 calls @f, which uses bytes 0..{BYTES}" in text
+    spans = {t.name: t.spans for t in found.tiles()}
+    assert spans == {"a": [(0, 2)], "h": [(0, 0)]}  # in the steps of their own functions
 
 
 def test_nothing_to_place() -> None:

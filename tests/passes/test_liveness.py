@@ -24,7 +24,7 @@ def spans(
         aliases = Aliases(functions, callees, profile(target))
         Liveness(aliases, kinds, least)
         for s in aliases.storages:
-            runs = [f"{a}-{b}" if b > a else str(a) for a, b in s.spans]
+            runs = [f"{a}-{b}" if b > a else str(a) for a, b in joined([*s.spans, *s.below])]
             out[s.value.name] = " ".join(runs)
     return out
 
@@ -136,6 +136,23 @@ scf.yield %b : TILE
 store r""")
     )
     assert found == {"a": "0-4", "s": "1", "b": "1-4"}
+
+
+def test_a_tile_of_the_turn_before_outlives_its_allocation() -> None:
+    """The loop comes to the allocation of b while t, which is b of the turn before, is still to be read."""
+    found = spans(
+        program("""alloc a s
+load a
+%r = scf.for %i = %c0 to %n step %c1 iter_args(%t = %a) -> (TILE) {
+alloc b
+load s
+store s
+store t
+load b
+scf.yield %b : TILE
+}""")
+    )
+    assert found["b"] == "1-4"
 
 
 def test_swapping_tiles() -> None:

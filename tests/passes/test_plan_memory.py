@@ -312,6 +312,29 @@ def test_never_in_place_of_scratch_or_of_a_source_that_is_read_again() -> None:
 TQ = "!pto.tile_buf<vec, 8x8xf32>"
 
 
+def test_never_in_place_of_a_tile_that_is_also_another_operand() -> None:
+    """taddsc may write over src0; src1 is read later, and here it is the same tile."""
+    for second, tiles in (("b", 2), ("a", 2)):
+        lines = ["alloc a b d", "%f = arith.constant 1.0 : f32", "load a", "load b"]
+        lines.append(f"pto.taddsc ins(%a, %f, %{second} : {TILE}, f32, {TILE}) outs(%d : {TILE})")
+        module = program("\n".join([*lines, "store d"]))
+        assert not has_errors(plan(module, small(tiles)).diagnostics), second
+        assert has_errors(plan(module, small(tiles - 0.5)).diagnostics), second
+        at = addresses(plan(module, small(tiles)))
+        assert (at["d"] == at["a"]) == (second == "b")
+
+
+def test_a_callee_does_not_write_over_what_it_was_given() -> None:
+    helper = """func.func private @f(%t: TILE) {
+%h = pto.alloc_tile : TILE
+pto.tadd ins(%t, %t : TILE, TILE) outs(%h : TILE)
+return
+}"""
+    module = program("alloc a\nload a\nfunc.call @f(%a) : (TILE) -> ()\nstore a", helper)
+    assert len(set(addresses(plan(module, small(2))).values())) == 2
+    assert has_errors(plan(module, small(1.5)).diagnostics)
+
+
 def test_a_tile_without_a_use_costs_nothing() -> None:
     found = space(program("alloc a unused b\nload a\nmov a b\nstore b"), small(2))
     assert {t.name: bool(t.spans) for t in found.tiles} == {"a": True, "b": True, "unused": False}
@@ -336,6 +359,10 @@ def test_hidden_scratch_of_the_target_is_kept_clear() -> None:
     found = plan(program(body(5)))
     assert not has_errors(found.diagnostics)
     assert all(at + 32768 <= 184 * K for n, at in addresses(found).items() if n != "v")
+    # In 32 KiB steps, two more tiles would reach into the scratch; one of them has to go elsewhere.
+    more = body(5).replace("64x128", "72x128")
+    at = addresses(plan(program(more)))
+    assert all(a + 36864 <= 184 * K for n, a in at.items() if n != "v")
     six = body(6)
     over = plan(program(six))
     assert [d.code for d in over.diagnostics] == ["PTO-E0702"]
@@ -379,10 +406,87 @@ def test_kernels_that_share_a_helper_do_not_add_up() -> None:
         text += [f"func.func @{name}(%in: {win}) attributes {{pto.entry}} {{", f"%{name} = pto.alloc_tile : {TILE}",
                  f"pto.tload ins(%in : {win}) outs(%{name} : {TILE})", f"func.call @f(%{name}) : ({TILE}) -> ()",
                  "return", "}"]  # fmt: skip
-    found = plan(pto.parse("\n".join(["module {", *text, "}"])), small(2))
+    module = pto.parse("\n".join(["module {", *text, "}"]))
+    found = plan(module, small(2))
     assert not has_errors(found.diagnostics)
     at = addresses(found)
     assert at["p"] == at["q"] != at["h"]
+    assert has_errors(plan(module, small(1.5)).diagnostics)
+
+
+def test_kernels_that_share_a_helper_when_bytes_are_shared() -> None:
+    """Each kernel alone has more tiles than fit, one after the other; what the other one keeps does not count."""
+    text = [f"func.func private @f(%t: {TILE}) {{", f"pto.tadd ins(%t, %t : {TILE}, {TILE}) outs(%t : {TILE})",
+            "return", "}"]  # fmt: skip
+    for name in "pq":
+        text += [f"func.func @{name}(%in: {WIN}, %out: {WIN}) attributes {{pto.entry}} {{"]
+        for n in range(3):
+            text += [f"%{name}{n} = pto.alloc_tile : {TILE}", f"pto.tload ins(%in : {WIN}) outs(%{name}{n} : {TILE})",
+                     f"func.call @f(%{name}{n}) : ({TILE}) -> ()",
+                     f"pto.tstore ins(%{name}{n} : {TILE}) outs(%out : {WIN})"]  # fmt: skip
+        text += ["return", "}"]
+    module = pto.parse("\n".join(["module {", *text, "}"]))
+    assert set(addresses(plan(module, small(1))).values()) == {0}
+
+
+# -- accumulators ------------------------------------------------------------------------------------------
+
+LEFT, RIGHT = (
+    "!pto.tile_buf<left, 16x16xf16, slayout=row_major>",
+    "!pto.tile_buf<right, 16x16xf16, slayout=col_major>",
+)
+ACC = "!pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>"
+INS, SEEN = f"{LEFT}, {RIGHT}", "!pto.partition_tensor_view<16x16xf32>"
+START = f"%l = pto.alloc_tile : {LEFT}\n%r = pto.alloc_tile : {RIGHT}\n%c0t = pto.alloc_tile : {ACC}\n"
+FIRST = f"pto.tmatmul ins(%l, %r : {INS}) outs(%c0t : {ACC})\n"
+
+
+def _accumulate(source: str, target: str) -> str:
+    return f"pto.tmatmul.acc ins(%{source}, %l, %r : {ACC}, {INS}) outs(%{target} : {ACC})\n"
+
+
+def _keep(name: str) -> str:
+    return f"pto.tstore ins(%{name} : {ACC}) outs(%o : {SEEN})\n"
+
+
+def _accumulators(body: str) -> tuple[dict[str, int], list[str]]:
+    found = plan(program(START + body, args=f", %o: {SEEN}"))
+    at = {n: a for n, a in addresses(found).items() if n.startswith("c")}
+    return at, [d.code for d in found.diagnostics]
+
+
+def test_hardware_accumulates_in_place() -> None:
+    body = f"%c1t = pto.alloc_tile : {ACC}\n%c2t = pto.alloc_tile : {ACC}\n{FIRST}"
+    body += _accumulate("c0t", "c1t") + _accumulate("c1t", "c2t") + _keep("c2t")
+    assert _accumulators(body) == ({"c0t": 0, "c1t": 0, "c2t": 0}, [])
+
+
+def test_a_loop_hands_the_accumulator_on() -> None:
+    body = f"""{FIRST}%c = scf.for %i = %c0 to %n step %c1 iter_args(%t = %c0t) -> ({ACC}) {{
+%c1t = pto.alloc_tile : {ACC}
+{_accumulate("t", "c1t")}scf.yield %c1t : {ACC}
+}}
+{_keep("c")}"""
+    assert _accumulators(body) == ({"c0t": 0, "c1t": 0}, [])
+    outer = f"scf.for %j = %c0 to %n step %c1 {{\n%c5t = pto.alloc_tile : {ACC}\n"
+    inside = body.replace("%c0t", "%c5t")
+    assert _accumulators(outer + inside + "}")[0]["c5t"] == _accumulators(outer + inside + "}")[0]["c1t"]
+
+
+@pytest.mark.parametrize("late", ["after the loop", "in the loop", "after the write", "of the loop"])
+def test_an_accumulator_that_is_needed_later_stays(late: str) -> None:
+    body = f"""{FIRST}%c = scf.for %i = %c0 to %n step %c1 iter_args(%t = %c0t) -> ({ACC}) {{
+{_keep("c0t") if late == "in the loop" else ""}%c1t = pto.alloc_tile : {ACC}
+{_accumulate("t", "c1t")}{_keep("t") if late == "of the loop" else ""}scf.yield %c1t : {ACC}
+}}
+{_keep("c")}{_keep("c0t") if late == "after the loop" else ""}"""
+    if late == "after the write":
+        body = (
+            f"%c1t = pto.alloc_tile : {ACC}\n{FIRST}{_accumulate('c0t', 'c1t')}{_keep('c0t')}{_keep('c1t')}"
+        )
+    at, codes = _accumulators(body)
+    assert codes == ["PTO-E0705"]
+    assert at["c0t"] != at["c1t"]
 
 
 # -- what does not fit -------------------------------------------------------------------------------------

@@ -135,3 +135,21 @@ def test_raw_pipe_without_flags_needs_reserved_buffers(annotated: Check) -> None
     constant = "%f = arith.constant 0 : i32"
     annotated(program([], [constant, init.format(", flag_base = 0")]), "a5")
     annotated(program([], [constant, init.format("") + " //~ PTO-E1107"]), "a5")
+
+
+def test_a_pipe_of_each_id(annotated: Check) -> None:
+    """Ids keep the pipes of a function apart: their users, directions and splits."""
+
+    def numbered(line: str, number: int) -> str:
+        return line.replace("{", f"{{id = {number}, ", 1) if "pto.t" in line or "initialize" in line else line
+
+    init = "pto.aiv_initialize_pipe {{id = {}, dir_mask = {}, slot_size = 4096}} ({}_consumer_buf = %f : i32)"
+    free = "%f = arith.constant 0 : i32"
+    whole = numbered(FREE, 4).replace("split = 1", "split = 0")
+    good = [free, init.format(1, 1, "c2v"), init.format(4, 1, "c2v"), numbered(FREE, 1), whole]
+    annotated(program([], good), "a5")
+    annotated(program([], [*good[:2], init.format(1, 1, "c2v") + " //~ PTO-E1101"]), "a5")
+    annotated(program([], [*good[:2], numbered(FREE, 4) + " //~ PTO-E1104"]), "a5")
+    annotated(program([], [*good[:2], init.format(4, 2, "v2c"), numbered(FREE, 4) + " //~ PTO-E1105"]), "a5")
+    early = [free, init.format(1, 1, "c2v"), numbered(FREE, 4) + " //~ PTO-E1104", init.format(4, 1, "c2v")]
+    annotated(program([], early), "a5")

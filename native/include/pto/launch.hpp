@@ -130,10 +130,22 @@ struct Thread {
 
 inline thread_local Thread* this_thread = nullptr;
 
-inline const char* core_name(const Core& core) {
-  if (core.kind == CoreKind::Mix || core.grid->participants[2] == core.grid->blocks) return "";
-  return core.kind == CoreKind::Cube ? ", AIC" : core.subblock_idx == 0 ? ", AIV0" : ", AIV1";
-}
+/// Which core this is: nothing where there is only one, else its block, if there are several, and its name.
+struct Where {
+  char text[48] = "";
+  explicit Where(const Core& core) {
+    const bool mixed = core.grid->participants[2] > core.grid->blocks;
+    const char* name = !mixed                        ? ""
+                       : core.kind == CoreKind::Cube ? "AIC"
+                       : core.subblock_idx == 0      ? "AIV0"
+                                                     : "AIV1";
+    if (core.grid->blocks > 1) {
+      std::snprintf(text, sizeof text, "block %u%s%s", core.block_idx, mixed ? ", " : "", name);
+    } else {
+      std::snprintf(text, sizeof text, "%s", name);
+    }
+  }
+};
 
 // --- ending early ------------------------------------------------------------------------------------------
 
@@ -152,12 +164,10 @@ inline void give_up(Launch& launch, int status, const char* text) {
 
 inline void host_fail(Core& core, const char* message) {
   auto& fiber = *static_cast<Fiber*>(core.fiber);
+  const Where where(core);
   char text[1024];
-  const bool many = core.grid->participants[2] > 1;
-  if (many) {
-    std::snprintf(text, sizeof text, "%s\nblock %u%s", message, core.block_idx, core_name(core));
-  }
-  give_up(*fiber.thread->launch, 1, many ? text : message);
+  std::snprintf(text, sizeof text, where.text[0] != 0 ? "%s (%s)" : "%s%s", message, where.text);
+  give_up(*fiber.thread->launch, 1, text);
   switch_to(fiber.context, fiber.thread->context);
   std::abort();  // a core that has failed never goes on
 }
@@ -225,8 +235,8 @@ inline constexpr Host kHost = {host_wait, host_fail, host_print};
 
 /// The whole life of a fiber: one core after another.
 inline void fiber_main() {
-  Thread& thread = *this_thread;
   for (;;) {
+    Thread& thread = *this_thread;  // of this launch
     Fiber& fiber = *thread.running;
 #ifdef __cpp_exceptions
     try {
@@ -253,20 +263,56 @@ inline void resume(Thread& thread, Fiber& fiber) {
   thread.launch->epoch.fetch_add(1);
 }
 
+inline void drop_fibers(Fiber* fiber) {
+  while (fiber != nullptr) {
+    Fiber* next = fiber->next;
+    drop_spaces(fiber->core);
+    drop_stack(fiber->stack);
+    delete fiber;
+    fiber = next;
+  }
+}
+
+/// What a thread keeps for its next launch: making stacks and memory takes longer than many kernels.
+struct Pool {
+  static constexpr int kMost = 3;
+  Fiber* fibers = nullptr;
+  char* signal_stack = nullptr;
+  void keep(Fiber* list) {
+    int count = 0;
+    for (Fiber* f = fibers; f != nullptr; f = f->next) ++count;
+    while (list != nullptr && count++ < kMost) {
+      Fiber* next = list->next;
+      list->next = fibers;
+      fibers = list;
+      list = next;
+    }
+    drop_fibers(list);
+  }
+  Pool() = default;
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() {
+    drop_fibers(fibers);
+    drop_stack(signal_stack);
+  }
+};
+inline thread_local Pool pool;
+
 inline Fiber* new_fiber(Thread& thread) {
-  Fiber* fiber = thread.spare;
+  Fiber*& list = thread.spare != nullptr ? thread.spare : pool.fibers;
+  Fiber* fiber = list;
   if (fiber != nullptr) {
-    thread.spare = fiber->next;
-    // what the core before left must not be seen: pages are given back and come as zeros
-    madvise(fiber->core.space[0], room_of_all(), MADV_DONTNEED);
+    list = fiber->next;
+    clear_spaces(fiber->core);  // nobody may see what the core before left
   } else {
     fiber = new (std::nothrow) Fiber;
     if (fiber == nullptr) return nullptr;
     fiber->stack = make_stack();
     if (fiber->stack == nullptr || !make_spaces(fiber->core)) return nullptr;
-    fiber->thread = &thread;
     prepare(fiber->context, fiber->stack, fiber_main);
   }
+  fiber->thread = &thread;
   return fiber;
 }
 
@@ -344,12 +390,12 @@ inline void report_stuck(Launch& launch) {
       }
       char what[256] = "";
       fiber->waiting->describe(fiber->waiting->description, what, sizeof what);
-      at += static_cast<size_t>(std::snprintf(text + at, sizeof text - at, "block %u%s waits for %s\n",
-                                              fiber->core.block_idx, core_name(fiber->core), what));
+      at += static_cast<size_t>(
+          std::snprintf(text + at, sizeof text - at, "%s\t%s\n", Where(fiber->core).text, what));
       if (at >= sizeof text) at = sizeof text - 1;
     }
   }
-  if (more > 0) std::snprintf(text + at, sizeof text - at, "and %d more\n", more);
+  if (more > 0) std::snprintf(text + at, sizeof text - at, "\t%d more\n", more);
   give_up(launch, 2, text);
 }
 
@@ -368,11 +414,11 @@ inline void* work(void* argument) {
   Thread* outer = this_thread;
   Core* outer_core = current;
   this_thread = &thread;
-  char* signal_stack = make_stack();  // so that an overflown stack can be reported
+  if (pool.signal_stack == nullptr) pool.signal_stack = make_stack();  // to report a stack that overflows
   stack_t mine{}, before{};
-  mine.ss_sp = signal_stack + kGuard;
+  mine.ss_sp = pool.signal_stack + kGuard;
   mine.ss_size = kStack;
-  if (signal_stack != nullptr) sigaltstack(&mine, &before);
+  const bool has_stack = pool.signal_stack != nullptr && sigaltstack(&mine, &before) == 0;
   for (bool blocks_left = true; !launch.over.load();) {
     const uint64_t epoch = launch.epoch.load();
     if (turn(thread)) continue;
@@ -389,23 +435,12 @@ inline void* work(void* argument) {
     }
   }
   thread.idle.store(~uint64_t{0});
-  if (signal_stack != nullptr) {
-    sigaltstack(&before, nullptr);
-    drop_stack(signal_stack);
-  }
+  if (has_stack) sigaltstack(&before, nullptr);
+  pool.keep(thread.spare);
+  thread.spare = nullptr;
   this_thread = outer;
   current = outer_core;
   return nullptr;
-}
-
-inline void drop_fibers(Fiber* fiber) {
-  while (fiber != nullptr) {
-    Fiber* next = fiber->next;
-    drop_spaces(fiber->core);
-    drop_stack(fiber->stack);
-    delete fiber;
-    fiber = next;
-  }
 }
 
 inline void drop_clusters(Grid& grid) {
@@ -466,7 +501,6 @@ inline int run_launch(pto_launch* given, const Role* roles, int count, int argc)
     for (int t = 1; t < started; ++t) pthread_join(workers[t].id, nullptr);
     for (int t = 0; t < launch.threads; ++t) {
       drop_fibers(workers[t].live);
-      drop_fibers(workers[t].spare);
     }
   }
   drop_clusters(grid);

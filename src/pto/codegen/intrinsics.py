@@ -254,7 +254,10 @@ def _combinations(row: Row, known: frozenset[str]) -> Iterator[str]:
         )
         for isas, pairs in _grouped(lists):
             where = "" if len(isas) == len(ISAS) else f"{_outside(isas)} || "
-            yield _assertion(f"{where}are_combined<{', '.join(names)}>({{{pairs}}})", code, row, message, fix)
+            known_pairs = f"are_combined<{', '.join(names)}>({{{pairs}}})"
+            yield _assertion(
+                where + (known_pairs if pairs else f"sizeof({names[0]}) == 0"), code, row, message, fix
+            )
 
 
 def _grouped(lists: list[str]) -> Iterator[tuple[list[str], str]]:

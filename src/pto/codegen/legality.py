@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 
 from .. import isa
+from ..isa.profiles import ARCH_NAMES, ISAS
 from ..isa.row import Row
 from . import intrinsics
 
@@ -114,7 +115,7 @@ def simplified(text: str, operands: frozenset[str], attrs: dict[str, str | int])
 
 def form(row: Row, operands: frozenset[str], attrs: dict[str, str | int]) -> Row:
     """The row as if it had one form only."""
-    guards = {r: simplified(r.when, operands, attrs) for r in row.rules}
+    guards = {r: simplified(r.when, operands, attrs) for r in row.rules if _owners(r.expr) <= operands}
     return row.replace(
         operands=tuple(o for o in row.operands if o.name in operands),
         rules=tuple(
@@ -124,6 +125,12 @@ def form(row: Row, operands: frozenset[str], attrs: dict[str, str | int]) -> Row
             _without_scratch(c) for c in row.combos if simplified(c.when, operands, attrs) == "True"
         ),
     )
+
+
+def _owners(text: str) -> set[str]:
+    """Operands whose facts an expression asks for."""
+    asked = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Attribute))
+    return {value.id for value in asked if isinstance(value, ast.Name)}
 
 
 def _without_scratch(combos: isa.Combos) -> isa.Combos:
@@ -142,6 +149,11 @@ def _check(name: str, suffix: str, operands: str, attrs: dict[str, str | int]) -
     head, function, *rest = intrinsics.checks(form(row, frozenset(operands.split()), attrs))
     yield head
     yield function.replace(f"check_{name}()", f"check_{name}{suffix}()")
+    absent = [i for i in ISAS if i not in row.isas]
+    if absent:
+        columns = " || ".join(f"kIsa == Isa::{i}" for i in absent)
+        where = " and ".join(ARCH_NAMES[i] for i in row.isas if i != "cpu") or "the CPU"
+        yield f'static_assert(!({columns}) || sizeof(dst) == 0, "[PTO][PTO-E0601] {name.upper()}: only on {where}");'
     yield from rest
     yield ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from ..isa.dtypes import DTYPES
 from .elements import ARRAY_DTYPES, Array
 from .entry import SPMD, Launchable
 from .memory import GlobalMemory, Pointer, View
-from .reference.scalars import fit
+from .reference.scalars import fit as make_fit
+
+#: What turns a number into one of a scalar type, made once per type.
+fit = lru_cache(make_fit)
 
 
 class Binding:

@@ -31,7 +31,12 @@ class Kernel(Launchable):
     """A kernel on the reference engine."""
 
     def __init__(
-        self, module: Module, entry: str | None, target: str | Profile | None, check: bool, insert_sync: bool = False
+        self,
+        module: Module,
+        entry: str | None,
+        target: str | Profile | None,
+        check: bool,
+        insert_sync: bool = False,
     ) -> None:
         super().__init__(module, entry, target, check)
         #: What is run: where tiles have no address, they got one and the pipes their flags.

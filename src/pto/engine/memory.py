@@ -300,7 +300,14 @@ class View:
 
     def copy(self) -> View:
         return View(
-            self.buffer, self.offset, self.dims, self.strides, self.dtype, self.layout, self.name, self.whole_of
+            self.buffer,
+            self.offset,
+            self.dims,
+            self.strides,
+            self.dtype,
+            self.layout,
+            self.name,
+            self.whole_of,
         )
 
     @property

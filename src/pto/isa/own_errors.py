@@ -263,6 +263,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Let the assembler insert the flags (--enable-insert-sync), or place the tiles by hand.",
     ),
     (
+        "PTO-E0705",
+        "accumulator is another tile",
+        "Hardware adds a product to its destination: the accumulator has to be that tile, and cannot.",
+        "Accumulate into the tile itself, or copy it first.",
+    ),
+    (
         "PTO-E0803",
         "wait without a set",
         "On some path a flag is waited for that nothing sets: the pipe hangs.",
@@ -515,7 +521,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E1301",
         "no C++ spelling",
         "Nothing in C++ stands for this instruction, or for this form of it.",
-        "Write it with instructions that have a spelling (`pto isa NAME` shows it), or run it on another engine.",
+        "Use instructions that have a spelling (`pto isa NAME` shows it), or run it on another engine.",
     ),
     (
         "PTO-E1302",

@@ -31,7 +31,9 @@ SPACES = {
 class Storage:
     """Bytes that one operation allocates: a tile, a local memref or a reserved buffer."""
 
-    __slots__ = ("align", "bit", "function", "loc", "op", "partial", "size", "spans", "value", "viewed")
+    __slots__ = (
+        "align", "below", "bit", "function", "loc", "op", "partial", "size", "spans", "value", "viewed",
+    )  # fmt: skip
 
     def __init__(self, op: Operation, function: Operation, bit: int, loc: str, size: int, align: int) -> None:
         self.op = op
@@ -45,6 +47,8 @@ class Storage:
         self.partial = False  # whether a write of the whole tile may leave some of its content
         #: Steps at which it may not be overwritten by others: runs (first, last), in order; see liveness.
         self.spans: list[tuple[int, int]] = []
+        #: Steps of functions that are called meanwhile: only what belongs to those has to stay clear.
+        self.below: list[tuple[int, int]] = []
 
     @property
     def reserved(self) -> bool:

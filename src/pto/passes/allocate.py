@@ -21,16 +21,20 @@ _SEARCHED_ITEMS, _SEARCHED_STATES = 18, 4000
 class Item:
     """Something to place: `size` bytes at a multiple of `align`, at the steps of `spans`.
 
-    `fixed` is an address that is not up for choice.
+    At the steps of `below` it is in the way of items that have these steps among their `spans` only. `fixed`
+    is an address that is not up for choice.
     """
 
-    __slots__ = ("align", "fixed", "size", "spans")
+    __slots__ = ("align", "below", "fixed", "size", "spans")
 
-    def __init__(self, size: int, align: int, spans: Spans, fixed: int | None = None) -> None:
+    def __init__(
+        self, size: int, align: int, spans: Spans, fixed: int | None = None, below: Spans | None = None
+    ) -> None:
         self.size = size
         self.align = align
         self.spans = spans
         self.fixed = fixed
+        self.below = below or []
 
     @property
     def length(self) -> int:
@@ -39,29 +43,25 @@ class Item:
 
 def conflicts(items: Sequence[Item]) -> list[int]:
     """For each item the set (as bits) of the items whose steps meet its own; without itself."""
-    events = sorted((a, b, n) for n, item in enumerate(items) for a, b in item.spans)
+    events = [(a, b, n, False) for n, item in enumerate(items) for a, b in item.spans]
+    events += [(a, b, n, True) for n, item in enumerate(items) for a, b in item.below]
+    events.sort()
     found = [0] * len(items)
-    active: list[tuple[int, int]] = []  # last step and number
-    mask = 0
-    for first, last, n in events:
+    active: list[tuple[int, int, bool]] = []  # last step, number, below
+    for first, last, n, below in events:
         if active and active[0][0] < first:
-            active = [(end, m) for end, m in active if end >= first]
-            active.sort()
-            mask = 0
-            for _, m in active:
-                mask |= 1 << m
-        if mask:
-            found[n] |= mask
-            bit = 1 << n
-            for _, m in active:
+            active = [entry for entry in active if entry[0] >= first]
+        bit = 1 << n
+        for _, m, other in active:
+            if not (below and other):
+                found[n] |= 1 << m
                 found[m] |= bit
-        insort(active, (last, n))
-        mask |= 1 << n
+        insort(active, (last, n, below))
     return [m & ~(1 << n) for n, m in enumerate(found)]
 
 
 def load(items: Sequence[Item]) -> tuple[int, int]:
-    """The most bytes that are occupied at one step, and the first such step."""
+    """The most bytes that are occupied at one step, and the first such step; `below` does not count."""
     change: dict[int, int] = {}
     for item in items:
         for a, b in item.spans:

@@ -13,18 +13,18 @@ from .aliases import Storage
 from .liveness import Liveness, Spans
 
 
-def merge(live: Liveness, storages: list[Storage], profile: Profile) -> list[list[int]] | None:
-    """Numbers of storages in groups with one address each; None where nothing can be joined."""
+def merge(
+    live: Liveness, storages: list[Storage], groups: list[list[int]], profile: Profile
+) -> list[list[int]] | None:
+    """Numbers of storages in groups with one address each, larger than those given; None if none can grow."""
     number = {s.bit: n for n, s in enumerate(storages)}
     allowed: dict[tuple[int, int], set[int]] = {}
     for step, op in enumerate(live.steps):
         for a, b in _pairs(live, op, step, profile.isa):
             if a in number and b in number and a != b:
                 allowed.setdefault((number[a], number[b]), set()).add(step)
-    if not allowed:
-        return None
-    group = {n: [n] for n in range(len(storages))}
-    joined = False
+    group = {n: g for g in map(list, groups) for n in g}
+    grown = False
     for (a, b), _ in sorted(allowed.items(), key=lambda pair: min(pair[1])):
         if group[a] is group[b] or storages[a].footprint != storages[b].footprint:
             continue
@@ -40,14 +40,14 @@ def merge(live: Liveness, storages: list[Storage], profile: Profile) -> list[lis
         group[a].extend(group[b])
         for n in group[b]:
             group[n] = group[a]
-        joined = True
-    if not joined:
-        return None
-    out: list[list[int]] = []
-    for n in range(len(storages)):
-        if group[n][0] == n:
-            out.append(group[n])
-    return out
+        grown = True
+    return [group[n] for n in range(len(storages)) if group[n][0] == n] if grown else None
+
+
+def _in_the_way(a: Storage, b: Storage, allowed: set[int]) -> bool:
+    return (
+        _meet(a.spans, b.spans, allowed) or _meet(a.below, b.spans, set()) or _meet(a.spans, b.below, set())
+    )
 
 
 def _meet(a: Spans, b: Spans, allowed: set[int]) -> bool:

@@ -9,9 +9,9 @@ becomes
     pto.tadd ins(%t, %t : ..) outs(%u : ..)
 
 Two instructions on different pipes that touch the same bytes, one of them writing, must not overlap; neither
-must two of one pipe that overlaps its own (PIPE_V on A2/A3, PIPE_MTE3). See `sync/` for the parts: steps of the
-program, places in memory, hazards, what pipes know, placement, event ids, a check of the result, emission.
-Functions that carry flags already are left alone. `docs/sync-insertion.md` tells the whole story.
+must two of a pipe that overlaps its own instructions (PIPE_V on A2/A3, PIPE_MTE3). See `sync/` for the parts:
+steps of the program, places in memory, hazards, what pipes know, placement, event ids, a check of the result,
+emission. Functions that carry flags already are left alone. `docs/sync-insertion.md` tells the whole story.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from .sync.regions import Places
 _FLAGS = frozenset(
     f"pto.{name}"
     for name in (
-        "set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn", "record_event", "wait_event", "get_buf", "rls_buf",
+        "set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn", "record_event", "wait_event", "get_buf",
+        "rls_buf",
     )
 )  # fmt: skip
 
@@ -83,9 +84,7 @@ def _synchronise(program: Program, places: Places, drained: set[str], report: Re
     check = Check(program, hazards, flags)
     try:
         found = check.run()
-        for step in _steps(program.root):
-            for items in (step.before, step.after):
-                items[:] = [i for i in items if not isinstance(i, Barrier) or i.pipe < 0 or i in check.needed]
+        keep_needed(program, check)
         for step in found:
             step.before.append(Barrier(-1, step))
             report.repaired += 1
@@ -94,21 +93,28 @@ def _synchronise(program: Program, places: Places, drained: set[str], report: Re
         flags = _barriers_only(program)
     report.flags += len(flags)
     report.barriers += sum(
-        isinstance(i, Barrier) for s in _steps(program.root) for i in (*s.before, *s.after)
+        isinstance(i, Barrier) for s in all_steps(program.root) for i in (*s.before, *s.after)
     )
     Emitter(program, flags).run()
 
 
+def keep_needed(program: Program, check: Check) -> None:
+    """Take out the barriers of a pipe that no hazard needs."""
+    for step in all_steps(program.root):
+        for items in (step.before, step.after):
+            items[:] = [i for i in items if not isinstance(i, Barrier) or i.pipe < 0 or i in check.needed]
+
+
 def _barriers_only(program: Program) -> list[Flag]:
     """A barrier of all pipes before every instruction."""
-    for step in _steps(program.root):
+    for step in all_steps(program.root):
         step.before[:] = [Barrier(-1, step)] if not step.seqs else []
         step.after.clear()
     return []
 
 
-def _steps(seq: Seq) -> list[Step]:
-    return [s for step in seq.steps for s in (step, *(t for inner in step.seqs for t in _steps(inner)))]
+def all_steps(seq: Seq) -> list[Step]:
+    return [s for step in seq.steps for s in (step, *(t for inner in step.seqs for t in all_steps(inner)))]
 
 
 def _has_flags(function: Operation) -> bool:

@@ -7,7 +7,7 @@ written before, that is perhaps read later. Two storages may share bytes if no s
 - Content comes with any write. It ends with the last read, or with a write that replaces all of it.
 - Around a loop: what a turn may read before it has replaced it was needed all through the turns before.
 - Storage allocated inside a loop is new in every turn, unless the loop hands it on.
-- A call takes the steps of the functions it leads to: what the caller keeps is occupied at all of them.
+- A call takes the steps of the functions it leads to: what the caller keeps stays clear of their storages.
 - What two kinds of core touch is occupied throughout: their orders are not known to each other.
 """
 
@@ -29,7 +29,7 @@ class Liveness:
         self.aliases = aliases
         self._least = least
         for storage in aliases.storages:
-            storage.spans = []
+            storage.spans, storage.below = [], []
         flow = Flow(aliases, kinds or {}, least)
         self.steps, self.reads, self.writes = flow.steps, flow.reads, flow.writes
         self.loops, self.calls, self.hidden, self.ranges = flow.loops, flow.calls, flow.hidden, flow.ranges
@@ -41,8 +41,13 @@ class Liveness:
         self._follow_calls()
         self._fill_spans(flow.cores)
 
+    def occupied(self, step: int) -> int:
+        """The storages that may not be overwritten at a step, but for those that a function is given."""
+        return self._occupied[step]
+
     def _solve(self, nodes: list[Node], kept: int) -> None:
-        """The steps at which each storage is occupied."""
+        """The steps at which each storage is occupied; what a function is given is its caller's business."""
+        given = nodes[0].before
         for node in nodes:
             node.close()
         changed = True
@@ -79,7 +84,7 @@ class Liveness:
                 if step >= 0:
                     self.after[step] = needed & content
                     seen = reads & content if self._least else reads
-                    self._occupied[step] = seen | writes | (needed & content)
+                    self._occupied[step] = (seen | writes | (needed & content)) & ~given
                 needed = needed & ~(over | new) | reads
 
     def _follow_calls(self) -> None:
@@ -119,17 +124,13 @@ class Liveness:
             if (across and storage.spans) or storage.reserved:
                 storage.spans = [(0, max(0, len(self.steps) - 1))]
             elif storage.bit in extra:
-                storage.spans = joined([*storage.spans, *extra[storage.bit]])
+                storage.below = joined(extra[storage.bit])
 
     def _end(self, mask: int, starts: dict[int, int], step: int) -> None:
         for storage in self.aliases.members(mask):
             storage.spans.append((starts[storage.bit], step - 1))
 
     # -- questions -------------------------------------------------------------------------------------
-
-    def related(self, a: Operation, b: Operation) -> bool:
-        """Whether two functions run in one launch: one function leads to both."""
-        return a is b or any(a in reach and b in reach for reach in self._reach.values())
 
     def reach(self, function: Operation) -> list[Operation]:
         """The function and all that its calls lead to."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from ..ir.core import Operation
 from ..ir.types import TileBufType
 from ..isa.profiles import LOCATIONS, PROFILES
+from .accumulate import ACCUMULATING
 from .aliases import Storage
-from .allocate import smallest
+from .allocate import conflicts, smallest
 from .memory_plan import MemoryPlan, shape_of
 
 if TYPE_CHECKING:
@@ -61,6 +62,23 @@ def warn_of_sharing(ctx: PassContext, plan: MemoryPlan) -> None:
         d.notes.append(("a flag set by hand", ctx.span(flag)))
 
 
+def warn_of_accumulator(ctx: PassContext, op: Operation) -> None:
+    """Hardware would add to the destination and never look at the accumulator."""
+    name = ACCUMULATING[op.name]
+    source, target = op.get(name), op.get("dst")
+    assert source is not None and target is not None
+    ctx.report(
+        op,
+        "PTO-E0705",
+        f"{name} and dst have to be one tile, and %{source.name} cannot give way to %{target.name}",
+        at=source,
+        severity="warning",
+        expected=f"{name} that is not needed any more, of the type of dst",
+        got=f"%{source.name}, which is used later, or of another type",
+        help="accumulate into the tile itself, or copy it first; engines on the CPU do as it is written",
+    )
+
+
 class _Overflow:
     """The worst step of a buffer, with everything shared that can be."""
 
@@ -70,16 +88,16 @@ class _Overflow:
         items, groups = space.least()
         self.peak, step = space.load(items, groups)
         loose = range(len(groups))
-        self.needed = smallest(items, space.clashes(items, groups), loose, self.peak)
-        numbers = [n for k, g in enumerate(groups) if _at(items[k].spans, step) for n in g]
-        self.there = [s for s in map(space.used.__getitem__, numbers) if _at(s.spans, step)]
+        self.needed = smallest(items, conflicts(items), loose, self.peak)
+        self.there = [s for s in space.used if _at(s.spans, step) or _at(s.below, step)]
         self.there.sort(key=lambda s: (-s.footprint, s.bit))
         live = space.live
         self.op = live.steps[step] if step < len(live.steps) else self.there[0].op
         self.line = self.line_of(self.op)
         #: Bytes at the worst step that the target itself uses, and those that two tiles have in common.
         self.hidden = sum(h.size for h in space.hidden if _at(h.spans, step))
-        self.twice = sum(s.footprint for s in self.there) + self.hidden - self.peak
+        together = sum(s.footprint for s in self.there) + self.hidden
+        self.twice = 0 if live.calls else together - self.peak
 
     def line_of(self, op: Operation) -> int:
         return self.ctx.module.source.place(op.start)[0]

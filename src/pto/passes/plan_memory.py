@@ -20,6 +20,7 @@ from ..ir.core import Module, Operation, Value
 from ..ir.types import I64
 from ..isa.profiles import LOCATIONS
 from . import memory_overflow
+from .accumulate import Accumulators
 from .aliases import Aliases, Storage
 from .edit import constant, function_name, make
 from .liveness import Liveness
@@ -60,11 +61,15 @@ def _solve(ctx: PassContext, aliases: Aliases, least: bool) -> dict[Planner, boo
     """The plans of all buffers of some functions, and whether each of them fits."""
     live = Liveness(aliases, ctx.kinds, least)
     order = _by_first_write(live)
+    accumulators = Accumulators(live)
+    if not least:
+        for op in accumulators.wrong:
+            memory_overflow.warn_of_accumulator(ctx, op)
     spaces: dict[Planner, bool] = {}
     for loc in LOCATIONS:
         here = [s for s in order if s.loc == loc]
         if here:
-            space = Planner(ctx, live, loc, here)
+            space = Planner(ctx, live, loc, here, accumulators)
             spaces[space] = space.solve()
     return spaces
 

@@ -9,11 +9,12 @@ while another one holds nothing between two of its values, and results may be wr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..ir.core import Operation
 from ..isa.profiles import HIDDEN_SCRATCH_OF_A2A3
 from ..verify.context import pipe_of
+from .accumulate import Accumulators
 from .aliases import Storage
 from .allocate import Item, conflicts, load, pack, place
 from .in_place import merge
@@ -32,7 +33,7 @@ SHARING = {
 
 _TRANSFERS = ("MTE1", "MTE2", "MTE3", "FIX")
 
-#: Storages with one address, by their numbers.
+#: Storages with one address, by their numbers in `Planner.used`.
 Groups = list[list[int]]
 
 #: Steps for which shared bytes rest before the next tile uses them, the most first.
@@ -42,14 +43,17 @@ _RESTS = (64, 24, 8, 3, 1)
 class Planner:
     """One buffer of functions that call each other."""
 
-    def __init__(self, ctx: PassContext, live: Liveness, loc: str, storages: list[Storage]) -> None:
+    def __init__(
+        self, ctx: PassContext, live: Liveness, loc: str, storages: list[Storage], accumulators: Accumulators
+    ) -> None:
         self.ctx = ctx
         self.live = live
         self.loc = loc
         self.capacity = ctx.profile.capacity[loc]
         self.storages = storages
         self.used = [s for s in storages if s.spans]
-        #: What the target itself uses: (address, size) and the steps at which it does.
+        self.groups: Groups = accumulators.groups([s.bit for s in self.used])
+        #: What the target itself uses, and the steps at which it does.
         self.hidden: list[Item] = []
         at, size = HIDDEN_SCRATCH_OF_A2A3
         if loc == "vec" and live.hidden and at + size <= self.capacity:
@@ -61,141 +65,169 @@ class Planner:
         if len({s.function for s in self.used}) > 1:
             called = {f for _, f in live.calls}
             self._launches = [set(live.reach(f)) for f in live.ranges if f not in called]
-        self._transfers: list[int] | None = None  # by item: bits of the loops of the transfers that touch it
+        self._marks: dict[int, int] | None = None
 
     def solve(self) -> bool:
         """Find addresses; False where they do not fit."""
-        found = self._apart()
+        found = self._apart(self.groups)
         if found is None:
             found = self._shared()
         if found is None:
             return False
-        self.addresses = dict(zip(self.used, found, strict=True))
+        for group, address in zip(self.groups, found, strict=True):
+            for n in group:
+                self.addresses[self.used[n]] = address
         self.addresses.update({s: 0 for s in self.storages if not s.spans})  # of no use, so in nobody's way
         return True
 
-    def items(self, exact: bool) -> list[Item]:
-        return [Item(s.footprint, s.align, s.spans if exact else self.live.hull(s.spans)) for s in self.used]
-
-    def _apart(self) -> list[int] | None:
-        """One after the other, if there is room."""
-        functions = {s.function for s in self.used}
-        if len(functions) <= 1:
-            at, found = 0, list[int]()
-            for s in self.used:
-                at = -(-at // s.align) * s.align
-                found.append(at)
-                at += s.footprint
-            room = min([self.capacity, *[h.fixed for h in self.hidden if h.fixed is not None]])
-            return found if at <= room else None
-        items = self.items(False)
-        clash = [mask & ~(1 << n) for n, mask in enumerate(self._together(_alone(items)))]
-        found, failed = place(
-            [*items, *self.hidden], _with_fixed(items, self.hidden, clash), range(len(items)), self.capacity
-        )
-        return found[: len(items)] if failed < 0 else None
-
-    def _together(self, groups: Groups) -> list[int]:
-        """For each group of storages the groups (as bits) that may be in use in the same launch."""
-        out = [0] * len(groups)
-        for launch in self._launches:
-            inside = [n for n, g in enumerate(groups) if any(self.used[m].function in launch for m in g)]
-            mask = sum(1 << n for n in inside)
-            for n in inside:
-                out[n] |= mask
+    def items(self, groups: Groups, exact: bool) -> list[Item]:
+        """What to place: each group with the steps at which one of its storages is occupied."""
+        out: list[Item] = []
+        for group in groups:
+            first = self.used[group[0]]
+            spans, below, size = first.spans, first.below, first.footprint
+            if len(group) > 1:
+                spans = joined([span for n in group for span in self.used[n].spans])
+                below = joined([span for n in group for span in self.used[n].below])
+                size = max(self.used[n].footprint for n in group)
+            out.append(Item(size, first.align, spans if exact else self.live.hull(spans), below=below))
         return out
 
-    def clashes(self, items: list[Item], groups: Groups) -> list[int]:
-        """Conflicts of groups of storages, then of what the target uses itself."""
-        found = conflicts(items)
-        if self._launches:
-            rest = (1 << len(items)) - (1 << len(groups))
-            for n, mask in enumerate(self._together(groups)):
-                found[n] &= mask | rest
-        return found
+    def least(self) -> tuple[list[Item], Groups]:
+        """What is left to place when all means of sharing are used, and the storages of each item."""
+        groups = merge(self.live, self.used, self.groups, self.ctx.profile) or self.groups
+        return [*self.items(groups, True), *self.hidden], groups
 
-    def load(self, items: list[Item], groups: Groups) -> tuple[int, int]:
-        """The most bytes in use at one step of a launch, and the step."""
-        rest = items[len(groups) :]
-        most = (0, 0)
-        for launch in self._launches or [None]:
-            inside = [
-                items[n]
-                for n, g in enumerate(groups)
-                if launch is None or any(self.used[m].function in launch for m in g)
-            ]
-            most = max(most, load([*inside, *rest]))
-        return most
+    # -- without sharing -------------------------------------------------------------------------------
+
+    def _apart(self, groups: Groups) -> list[int] | None:
+        """One after the other, if there is room."""
+        items = self.items(groups, True)
+        if not self._launches:
+            at, found = 0, list[int]()
+            for item in items:
+                at = -(-at // item.align) * item.align
+                found.append(at)
+                at += item.size
+            room = min([self.capacity, *[h.fixed for h in self.hidden if h.fixed is not None]])
+            return found if at <= room else None
+        hidden = sum(1 << len(items) + n for n in range(len(self.hidden)))
+        clash = [mask & ~(1 << n) | hidden for n, mask in enumerate(self._together(groups))]
+        clash += [(1 << len(items)) - 1 for _ in self.hidden]
+        found, failed = place([*items, *self.hidden], clash, range(len(items)), self.capacity)
+        return found[: len(items)] if failed < 0 else None
+
+    # -- with sharing ----------------------------------------------------------------------------------
 
     def _shared(self) -> list[int] | None:
         order = self._order()
-        whole = self.items(False)
+        whole = self.items(self.groups, False)
         for self.sharing in ("computed", "outside loops", "lives"):
-            found = self._share(whole, order)
+            found = self._share(whole, self.groups, order)
             if found is not None:
-                return self._spread(found, order)
-        exact = self.items(True)
+                return self._spread(whole, order) or found
+        exact = self.items(self.groups, True)
         if any(a.spans != b.spans for a, b in zip(whole, exact, strict=True)):
             self.sharing = "gaps"
-            found = self._share(exact, order)
+            found = self._share(exact, self.groups, order)
             if found is not None:
                 return found
         self.sharing = "in place"
-        groups = merge(self.live, self.used, self.ctx.profile)
+        groups = merge(self.live, self.used, self.groups, self.ctx.profile)
         if groups is None:
             return None
-        group_of = {n: k for k, g in enumerate(groups) for n in g}
-        found = self._share(_joint(groups, exact), list(dict.fromkeys(group_of[n] for n in order)), groups)
-        return None if found is None else [found[group_of[n]] for n in range(len(exact))]
+        rank = {n: k for k, g in enumerate(order) for n in self.groups[g]}
+        order = sorted(range(len(groups)), key=lambda g: min(rank[n] for n in groups[g]))
+        self.groups = groups
+        return self._share(self.items(groups, True), groups, order)
 
     def _share(
-        self, items: list[Item], order: Sequence[int], groups: Groups | None = None, thorough: bool = True
+        self, items: list[Item], groups: Groups, order: list[int], thorough: bool = True
     ) -> list[int] | None:
-        """Addresses under the present rule of sharing, of storages or of groups of them."""
-        groups = groups or _alone(items)
+        """Addresses under the present rule of sharing."""
         everything = [*items, *self.hidden]
         if self.load(everything, groups)[0] > self.capacity:
             return None
-        clash = self.clashes(everything, groups)
+        clash = conflicts(everything)
         apart = self.sharing in ("computed", "outside loops")
         if apart and not self._keep_apart(items, clash):
             return None
         found = pack(everything, clash, order, self.capacity, thorough and not apart)
         return None if found is None else found[: len(items)]
 
-    def _spread(self, found: list[int], order: list[int]) -> list[int]:
+    def _spread(self, whole: list[Item], order: list[int]) -> list[int] | None:
         """Leave bytes unused for as long as there is room, so that the next tile there need not wait."""
         end = len(self.live.steps) - 1
-        whole = self.items(False)
         for rest in _RESTS:
             items = [
-                Item(i.size, i.align, joined([(a, min(b + rest, end)) for a, b in i.spans])) for i in whole
+                Item(i.size, i.align, joined([(a, min(b + rest, end)) for a, b in i.spans]), below=i.below)
+                for i in whole
             ]
-            better = self._share(items, order, thorough=False)
-            if better is not None:
-                return better
-        return found
+            found = self._share(items, self.groups, order, thorough=False)
+            if found is not None:
+                return found
+        return None
 
-    def least(self) -> tuple[list[Item], Groups]:
-        """What is left to place when all means of sharing are used, and the storages of each item."""
-        exact = self.items(True)
-        groups = merge(self.live, self.used, self.ctx.profile) or _alone(exact)
-        return [*_joint(groups, exact), *self.hidden], groups
+    def load(self, items: list[Item], groups: Groups) -> tuple[int, int]:
+        """The most bytes in use at one step, with what the callers keep, and the step."""
+        if not self.live.calls:
+            return load(items)
+        most = (0, 0)
+        kept = self._kept(items, groups)
+        for function, (first, end) in self.live.ranges.items():
+            inside: list[Item] = []
+            for item in items:
+                spans = [(max(a, first), min(b, end - 1)) for a, b in item.spans if first <= b and a < end]
+                inside.append(Item(item.size, 1, spans))
+            here, step = load(inside)
+            most = max(most, (here + kept.get(function, 0), step))
+        return most
+
+    def _kept(self, items: list[Item], groups: Groups) -> dict[Operation, int]:
+        """The most bytes that callers of a function keep while it runs."""
+        live = self.live
+        where: list[tuple[Operation, int, Operation]] = []  # caller, bytes it keeps, callee
+        for step, callee in live.calls:
+            caller = next(f for f, (a, b) in live.ranges.items() if a <= step < b)
+            there = live.occupied(step)
+            keeps = [any(there >> self.used[n].bit & 1 and self.used[n].below for n in g) for g in groups]
+            where.append((caller, sum(items[n].size for n, yes in enumerate(keeps) if yes), callee))
+        kept: dict[Operation, int] = {}
+        for _ in live.ranges:  # as deep as calls can be
+            for caller, own, callee in where:
+                kept[callee] = max(kept.get(callee, 0), kept.get(caller, 0) + own)
+        return kept
+
+    def _together(self, groups: Groups) -> list[int]:
+        """For each group of storages the groups (as bits) that may be in use in the same launch."""
+        out = [0] * len(groups)
+        for launch in self._launches:
+            inside = [n for n, g in enumerate(groups) if self._in(g, launch)]
+            mask = sum(1 << n for n in inside)
+            for n in inside:
+                out[n] |= mask
+        return out
+
+    def _in(self, group: list[int], launch: set[Operation]) -> bool:
+        return any(self.used[n].function in launch for n in group)
+
+    # -- what transfers touch --------------------------------------------------------------------------
 
     def _order(self) -> list[int]:
         """First what transfers touch, last what the scalar unit touches; else as first written."""
-        numbers = range(len(self.used))
+        numbers = range(len(self.groups))
         if self.loc != "vec":
             return list(numbers)
         touched = self._touched()
-        return sorted(numbers, key=lambda n: (self.used[n].reserved, not touched[n] & ~1, touched[n] & 1, n))
+        reserved = [any(self.used[n].reserved for n in g) for g in self.groups]
+        return sorted(numbers, key=lambda n: (reserved[n], not touched[n] & ~1, touched[n] & 1, n))
 
     def _touched(self) -> list[int]:
-        """Of each storage: bit 0 if the scalar unit touches it, bit 1 if a transfer, others for its loops."""
-        if self._transfers is None:
-            bits: dict[int, int] = {s.bit: 0 for s in self.used}
-            mine = sum(1 << b for b in bits)
+        """Of each group: bit 0 if the scalar unit touches it, bit 1 if a transfer, others for its loops."""
+        if self._marks is None:
             live = self.live
+            marks = self._marks = {s.bit: 0 for s in self.used}
+            mine = sum(1 << bit for bit in marks)
             for step, op in enumerate(live.steps):
                 mask = (live.reads[step] | live.writes[step]) & mine
                 if not mask:
@@ -204,42 +236,28 @@ class Planner:
                 mark = 1 if pipe == "S" else 2 | (4 << live.loops[step] if live.loops[step] >= 0 else 0)
                 if pipe == "S" or pipe in _TRANSFERS:
                     for s in live.aliases.members(mask):
-                        bits[s.bit] |= mark
-            self._transfers = [bits[s.bit] for s in self.used]
-        return self._transfers
+                        marks[s.bit] |= mark
+        out: list[int] = []
+        for group in self.groups:
+            mark = 0
+            for n in group:
+                mark |= self._marks[self.used[n].bit]
+            out.append(mark)
+        return out
 
     def _keep_apart(self, items: list[Item], clash: list[int]) -> bool:
-        """Add conflicts between storages that transfers touch (in the same loop); False if hopeless."""
-        touched = self._touched()
-        groups: dict[int, int] = {}
-        for n, t in enumerate(touched):
-            if t & 2:
-                for loop in _bits(t >> 2) if self.sharing == "outside loops" else (0,):
-                    groups[loop] = groups.get(loop, 0) | 1 << n
-        for mask in groups.values():
+        """Add conflicts between groups that transfers touch (in the same loop); False if hopeless."""
+        by_loop: dict[int, int] = {}
+        for n, mark in enumerate(self._touched()):
+            if mark & 2:
+                for loop in _bits(mark >> 2) if self.sharing == "outside loops" else (0,):
+                    by_loop[loop] = by_loop.get(loop, 0) | 1 << n
+        for mask in by_loop.values():
             if sum(items[n].size for n in _bits(mask)) > self.capacity:
                 return False
             for n in _bits(mask):
                 clash[n] |= mask & ~(1 << n)
         return True
-
-
-def _alone(items: list[Item]) -> Groups:
-    return [[n] for n in range(len(items))]
-
-
-def _with_fixed(items: list[Item], fixed: list[Item], clash: list[int]) -> list[int]:
-    """Conflicts of items that keep clear of all fixed ones."""
-    mask = sum(1 << len(items) + n for n in range(len(fixed)))
-    return [m | mask for m in clash] + [(1 << len(items)) - 1 for _ in fixed]
-
-
-def _joint(groups: Groups, items: list[Item]) -> list[Item]:
-    """One item for each group."""
-    return [
-        Item(items[g[0]].size, items[g[0]].align, joined([span for n in g for span in items[n].spans]))
-        for g in groups
-    ]
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -28,11 +28,10 @@ def test_a_ring_that_nobody_frees_is_stuck() -> None:
     (d,) = k.run(x, eye, out, gm).diagnostics
     assert d.code == "PTO-E2104"
     assert d.message == (
-        "the program is stuck: block 0, AIC waits for a free slot of C2V FIFO 0: all 4 slots hold entries "
-        "nobody freed"
+        "the program is stuck: waits for a free slot of C2V FIFO 0: all 4 slots hold entries nobody freed (AIC)"
     )
     waits = "waits for entry 4 of C2V FIFO 0, which nobody has pushed"
-    assert [text for text, _ in d.notes] == [f"block 0, AIV0 {waits}", f"block 0, AIV1 {waits}"]
+    assert [text for text, _ in d.notes] == [f"AIV0: {waits}", f"AIV1: {waits}"]
 
 
 SIGNALS = """module attributes {pto.target_arch = "a3"} {

@@ -47,10 +47,12 @@ inline constexpr const char* kSpaceNames[kSpaces] = {"UB", "L1", "L0A",       "L
 template <TileType Loc>
 inline char* resolve(uint64_t address, [[maybe_unused]] size_t bytes) {
   constexpr int space = static_cast<int>(Loc);
-  char* base = core().space[space];
+  Core& me = core();
+  char* base = me.space[space];
   const uint64_t inside = address - reinterpret_cast<uintptr_t>(base);
   const bool is_offset = address < room(space);
-  [[maybe_unused]] const uint64_t at = is_offset ? address : inside;
+  const uint64_t at = is_offset ? address : inside;
+  if (at < room(space)) use_space(me, space, at + bytes);
   PTO_CHECK(kCapacity[space] > 0, "SA-0351", "TASSIGN: this target has no %s", kSpaceNames[space]);
   PTO_CHECK(bytes <= kCapacity[space], "SA-0352", "TASSIGN: a tile of %zu bytes does not fit the %zu of %s",
             bytes, kCapacity[space], kSpaceNames[space]);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "pto/core/check.hpp"
+#include "pto/core/cross_core.hpp"
 #include "pto/core/enums.hpp"
 
 namespace pto::detail {
@@ -120,20 +121,50 @@ struct Event : EventBaseTag {
   static constexpr bool isSamePipe = srcPipe == dstPipe;
   static constexpr event_t token = EventId;
 
+  /// Whether it goes to another core of the block: then an id of its own is needed, Record<id>() and
+  /// Wait<id>().
+  static constexpr bool isCrossCore = Src == Op::TMOV_A2V || Src == Op::TMOV_V2M || Src == Op::TEXTRACT_V2M;
+  static_assert(!isCrossCore || !AutoToken,
+                "[PTO][SA-0116] Event: an event between cores has no automatic id; "
+                "fix: give false as AutoToken and name the id in Record<id>() and Wait<id>()");
+
   Event() = default;
-  Event(RecordEvent) {}
-  Event& operator=(RecordEvent) { return *this; }
-  Event& InitAddr(uint64_t) { return *this; }
-  template <uint8_t CrossCoreId = 0xFF>
-  Event& Init() {
+  Event(RecordEvent) { Record(); }
+  Event& operator=(RecordEvent) { return Record(); }
+  Event& InitAddr(uint64_t address) {
+    set_ffts_base_addr(address);
     return *this;
   }
   template <uint8_t CrossCoreId = 0xFF>
+  Event& Init() {
+    return Record<CrossCoreId>();
+  }
+  template <uint8_t CrossCoreId = 0xFF>
   Event& Record() {
+    if constexpr (isCrossCore && CrossCoreId != 0xFF) {
+      if (detail::core().kind != detail::CoreKind::Mix) {
+        if constexpr (detail::kIsa == detail::Isa::a2a3) {
+          detail::signal_cross_core(2, CrossCoreId);
+        } else {
+          set_intra_block(srcPipe, CrossCoreId);
+          if constexpr (Src == Op::TMOV_A2V)
+            set_intra_block(srcPipe, CrossCoreId + 16);  // the second vector core
+        }
+      }
+    }
     return *this;
   }
   template <uint8_t CrossCoreId = 0xFF>
   Event& Wait() {
+    if constexpr (isCrossCore && CrossCoreId != 0xFF) {
+      if (detail::core().kind != detail::CoreKind::Mix) {
+        if constexpr (detail::kIsa == detail::Isa::a2a3) {
+          wait_flag_dev(CrossCoreId);
+        } else {
+          wait_intra_block(dstPipe, CrossCoreId);
+        }
+      }
+    }
     return *this;
   }
 };
@@ -151,8 +182,8 @@ inline void TSYNC(Events&... events) {
 /// Wait for the pipe of a kind of instruction.
 template <Op Kind>
 inline void TSYNC() {
-  static_assert(pipe_of(Kind) == PIPE_V || pipe_of(Kind) == PIPE_MTE3,
-                "[PTO][SA-0096] TSYNC: only vector instructions and stores are waited for alone");
+  static_assert(pipe_of(Kind) == PIPE_V || pipe_of(Kind) == PIPE_MTE2 || pipe_of(Kind) == PIPE_MTE3,
+                "[PTO][SA-0096] TSYNC: only vector instructions, loads and stores are waited for alone");
 }
 
 template <pipe_t Src, pipe_t Dst>

@@ -144,6 +144,7 @@ struct DmaLoops {
 
 struct Core {
   char* space[kSpaces] = {};
+  size_t used[kSpaces] = {};  // bytes of each space that a program may have written
   uint32_t block_idx = 0, block_num = 1;
   uint32_t subblock_idx = 0, subblock_num = 1;
   CoreKind kind = CoreKind::Mix;
@@ -174,6 +175,19 @@ inline bool make_spaces(Core& core) {
     at += room(i);
   }
   return true;
+}
+
+/// Zeros again, for another core: writing them is faster than fresh pages.
+inline void clear_spaces(Core& core) {
+  for (int i = 0; i < kSpaces; ++i) {
+    std::memset(core.space[i], 0, core.used[i]);
+    core.used[i] = 0;
+  }
+}
+
+/// Note that the first `end` bytes of a space are in use.
+inline void use_space(Core& core, int space, size_t end) {
+  if (end > core.used[space]) core.used[space] = end < room(space) ? end : room(space);
 }
 
 inline void drop_spaces(Core& core) {
@@ -222,7 +236,10 @@ inline Core& core() {
 /// The address of a byte of a space; `location` is a `TileType` or its number.
 template <class Location>
 inline char* on_chip(Location location, size_t offset) {
-  return core().space[static_cast<int>(location)] + offset;
+  Core& me = core();
+  const int space = static_cast<int>(location);
+  use_space(me, space, room(space));  // nobody says how much is written there
+  return me.space[space] + offset;
 }
 
 // --- failing and waiting -----------------------------------------------------------------------------------
@@ -335,4 +352,4 @@ inline int64_t get_subblockdim() { return pto::detail::core().subblock_num; }
 inline int64_t get_coreid() { return pto::detail::core().block_idx; }
 inline uint64_t get_task_cookie() { return pto::detail::core().task_cookie; }
 
-[[noreturn]] inline void trap() { pto::detail::fail("[PTO-E2105] trap"); }
+[[noreturn]] inline void trap() { pto::detail::fail("[PTO-E2105] trap: the program trapped"); }

@@ -50,7 +50,7 @@ inline void pack_bits(const uint8_t* truth, uint8_t* bytes, ptrdiff_t n) {
 /// n bits as truth values; the last up to seven places behind them are written too.
 inline void unpack_bits(const uint8_t* bytes, uint8_t* truth, ptrdiff_t n) {
   for (ptrdiff_t i = 0; i < n; i += 8) {
-    const uint64_t one_each = *bytes++ * 0x0101010101010101 & 0x8040201008040201;
+    const uint64_t one_each = uint64_t{*bytes++} * 0x0101010101010101 & 0x8040201008040201;
     const uint64_t eight = (one_each + 0x7F7F7F7F7F7F7F7F) >> 7 & 0x0101010101010101;
     std::memcpy(truth + i, &eight, 8);
   }

@@ -44,35 +44,45 @@ template <class Code>
 
 // --- copies -----------------------------------------------------------------------------------------------
 
-PTO_INLINE void copy_bytes(void* to, const void* from, size_t bytes) {
-  if (bytes == 32) {
-    std::memcpy(to, from, 32);  // a block: one or two instructions
+/// `rows` pieces of some bytes, each side at equal steps. Blocks of 32 and 64 bytes are a few instructions.
+template <size_t Bytes>
+PTO_INLINE void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t from_step,
+                            ptrdiff_t rows) {
+  for (ptrdiff_t r = 0; r < rows; ++r) std::memcpy(to + r * to_step, from + r * from_step, Bytes);
+}
+inline void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t from_step, ptrdiff_t rows,
+                        size_t bytes) {
+  const ptrdiff_t length = static_cast<ptrdiff_t>(bytes);
+  if (to_step == length && from_step == length) {
+    std::memcpy(to, from, bytes * static_cast<size_t>(rows));
+  } else if (bytes == 32) {
+    copy_pieces<32>(to, to_step, from, from_step, rows);
+  } else if (bytes == 64) {
+    copy_pieces<64>(to, to_step, from, from_step, rows);
   } else {
-    std::memcpy(to, from, bytes);
+    for (ptrdiff_t r = 0; r < rows; ++r) std::memcpy(to + r * to_step, from + r * from_step, bytes);
   }
 }
 
 /// Both sides have runs along rows.
 template <class To, class From>
 inline void copy_rows(const To& to, const From& from, ptrdiff_t rows, ptrdiff_t cols) {
-  constexpr size_t size = sizeof(typename To::T);
-  for (ptrdiff_t c = 0, n; c < cols; c += n) {
-    n = lesser(to.row_run(c, cols - c), from.row_run(c, cols - c));
-    const size_t bytes = static_cast<size_t>(n) * size;
-    const ptrdiff_t to_step = to.row_step(rows), from_step = from.row_step(rows);
-    if (to_step != 0 && from_step != 0) {
-      auto* t = to.data + to.at(0, c);
-      auto* f = from.data + from.at(0, c);
-      if (to_step == n && from_step == n) {
-        std::memcpy(t, f, bytes * static_cast<size_t>(rows));
-      } else if (bytes == 32) {
-        for (ptrdiff_t r = 0; r < rows; ++r) std::memcpy(t + r * to_step, f + r * from_step, 32);
+  constexpr ptrdiff_t size = sizeof(typename To::T);
+  const ptrdiff_t to_step = to.row_step(rows) * size, from_step = from.row_step(rows) * size;
+  // A band of rows at a time, so that a long line of memory serves all its blocks while it is in the cache.
+  constexpr ptrdiff_t band = 16;
+  for (ptrdiff_t r = 0, high; r < rows; r += high) {
+    high = from.row_run(0, cols) == cols && to.row_run(0, cols) == cols ? rows : lesser(band, rows - r);
+    for (ptrdiff_t c = 0, n; c < cols; c += n) {
+      n = lesser(to.row_run(c, cols - c), from.row_run(c, cols - c));
+      const size_t bytes = static_cast<size_t>(n * size);
+      if (to_step != 0 && from_step != 0) {
+        copy_pieces(reinterpret_cast<char*>(to.data + to.at(r, c)), to_step,
+                    reinterpret_cast<const char*>(from.data + from.at(r, c)), from_step, high, bytes);
       } else {
-        for (ptrdiff_t r = 0; r < rows; ++r) std::memcpy(t + r * to_step, f + r * from_step, bytes);
+        for (ptrdiff_t i = r; i < r + high; ++i)
+          std::memcpy(to.data + to.at(i, c), from.data + from.at(i, c), bytes);
       }
-    } else {
-      for (ptrdiff_t r = 0; r < rows; ++r)
-        copy_bytes(to.data + to.at(r, c), from.data + from.at(r, c), bytes);
     }
   }
 }

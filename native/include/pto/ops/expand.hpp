@@ -1,7 +1,7 @@
 // Broadcasts of one column or one row over a tile, alone or as an operand of arithmetic.
 #pragma once
 
-#include "pto/core/numbers.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto::detail {
 
@@ -137,8 +137,7 @@ namespace pto {
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TROWEXPAND(Dst& dst, Src& src, Events&... events) {
   using T = typename Dst::DType;
-  static_assert(std::is_same_v<T, typename Src::DType>,
-                "[PTO][SA-0008] TROWEXPAND: src and dst must have the same element type");
+  detail::check_trowexpand<Dst, Src>();
   TSYNC(events...);
   const detail::Lines<Dst> out(dst);
   const detail::Lines<Src> in(src);
@@ -161,8 +160,7 @@ PTO_INST RecordEvent TROWEXPAND(Dst& dst, Src& src, Events&... events) {
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TCOLEXPAND(Dst& dst, Src& src, Events&... events) {
   using T = typename Dst::DType;
-  static_assert(std::is_same_v<T, typename Src::DType>,
-                "[PTO][PTO-E0301] TCOLEXPAND: src and dst must have the same element type");
+  detail::check_tcolexpand<Dst, Src>();
   TSYNC(events...);
   const detail::Lines<Dst> out(dst);
   const detail::Lines<Src> in(src);
@@ -178,35 +176,39 @@ PTO_INST RecordEvent TCOLEXPAND(Dst& dst, Src& src, Events&... events) {
 }
 
 // The row forms come with and without scratch; division names its algorithm.
-#define PTO_EXPANSION(NAME, M)                                                             \
+#define PTO_EXPANSION(NAME, name, M)                                                       \
   template <class Dst, class Src0, class Src1, class... Rest>                              \
   PTO_INST RecordEvent TROWEXPAND##NAME(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) { \
+    detail::check_trowexpand##name<Dst, Src0, Src1>();                                     \
     detail::finish_call<1>(rest...);                                                       \
     detail::expand_rows<detail::M>(dst, src0, src1);                                       \
     return {};                                                                             \
   }                                                                                        \
   template <class Dst, class Src0, class Src1, class... Rest>                              \
   PTO_INST RecordEvent TCOLEXPAND##NAME(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) { \
+    detail::check_tcolexpand##name<Dst, Src0, Src1>();                                     \
     detail::finish_call<0>(rest...);                                                       \
     detail::expand_cols<detail::M>(dst, src0, src1);                                       \
     return {};                                                                             \
   }
-PTO_EXPANSION(ADD, ExpandAdd)
-PTO_EXPANSION(SUB, ExpandSub)
-PTO_EXPANSION(MUL, ExpandMul)
-PTO_EXPANSION(MAX, ExpandMax)
-PTO_EXPANSION(MIN, ExpandMin)
-PTO_EXPANSION(EXPDIF, ExpandExpDif)
+PTO_EXPANSION(ADD, add, ExpandAdd)
+PTO_EXPANSION(SUB, sub, ExpandSub)
+PTO_EXPANSION(MUL, mul, ExpandMul)
+PTO_EXPANSION(MAX, max, ExpandMax)
+PTO_EXPANSION(MIN, min, ExpandMin)
+PTO_EXPANSION(EXPDIF, expdif, ExpandExpDif)
 #undef PTO_EXPANSION
 
 template <auto PrecisionType = DivAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
+  detail::check_trowexpanddiv<Dst, Src0, Src1>();
   detail::finish_call<1>(rest...);
   detail::expand_rows<detail::ExpandDiv>(dst, src0, src1);
   return {};
 }
 template <auto PrecisionType = DivAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
+  detail::check_tcolexpanddiv<Dst, Src0, Src1>();
   detail::finish_call<0>(rest...);
   detail::expand_cols<detail::ExpandDiv>(dst, src0, src1);
   return {};

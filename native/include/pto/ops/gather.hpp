@@ -2,9 +2,8 @@
 // global memory and tiles by index.
 #pragma once
 
-#include "pto/core/events.hpp"
-#include "pto/core/numbers.hpp"
 #include "pto/ops/copy.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto {
 
@@ -355,11 +354,7 @@ namespace pto {
 template <class Dst, class Src, class Idx, class... Rest>
   requires(is_tile_data_v<Idx> && sizeof...(Rest) <= 8)
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Idx& src1, Rest&... rest) {
-  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>,
-                "[PTO][SA-0044] TGATHER: src and dst must have the same element type");
-  static_assert(!detail::is_float_v<typename Idx::DType> && detail::bits_of<typename Idx::DType> >= 16 &&
-                    detail::bits_of<typename Idx::DType> <= 32,
-                "[PTO][SA-0044] TGATHER: the indices must be integers of 16 or 32 bits");
+  detail::check_tgather_index<Dst, Src, Idx>();
   detail::finish_call<1>(rest...);
   detail::gather_indexed(dst, src0, src1);
   return {};
@@ -372,6 +367,7 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, T
                              Events&... events) {
   static_assert(cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
                 "[PTO][PTO-E0501] TGATHER: elements are compared for EQ or GT");
+  detail::check_tgather_compare<Dst, Count, Src>();
   TSYNC(events...);
   const auto limit = [&](ptrdiff_t r) { return detail::element_at(k_value.data(), static_cast<size_t>(r)); };
   detail::gather_matches<cmpMode>(dst, src0, limit, cdst, offset);
@@ -385,6 +381,7 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, const Limit& k_value, Count& c
                              Events&... events) {
   static_assert(cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
                 "[PTO][PTO-E0501] TGATHER: elements are compared for EQ or GT");
+  detail::check_tgather_compare<Dst, Count, Src>();
   TSYNC(events...);
   detail::gather_matches<cmpMode>(dst, src0, [&](ptrdiff_t) { return k_value; }, cdst, offset);
   return {};
@@ -397,6 +394,7 @@ template <class Dst, class Src, MaskPattern maskPattern = MaskPattern::P1111,
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Events&... events) {
   static_assert(detail::bits_of<typename Dst::DType> == detail::bits_of<typename Src::DType>,
                 "[PTO][PTO-E0301] TGATHER: the elements of src and dst must have the same size");
+  detail::check_tgather_mask<Dst, Src>();
   TSYNC(events...);
   if constexpr (gatherType == GatherAxis::GATHER_COL) {
     detail::gather_rows<maskPattern>(dst, src);
@@ -408,9 +406,9 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Events&... events) {
 
 template <class Dst, class Src, class Offset, class... Events>
 PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offset& offset, Events&... events) {
-  static_assert(sizeof(typename Dst::DType) == sizeof(typename Src::DType),
-                "[PTO][PTO-E0301] TGATHERB: the elements of src and dst must have the same size");
-  static_assert(sizeof(typename Offset::DType) == 4, "[PTO][PTO-E0301] TGATHERB: offsets have 32 bits");
+  static_assert(Dst::bits == Src::bits && Offset::bits == 32,
+                "[PTO][PTO-E0301] TGATHERB: elements of one size, and offsets of 32 bits, are wanted");
+  detail::check_tgatherb<Dst, Src, Offset>();
   PTO_CHECK(dst.GetValidCol() * sizeof(typename Dst::DType) % 32 == 0, "CA-0007",
             "TGATHERB: the %u valid columns of dst are no whole number of 32-byte blocks", dst.GetValidCol());
   TSYNC(events...);
@@ -422,11 +420,7 @@ PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offset& offset, Events&... eve
 template <class Dst, class Src, class Idx, class... Events>
   requires(is_tile_data_v<Idx>)
 PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Idx& indexes, Events&... events) {
-  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>,
-                "[PTO][SA-0324] TSCATTER: src and dst must have the same element type");
-  static_assert(!detail::is_float_v<typename Idx::DType> && detail::bits_of<typename Idx::DType> >= 16 &&
-                    detail::bits_of<typename Idx::DType> <= 32,
-                "[PTO][SA-0325] TSCATTER: the indexes must be integers of 16 or 32 bits");
+  detail::check_tscatter_index<Dst, Src, Idx>();
   TSYNC(events...);
   detail::scatter_indexed(dst, src, indexes);
   return {};
@@ -437,8 +431,7 @@ template <MaskPattern maskPattern = MaskPattern::P1111, auto ScatterType = Scatt
           class Dst, class Src, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Events&... events) {
-  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>,
-                "[PTO][SA-0324] TSCATTER: src and dst must have the same element type");
+  detail::check_tscatter_mask<Dst, Src>();
   TSYNC(events...);
   detail::scatter_masked<maskPattern, ScatterType == ScatterAxis::SCATTER_COL>(dst, src);
   return {};

@@ -1,8 +1,7 @@
 // Tiles from nothing: counting, triangular masks, random words; and the histogram of a tile's bytes.
 #pragma once
 
-#include "pto/core/access.hpp"
-#include "pto/core/events.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto::detail {
 
@@ -101,6 +100,7 @@ template <class Dst, class T, int descending, class... Events>
 PTO_INST RecordEvent TCI(Dst& dst, T start, Events&... events) {
   static_assert(std::is_same_v<T, typename Dst::DType>,
                 "[PTO][SA-0139] TCI: the type of the first number is not the element type of dst");
+  detail::check_tci<Dst>();
   TSYNC(events...);
   detail::count_from<descending != 0>(dst, start);
   return {};
@@ -116,6 +116,7 @@ template <class Dst, int isUpperOrLower, class... Events>
 PTO_INST RecordEvent TTRI(Dst& dst, int diagonal, Events&... events) {
   using C = detail::compute_t<typename Dst::DType>;
   static_assert(isUpperOrLower == 0 || isUpperOrLower == 1, "[PTO][PTO-E0501] TTRI: 1 is upper, 0 is lower");
+  detail::check_ttri<Dst>();
   TSYNC(events...);
   const detail::Lines<Dst> out(dst);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
@@ -138,8 +139,7 @@ template <uint16_t Rounds = 10, class Dst, class... Events>
 PTO_INST RecordEvent TRANDOM(Dst& dst, const TRandomKey& key, const TRandomCounter& counter,
                              Events&... events) {
   static_assert(Rounds == 7 || Rounds == 10, "[PTO][PTO-E0501] TRANDOM: the rounds are 7 or 10");
-  static_assert(sizeof(typename Dst::DType) == 4 && !detail::is_float_v<typename Dst::DType>,
-                "[PTO][PTO-E0302] TRANDOM: the element type of dst is not i32 or u32");
+  detail::check_trandom<Dst>();
   TSYNC(events...);
   const detail::Lines<Dst> out(dst);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
@@ -167,6 +167,7 @@ PTO_INST RecordEvent THISTOGRAM(Dst& dst, Src& src, Idx& idx, Events&... events)
   constexpr bool named = !std::is_same_v<decltype(Byte), bool>;
   constexpr int byte = named ? static_cast<int>(Byte) : static_cast<int>(Byte) * top;
   static_assert(byte <= top, "[PTO][PTO-E0501] THISTOGRAM: the elements of src have no such byte");
+  detail::check_thistogram<Dst, Src, Idx>();
   TSYNC(events...);
   detail::histogram<byte>(dst, src, idx);
   return {};

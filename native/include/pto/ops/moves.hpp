@@ -320,6 +320,17 @@ PTO_INST RecordEvent TSUBVIEW(Dst& dst, Src& src, uint16_t row, uint16_t col, Ev
   return {};
 }
 
+/// The address of the scale exponents that belong to data in L0A or L0B.
+template <class T>
+inline uint64_t GetScaleAddr(T* data) {
+  for (const TileType side : {TileType::Left, TileType::Right}) {
+    const char* base = detail::core().space[static_cast<int>(side)];
+    const auto at = static_cast<uint64_t>(reinterpret_cast<const char*>(data) - base);
+    if (at < detail::room(static_cast<int>(side))) return at >> SHIFT_MX_ADDR;
+  }
+  return 0;
+}
+
 /// Scale exponents lie in a buffer of their own, at a sixteenth of the address of the data they scale.
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TGET_SCALE_ADDR(Dst& dst, Src& src, Events&... events) {

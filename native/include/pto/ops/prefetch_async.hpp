@@ -1,5 +1,5 @@
-// TPREFETCH_ASYNC: asks for data to be brought near. Here memory is near, so nothing happens and the event that
-// it returns is complete.
+// TPREFETCH_ASYNC: asks for data to be brought near. Here memory is near, so nothing happens and the event
+// that it returns is complete.
 #pragma once
 
 #include "pto/ops/comm.hpp"
@@ -17,9 +17,10 @@ struct PrefetchAsyncContext {
   comm::AsyncSession& GetSession() { return externalSession != nullptr ? *externalSession : session; }
 };
 
-template <class Global, class... Events>
+/// The context is a PrefetchAsyncContext or a session.
+template <class Global, class Context, class... Events>
   requires(is_global_data_v<Global> && all_events_v<Events...>)
-PTO_INST comm::AsyncEvent TPREFETCH_ASYNC(Global&, PrefetchAsyncContext&, Events&... events) {
+PTO_INST comm::AsyncEvent TPREFETCH_ASYNC(Global&, Context&, Events&... events) {
   TSYNC(events...);
   return {0, comm::DmaEngine::SDMA};
 }

@@ -6,7 +6,7 @@
 // `exp` has the exponents at their two-dimensional place, or in group order if it has one row.
 #pragma once
 
-#include "pto/core/numbers.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto::detail {
 
@@ -298,6 +298,11 @@ inline void quantise_mx(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* s
   static_assert(Type == QuantType::MXFP8 || Type == QuantType::MXFP4_E2M1,
                 "[PTO][PTO-E0501] TQUANT: group results only of an MX scheme");
   using Scheme = std::conditional_t<Type == QuantType::MXFP8, Mxfp8, Mxfp4>;
+  if constexpr (Scheme::is_fp8) {
+    check_tquant_mxfp8<Dst, Exp, Max, Scaling, Src>();
+  } else {
+    check_tquant_mxfp4<Dst, Exp, Max, Scaling, Src>();
+  }
   quantise_rows<Scheme, Alg == QuantScaleAlg::NV>(dst, src, exp, max, scaling, exp_zz);
 }
 
@@ -310,10 +315,21 @@ inline void quantise_axis(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
   using Scheme = std::conditional_t<fp8, Mxfp8, Mxfp4>;
   if constexpr (Alg == MxQuantAlg::Hif4) {
     static_assert(Axis == 1, "[PTO][PTO-E0501] TQUANT: HiFloat4 groups lie along columns");
+    check_tquant_hif4<Dst, Exp, Max, Scaling, Src>();
     quantise_hif4(dst, src, exp, max, scaling);
   } else if constexpr (Axis == 1) {
+    if constexpr (fp8) {
+      check_tquant_mxfp8<Dst, Exp, Max, Scaling, Src>();
+    } else {
+      check_tquant_mxfp4<Dst, Exp, Max, Scaling, Src>();
+    }
     quantise_rows<Scheme, nv>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   } else {
+    if constexpr (fp8) {
+      check_tquant_dn_mxfp8<Dst, Exp, Max, Scaling, Src>();
+    } else {
+      check_tquant_dn_mxfp4<Dst, Exp, Max, Scaling, Src>();
+    }
     quantise_columns<Scheme, nv, Interleave>(dst, src, exp, max, scaling);
   }
 }
@@ -376,11 +392,11 @@ template <auto quant_type, class Dst, class Src, class Para, class Offset = Para
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Offset* offset = nullptr, Events&... events) {
   static_assert(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
                 "[PTO][PTO-E0501] TQUANT: an MX scheme needs its group results");
-  static_assert(std::is_same_v<typename Dst::DType,
-                               std::conditional_t<quant_type == QuantType::INT8_SYM, int8_t, uint8_t>>,
-                "[PTO][PTO-E0301] TQUANT: the element type of dst is i8 for INT8_SYM, u8 for INT8_ASYM");
-  static_assert(std::is_same_v<typename Src::DType, float>,
-                "[PTO][PTO-E0301] TQUANT: the element type of src is not f32");
+  if constexpr (quant_type == QuantType::INT8_SYM) {
+    detail::check_tquant_sym<Dst, Src, Para>();
+  } else {
+    detail::check_tquant_asym<Dst, Src, Para, Offset>();
+  }
   TSYNC(events...);
   detail::quantise_int8(dst, src, scale, offset);
   return {};
@@ -398,8 +414,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Tmp&, Offset* offse
 template <class Dst, class Src, class Para, class Offset, class... Events>
 PTO_INST RecordEvent TDEQUANT(Dst& dst, Src& src, Para& scale, Offset& offset, Events&... events) {
   using D = typename Dst::DType;
-  static_assert(std::is_same_v<D, typename Para::DType> && std::is_same_v<D, typename Offset::DType>,
-                "[PTO][PTO-E0301] TDEQUANT: scale and offset must have the element type of dst");
+  detail::check_tdequant<Dst, Src, Para, Offset>();
   TSYNC(events...);
   const detail::Lines<Dst> out(dst);
   const detail::Lines<Src> in(src);

@@ -51,6 +51,12 @@ inline Region even_region([[maybe_unused]] const char* name, const TileT& tile) 
 
 }  // namespace detail
 
+/// Bytes of an element; two 4-bit elements share one.
+template <class T>
+constexpr int GetTypeSize() {
+  return static_cast<int>(sizeof(T));
+}
+
 // --- transposition ----------------------------------------------------------------------------------------
 
 template <class Dst, class Src, class Tmp, class... Events>
@@ -112,16 +118,18 @@ PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Events&... events) {
   using S = typename Src::DType;
   const detail::Lines<Dst> to(dst);
   const detail::Lines<Src> from(src);
+  const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
   detail::Buffer<S> in;
   detail::Buffer<T> out;
-  for (ptrdiff_t r = 0; r < static_cast<ptrdiff_t>(dst.GetValidRow()); ++r) {
-    for (ptrdiff_t c = 0; c < static_cast<ptrdiff_t>(dst.GetValidCol()); c += detail::kChunk) {
-      const ptrdiff_t n = detail::lesser(static_cast<ptrdiff_t>(dst.GetValidCol()) - c, detail::kChunk);
-      const S* x = from.template read<S>(r, c, n, in.at);
-      for (ptrdiff_t i = 0; i < n; ++i) {
-        const auto code = __builtin_bit_cast(detail::code_t<S>, x[i]);
-        out.at[i] = __builtin_bit_cast(T, static_cast<detail::code_t<T>>(code));
-      }
+  detail::Buffer<detail::code_t<S>> whole;
+  detail::Buffer<detail::code_t<T>> low;
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
+      const ptrdiff_t n = detail::lesser(cols - c, detail::kChunk);
+      // Plain arrays of integers: g++ 12 fails on a loop over the elements themselves.
+      std::memcpy(whole.at, from.template read<S>(r, c, n, in.at), static_cast<size_t>(n) * sizeof(S));
+      for (ptrdiff_t i = 0; i < n; ++i) low.at[i] = static_cast<detail::code_t<T>>(whole.at[i]);
+      std::memcpy(static_cast<void*>(out.at), low.at, static_cast<size_t>(n) * sizeof(T));
       to.template write<T>(r, c, n, out.at);
     }
   }

@@ -10,8 +10,7 @@
 
 #include <utility>
 
-#include "pto/core/access.hpp"
-#include "pto/core/events.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto::detail {
 
@@ -137,6 +136,17 @@ inline std::pair<ptrdiff_t, ptrdiff_t> extents(const Src& src) {
   const auto rows = static_cast<ptrdiff_t>(src.GetValidRow()),
              cols = static_cast<ptrdiff_t>(src.GetValidCol());
   return A == Along::row ? std::pair{rows, cols} : std::pair{cols, rows};
+}
+
+/// What a reduction asks of the valid regions.
+template <Along A, class Dst, class Src>
+inline void check_reduction([[maybe_unused]] const char* name, [[maybe_unused]] const Dst& dst,
+                            [[maybe_unused]] const Src& src) {
+  PTO_CHECK(src.GetValidRow() > 0 && src.GetValidCol() > 0, "PA-0030",
+            "%s: the valid region of src, %ux%u, is empty", name, src.GetValidRow(), src.GetValidCol());
+  PTO_CHECK(A == Along::row ? dst.GetValidRow() == src.GetValidRow() : dst.GetValidCol() == src.GetValidCol(),
+            "PA-0032", "%s: dst has %ux%u valid elements, src %ux%u", name, dst.GetValidRow(),
+            dst.GetValidCol(), src.GetValidRow(), src.GetValidCol());
 }
 
 template <Along A, bool Product, bool Wide, class Dst, class Src>
@@ -297,25 +307,31 @@ inline void extreme_index(Index& index, const Src& src) {
 
 namespace pto {
 
-#define PTO_ROW_REDUCTION(NAME, ...)                                       \
+#define PTO_ROW_REDUCTION(NAME, name, ...)                                 \
   template <class Dst, class Src, class Tmp, class... Events>              \
   PTO_INST RecordEvent NAME(Dst& dst, Src& src, Tmp&, Events&... events) { \
+    detail::check_##name<Dst, Src>();                                      \
+    detail::check_reduction<detail::Along::row>(#NAME, dst, src);          \
     TSYNC(events...);                                                      \
     detail::__VA_ARGS__(dst, src);                                         \
     return {};                                                             \
   }
-#define PTO_COL_REDUCTION(NAME, ...)                                 \
+#define PTO_COL_REDUCTION(NAME, name, ...)                           \
   template <class Dst, class Src, class... Events>                   \
   PTO_INST RecordEvent NAME(Dst& dst, Src& src, Events&... events) { \
+    detail::check_##name<Dst, Src>();                                \
+    detail::check_reduction<detail::Along::col>(#NAME, dst, src);    \
     TSYNC(events...);                                                \
     detail::__VA_ARGS__(dst, src);                                   \
     return {};                                                       \
   }
 // Two forms: the index alone, or the element and its index.
-#define PTO_ARG_REDUCTION(NAME, along, largest)                                                \
+#define PTO_ARG_REDUCTION(NAME, name, along, largest)                                          \
   template <class Dst, class Src, class Tmp, class... Events>                                  \
     requires(all_events_v<Events...>)                                                          \
   PTO_INST RecordEvent NAME(Dst& dst, Src& src, Tmp&, Events&... events) {                     \
+    detail::check_##name<Dst, Src>();                                                          \
+    detail::check_reduction<detail::Along::along>(#NAME, dst, src);                            \
     TSYNC(events...);                                                                          \
     detail::extreme_index<detail::Along::along, largest>(dst, src);                            \
     return {};                                                                                 \
@@ -323,23 +339,25 @@ namespace pto {
   template <class Value, class Index, class Src, class Tmp, class... Events>                   \
     requires(is_tile_data_v<Tmp> && all_events_v<Events...>)                                   \
   PTO_INST RecordEvent NAME(Value& dstVal, Index& dstIdx, Src& src, Tmp&, Events&... events) { \
+    detail::check_##name##_value<Index, Value, Src>();                                         \
+    detail::check_reduction<detail::Along::along>(#NAME, dstIdx, src);                         \
     TSYNC(events...);                                                                          \
     detail::extreme<detail::Along::along, largest>(dstVal, dstIdx, src);                       \
     return {};                                                                                 \
   }
 
-PTO_ROW_REDUCTION(TROWSUM, fold<detail::Along::row, false, true>)
-PTO_ROW_REDUCTION(TROWPROD, fold<detail::Along::row, true, false>)
-PTO_ROW_REDUCTION(TROWMAX, extreme_value<detail::Along::row, true>)
-PTO_ROW_REDUCTION(TROWMIN, extreme_value<detail::Along::row, false>)
-PTO_COL_REDUCTION(TCOLSUM, fold<detail::Along::col, false, false>)
-PTO_COL_REDUCTION(TCOLPROD, fold<detail::Along::col, true, false>)
-PTO_COL_REDUCTION(TCOLMAX, extreme_value<detail::Along::col, true>)
-PTO_COL_REDUCTION(TCOLMIN, extreme_value<detail::Along::col, false>)
-PTO_ARG_REDUCTION(TROWARGMAX, row, true)
-PTO_ARG_REDUCTION(TROWARGMIN, row, false)
-PTO_ARG_REDUCTION(TCOLARGMAX, col, true)
-PTO_ARG_REDUCTION(TCOLARGMIN, col, false)
+PTO_ROW_REDUCTION(TROWSUM, trowsum, fold<detail::Along::row, false, true>)
+PTO_ROW_REDUCTION(TROWPROD, trowprod, fold<detail::Along::row, true, false>)
+PTO_ROW_REDUCTION(TROWMAX, trowmax, extreme_value<detail::Along::row, true>)
+PTO_ROW_REDUCTION(TROWMIN, trowmin, extreme_value<detail::Along::row, false>)
+PTO_COL_REDUCTION(TCOLSUM, tcolsum, fold<detail::Along::col, false, false>)
+PTO_COL_REDUCTION(TCOLPROD, tcolprod, fold<detail::Along::col, true, false>)
+PTO_COL_REDUCTION(TCOLMAX, tcolmax, extreme_value<detail::Along::col, true>)
+PTO_COL_REDUCTION(TCOLMIN, tcolmin, extreme_value<detail::Along::col, false>)
+PTO_ARG_REDUCTION(TROWARGMAX, trowargmax, row, true)
+PTO_ARG_REDUCTION(TROWARGMIN, trowargmin, row, false)
+PTO_ARG_REDUCTION(TCOLARGMAX, tcolargmax, col, true)
+PTO_ARG_REDUCTION(TCOLARGMIN, tcolargmin, col, false)
 #undef PTO_ROW_REDUCTION
 #undef PTO_COL_REDUCTION
 #undef PTO_ARG_REDUCTION
@@ -347,6 +365,7 @@ PTO_ARG_REDUCTION(TCOLARGMIN, col, false)
 /// With scratch for the hardware's tree of sums; the order of the sum here is the one it always has.
 template <class Dst, class Src, class Tmp, class... Events>
 PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Tmp&, bool, Events&... events) {
+  detail::check_tcolsum<Dst, Src>();
   TSYNC(events...);
   detail::fold<detail::Along::col, false, false>(dst, src);
   return {};
@@ -356,6 +375,7 @@ PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Tmp&, bool, Events&... events) 
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TPAIRREDUCESUM(Dst& dst, Src& src0, Events&... events) {
   using C = detail::compute_t<typename Dst::DType>;
+  detail::check_tpairreducesum<Dst, Src>();
   TSYNC(events...);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());

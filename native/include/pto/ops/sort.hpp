@@ -4,8 +4,7 @@
 // equal whatever their sign; the order of NaN is open, here it comes last.
 #pragma once
 
-#include "pto/core/access.hpp"
-#include "pto/core/events.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto {
 
@@ -149,8 +148,7 @@ inline RecordList<TileT> whole_list(const TileT& tile) {
 
 template <bool Exhausted, class Dst, class... Src>
 inline void merge_tiles(Dst& dst, MrgSortExecutedNumList& taken, const Src&... src) {
-  static_assert((std::is_same_v<typename Src::DType, typename Dst::DType> && ...),
-                "[PTO][SA-0274] TMRGSORT: all lists have the element type of dst");
+  (check_tmrgsort_lists<Dst, Src, Src>(), ...);
   const ptrdiff_t room =
       dst.GetValidRow() == 0 ? 0 : static_cast<ptrdiff_t>(dst.GetValidCol()) / kRecord<typename Dst::DType>;
   uint16_t counts[4] = {};
@@ -169,11 +167,7 @@ namespace pto {
 /// Sort every block of 32 columns; records of equal value go by index.
 template <class Dst, class Src, class Idx>
 PTO_INST RecordEvent TSORT32(Dst& dst, Src& src, Idx& idx) {
-  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType> &&
-                    sizeof(typename Src::DType) >= 2 && sizeof(typename Src::DType) <= 4,
-                "[PTO][SA-0022] TSORT32: dst and src must have the same element type of 2 or 4 bytes");
-  static_assert(std::is_same_v<typename Idx::DType, uint32_t>,
-                "[PTO][SA-0022] TSORT32: the element type of idx is not u32");
+  detail::check_tsort32<Dst, Src, Idx>();
   detail::sort_blocks(dst, src, idx);
   return {};
 }
@@ -186,8 +180,7 @@ PTO_INST RecordEvent TSORT32(Dst& dst, Src& src, Idx& idx, Tmp&) {
 /// Merge the blocks of blockLen elements of one list four by four.
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, Src& src, uint32_t blockLen, Events&... events) {
-  static_assert(std::is_same_v<typename Dst::DType, typename Src::DType>,
-                "[PTO][SA-0274] TMRGSORT: dst and src must have the same element type");
+  detail::check_tmrgsort_blocks<Dst, Src>();
   TSYNC(events...);
   detail::merge_blocks(dst, src, static_cast<ptrdiff_t>(blockLen));
   return {};

@@ -333,8 +333,13 @@ def basic_blocks(f: Function, region: Region) -> None:
     for block in others:
         _label(f, f.labels[block])
         f.line("{")
+        at = len(f.lines)
         f.nested(block)
-        f.line("}")
+        if len(f.lines) == at:  # nothing but the return that follows
+            f.lines.pop()
+            f.marks.pop()
+        else:
+            f.line("}")
 
 
 def _crossing(region: Region) -> set[Value]:

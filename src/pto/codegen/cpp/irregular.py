@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.core import Operation
+from ...ir.core import Operation, constant_of
 from ...ir.types import PtrType, TileBufType, ViewType
 from ...isa.dtypes import SPELLINGS
 from ...isa.enums import ENUMS
@@ -155,3 +155,13 @@ def _gm_to_ub(f: Function, op: Operation) -> None:
              "l2_cache_ctl", "src_stride", "dst_stride")  # fmt: skip
     values = [op.group(name) if name else [] for name in names]
     f.line(f"copy_gm_to_ubuf_align_v2({', '.join(f.text(v[0]) if v else '0' for v in values)});")
+
+
+@handles("pto.copy_gm_to_ubuf")
+def _copy_gm_to_ubuf(f: Function, op: Operation) -> None:
+    """The builtin copies; it does not pad."""
+    for name in ("left_padding", "right_padding", "data_select_bit"):
+        if constant_of(op.group(name)[0]) != 0:
+            f.unit.no_spelling(op, f"with '{name}'")
+            return
+    f.regular(op)

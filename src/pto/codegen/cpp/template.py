@@ -16,8 +16,11 @@ from ...ir.core import Operation
 from ...isa.enums import ENUMS
 from ...isa.row import Attr, Row
 
-#: Attributes that change nothing in the result, so that C++ may leave them out.
-_SILENT = frozenset(("st_phase", "layout", "fastmath", "overflowFlags", "nontemporal"))
+#: Attributes and operands that change nothing in the result, so that C++ may leave them out.
+_SILENT = frozenset(
+    "st_phase layout fastmath overflowFlags nontemporal pad_mode init_out_buffer pad_value left_padding_num "
+    "right_padding_num init_condition".split()
+)
 
 #: Attributes that mean something where they are absent: a comparison is for equality.
 _IMPLIED = frozenset(("cmpMode",))

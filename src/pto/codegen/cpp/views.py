@@ -203,9 +203,11 @@ def open_view(f: Function, value: Value) -> str:
 def _ask(f: Function, op: Operation) -> None:
     source = op.operands[0]
     if isinstance(source.type, MemRefType):
-        f.unit.no_spelling(op)
-        return
-    view = f.views.get(source) or _argument(f, source)
+        from .memrefs import memref_view
+
+        view = memref_view(f, source)
+    else:
+        view = f.views.get(source) or _argument(f, source)
     at = constant_of(op.operands[1])
     values = view.dims if op.name.endswith("dim") else view.strides
     if not isinstance(at, int):

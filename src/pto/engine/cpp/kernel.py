@@ -49,6 +49,11 @@ class CppKernel(Launchable):
         #: The shared library, and whether it was built before.
         self.built = self._build(checks)
         self._library = Library(self.built.path)
+        self._symbol = entry_of(self).symbol
+        #: The function with most arguments: all cores are given the same words.
+        longest = max(self.functions, key=lambda f: len(f.regions[0].blocks[0].args))
+        self._longest = str(longest.attr("sym_name"))
+        self._types = [a.type for a in longest.regions[0].blocks[0].args]
 
     def _build(self, checks: bool) -> build.Built:
         unit = build.Unit("kernel.cpp", single([entry_of(self)], _BODY))
@@ -111,31 +116,30 @@ class CppKernel(Launchable):
     def _launch(
         self, binding: Binding, kept: _Kept, blocks: int, subblocks: int, threads: int, out: TextIO
     ) -> Diagnostic | None:
-        values = max(binding.values.values(), key=len)
-        params = max((f.regions[0].blocks[0].args for f in self.functions), key=len)
+        values = binding.values[self._longest]
         words = [
-            kept.word(v) if not isinstance(v, int | float | str) else _word(p.type, v)
-            for p, v in zip(params, values, strict=True)
+            _word(t, v) if isinstance(v, int | float | str) else kept.word(v)
+            for t, v in zip(self._types, values, strict=True)
         ]
         special = bytes(SPMD.index(v) + 1 if isinstance(v, str) else 0 for v in values)
         status, text = self._library.launch(
-            entry_of(self).symbol, words, blocks, subblocks, threads, special, out.write
+            self._symbol, words, blocks, subblocks, threads, special, out.write
         )
         return self._problem(status, text) if status else None
 
     def _problem(self, status: int, text: str) -> Diagnostic:
         """What a launch said, as a diagnostic at the function."""
-        first, *rest = text.rstrip("\n").split("\n")
         if status == STUCK:
-            d = Diagnostic("PTO-E2104", f"the program is stuck: {first}", self.span())
+            waits = [line.split("\t", 1) for line in text.splitlines()]
+            (who, what), *rest = waits
+            where = f" ({who})" if who else ""
+            d = Diagnostic("PTO-E2104", f"the program is stuck: waits for {what}{where}", self.span())
             d.help = "nobody does what is waited for: add it on every path, before the wait"
-            d.notes.extend((line, None) for line in rest)
+            d.notes.extend((f"{who}: waits for {what}" if who else f"and {what}", None) for who, what in rest)
             return d
-        m = _CODE.match(first)
-        code, message = (m["code"], m["text"]) if m else ("PTO-E2102", first)
-        d = Diagnostic(code, message, self.span())
-        d.notes.extend((f"in {line}", None) for line in rest)
-        return d
+        m = _CODE.match(text)
+        code, message = (m["code"], m["text"]) if m else ("PTO-E2102", text)
+        return Diagnostic(code, message, self.span())
 
     def span(self) -> Span | None:
         """The line that begins the function."""

@@ -439,7 +439,9 @@ _row_expands = (
         doc="Divide every element of a tile by a per-row value.",
         cpu="f32 f16 i16 u16 i32 u32", a2a3="f32 f16 i16 i32", a5="f32 f16 i16 u16 i32 u32",
         dtype_code="SA-0306", rules=_row_rules("SA-0308", "SA-0307"),
-        cpp="TROWEXPANDDIV($dst, $src0, $src1) | TROWEXPANDDIV($dst, $src0, $src1, $tmp)",
+        cpp="TROWEXPANDDIV($dst, $src0, $src1) | TROWEXPANDDIV($dst, $src0, $src1, $tmp) | "
+            "TROWEXPANDDIV<DivAlgorithm::$precision_mode>($dst, $src0, $src1) | "
+            "TROWEXPANDDIV<DivAlgorithm::$precision_mode>($dst, $src0, $src1, $tmp)",
     ),
     guarded_expand(
         "trowexpandmax", opcode=0x1050, meaning="where(x < y, y, x)",
@@ -490,7 +492,8 @@ _col_expands = (
         cpu=_A5, a2a3=_A2A3, a5=_A5, dtype_code="SA-0145", rules=row_major("src0 src1 dst", code="SA-0146"),
     ),
     col_expand(
-        "tcolexpanddiv", opcode=0x1012, meaning="x / y", cpp="TCOLEXPANDDIV($dst, $src0, $src1)",
+        "tcolexpanddiv", opcode=0x1012, meaning="x / y",
+        cpp="TCOLEXPANDDIV($dst, $src0, $src1) | TCOLEXPANDDIV<DivAlgorithm::$precision_mode>($dst, $src0, $src1)",
         doc="Divide every element of a tile by a per-column value.", attrs=_precision, notes=_DIV,
         cpu="f32 f16 i16 u16 i32 u32", a2a3="f32 f16 i16 i32", a5="f32 f16 i16 u16 i32 u32",
         dtype_code="SA-0141", rules=row_major("src0 src1 dst", code="SA-0142"),

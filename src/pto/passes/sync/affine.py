@@ -1,7 +1,7 @@
 """Integers of a program as sums of constants and named unknowns with ranges.
 
-Addresses and window offsets are compared through these: `(i + 1) * 64` and `i * 64` differ by 64 whatever `i`
-is, and in the next iteration of the loop over `i` by the step more.
+Addresses and window offsets are compared through these: `(i + 1) * 64` and `i * 64` differ by 64 whatever
+`i` is, and in the next iteration of the loop over `i` by the step more.
 """
 
 from __future__ import annotations
@@ -182,8 +182,9 @@ class Forms:
 _COMPUTED = frozenset(
     f"arith.{name}"
     for name in (
-        "index_cast", "index_castui", "extsi", "extui", "addi", "subi", "muli", "shli", "remsi", "remui", "andi",
-        "select", "minsi", "minui", "maxsi", "maxui", "divsi", "divui", "floordivsi", "shrui", "shrsi",
+        "index_cast", "index_castui", "extsi", "extui", "addi", "subi", "muli", "shli", "remsi", "remui",
+        "andi", "select", "minsi", "minui", "maxsi", "maxui", "divsi", "divui", "floordivsi", "shrui",
+        "shrsi",
     )
 )  # fmt: skip
 
@@ -222,7 +223,8 @@ def difference(now: Form, front: Form, loop: Operation | None) -> Range:
     iteration of everything."""
     if loop is None:
         if now.terms == front.terms:
-            return (now.constant - front.constant,) * 2
+            apart = now.constant - front.constant
+            return apart, apart
         return now.plus(front, -1).range
     low = high = now.constant - front.constant
     terms = dict(now.terms)

@@ -1,11 +1,11 @@
 """Hazards between an iteration of a loop and the next.
 
-The body is followed twice: what the first time leaves unknown is what the second has to wait for. Flags of these
-hazards are set in one iteration and waited for in the next; they are set once before the loop and waited for once
-after it. As in the field's assembler, what a flag implies is judged here, and for what follows the loop, before its
-ends are moved out of branches; and a flag for tiles in UB or L1 (which double buffering may relax) does not stand
-for hazards of other memory. Flags that turn out to be needless are taken out again, but for those between M, MTE1
-and FIX, where existing builds expect them.
+The body is followed twice: what the first time leaves unknown is what the second has to wait for. Flags of
+these hazards are set in one iteration and waited for in the next; they are set once before the loop and
+waited for once after it. As in the field's assembler, what a flag implies is judged here, and for what
+follows the loop, before its ends are moved out of branches; and a flag for tiles in UB or L1 (which double
+buffering may relax) does not stand for hazards of other memory. Flags that turn out to be needless are
+taken out again, but for those between M, MTE1 and FIX, where existing builds expect them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MOST_WORK = 4000
 class Repeat:
     """Follows the body of a loop twice and places what the second time needs.
 
-    Flags count where they were made for, not where they were moved to. The second time is followed in two ways
-    at once: without and with the flags for tiles in UB or L1.
+    Flags count where they were made for, not where they were moved to. The second time is followed in two
+    ways at once: without and with the flags for tiles in UB or L1.
     """
 
     def __init__(self, program: Program, hazards: Hazards, flags: Flags, loop: Step, body: Seq) -> None:

@@ -1,13 +1,13 @@
 """Proves the result: every hazard is ordered on every path, every flag is set once and waited for once.
 
-The program is followed once from start to end, with its flags where they stand and by their ids; a loop body
-must leave every flag as it found it, and so must all sides of a branch. That settles the flags of any number of
-iterations. Hazards within an iteration are looked at on this way. For those between iterations every loop body
-is followed twice. A hazard with an earlier iteration than the one before is covered too: a pipe that knows an
-instruction knows the earlier ones of its pipe, and knowledge is never lost.
+The program is followed once from start to end, with its flags where they stand and by their ids; a loop
+body must leave every flag as it found it, and so must all sides of a branch. That settles the flags of any
+number of iterations. Hazards within an iteration are looked at on this way. For those between iterations
+every loop body is followed twice. A hazard with an earlier iteration than the one before is covered too: a
+pipe that knows an instruction knows the earlier ones of its pipe, and knowledge is never lost.
 
-On the way the check finds out which barriers of a pipe are needed at all: a barrier counts only once a hazard
-needs it, and then the last one before it.
+On the way the check finds out which barriers of a pipe are needed at all: a barrier counts only once a
+hazard needs it, and then the last one before it.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Lazy(Know):
 
 
 class Check:
-    """Looks for hazards that nothing orders; `found` are the instructions that have one, `needed` the barriers
-    that some hazard needs. Flags go by their ids, or (before they have any) by themselves."""
+    """Looks for hazards that nothing orders. `found` are the instructions that have one, `needed` the
+    barriers that some hazard needs. Flags go by their ids, or (before they have any) by themselves."""
 
     def __init__(
         self, program: Program, hazards: Hazards, flags: list[Flag], without: Flag | None = None

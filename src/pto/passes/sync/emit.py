@@ -6,8 +6,8 @@ from ...ir.attrs import EnumAttr, StrAttr
 from ...ir.core import Block, Operation, Region
 from ...verify.balance import SECTIONS
 from ..edit import enclosing, make
-from .linear import Program, Seq, Step
 from .flags import Barrier, Flag, Set, Wait
+from .linear import Program, Seq, Step
 
 #: Attribute of a barrier that ends a function; its value says how C++ spells it.
 TAIL = "pto.auto_tail"

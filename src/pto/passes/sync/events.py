@@ -1,9 +1,9 @@
 """Event ids: eight per pair of pipes, a few of them reserved.
 
-Two flags of the same pipes that are both set at some point need different ids. A flag takes an id nobody has
-used so far, else the lowest that is free from its set to its wait. A flag of the next iteration is set once more
-at the start of the program and waited for once more at its end, so it keeps its id throughout. Where ids run out
-for a pair of pipes:
+Two flags of the same pipes that are both set at some point need different ids. A flag takes an id nobody
+has used so far, else the lowest that is free from its set to its wait. A flag of the next iteration is set
+once more at the start of the program and waited for once more at its end, so it keeps its id throughout.
+Where ids run out for a pair of pipes:
 
 1. its carried flags are set and drained around the outermost loop they are in, then around their own;
 2. flags that overlap become one, set after the later and waited for before the earlier of them;
@@ -13,8 +13,8 @@ for a pair of pipes:
 
 from __future__ import annotations
 
-from .linear import BLOCKS, LOOP, Program, Seq, Step
 from .flags import Barrier, Flag, Flags, Wait
+from .linear import BLOCKS, LOOP, Program, Seq, Step
 
 IDS = 8
 #: Pipes whose last id is left to others.

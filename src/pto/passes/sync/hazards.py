@@ -241,7 +241,7 @@ def is_atomic(op: Operation) -> bool:
 
 
 def chains(step: Step) -> bool:
-    """A vector instruction that goes over all bytes of its tiles, element by element, and at least 16 repeats."""
+    """A vector instruction that goes over all bytes of its tiles, in order, and over at least 16 repeats."""
     row = step.op.row
     if step.pipe != "V" or row is None or row.family not in _CHAINING:
         return False

@@ -4,8 +4,8 @@ For every pipe a set of instructions (bits of a number) that it may *not* know y
 issued is unknown to all pipes but its own, where that works in order. A flag carries what its pipe did not
 know when it was set; who waits for it does not know, from then on, only what neither of the two knew.
 
-Instructions are numbered in program order, so what was issued since a moment are the bits from the number it
-had reached: sets are brought up to date when they are looked at, not with every instruction.
+Instructions are numbered in program order, so what was issued since a moment are the bits from the number
+it had reached: sets are brought up to date when they are looked at, not with every instruction.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class Step:
     """
 
     __slots__ = (
-        "after", "at", "before", "begin", "end", "kind", "mask", "number", "op", "pipe", "runs", "seq", "seqs",
-        "sets", "stalls", "waits",
+        "after", "at", "before", "begin", "end", "kind", "mask", "number", "op", "pipe", "runs", "seq",
+        "seqs", "sets", "stalls", "waits",
     )  # fmt: skip
 
     def __init__(self, kind: str, op: Operation, seq: Seq) -> None:
@@ -104,7 +104,7 @@ class Program:
         self.own: list[int] = [0] * len(self.pipes)  # instructions of each pipe
         for step in self.ops:
             self.own[self._numbers[step.pipe]] |= 1 << step.number
-        #: The pipe of each instruction; one that works on several has a pipe of its own, which no flag serves.
+        #: The pipe of each instruction. What works on several has a pipe of its own, which no flag serves.
         self.pipe_of = [self._numbers[s.pipe] for s in self.ops]
         self.several = self._numbers.get(ALL, -1)
         overlapping = OVERLAPPING_PIPES[profile.isa]

@@ -1,10 +1,10 @@
 """Where flags and barriers go: one for every hazard that nothing orders yet.
 
 The program is followed once, every loop body as one iteration. An instruction with a hazard gets a flag set
-after the nearest instruction it has to follow and waited for before itself, and so on until nothing is left;
-what flags imply counts, so chains of them need no more flags. Both ends of a flag are moved out of loops and
-branches to the innermost block that holds both instructions: on every path there are as many sets as waits.
-At the end of a loop, `carry` looks at the hazards between its iterations.
+after the nearest instruction it has to follow and waited for before itself, and so on until nothing is
+left; what flags imply counts, so chains of them need no more flags. Both ends of a flag are moved out of
+loops and branches to the innermost block that holds both instructions: on every path there are as many sets
+as waits. At the end of a loop, `carry` looks at the hazards between its iterations.
 """
 
 from __future__ import annotations

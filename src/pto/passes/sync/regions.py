@@ -1,9 +1,9 @@
 """Which bytes a value names, and whether two such places may share one.
 
 A tile with an address is a range of bytes of its space; a dynamic address is the range it can be in. A tile
-nobody placed is a place of its own, named by what allocates it. Windows of a tile at known offsets are exact:
-evenly spaced chunks. Global memory is told apart by the argument it belongs to (two arguments do not overlap)
-and, within one view, by the windows' offsets, also from one iteration of a loop to the next.
+nobody placed is a place of its own, named by what allocates it. Windows of a tile at known offsets are
+exact: evenly spaced chunks. Global memory is told apart by the argument it belongs to (two arguments do not
+overlap) and, within one view, by the windows' offsets, also from one iteration of a loop to the next.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ GM = "gm"
 #: The root of a place that may be anywhere in its space.
 ANYWHERE = object()
 _MOST_PLACES = 8
+#: Bytes that the scalar unit reads and writes at once: a line of its cache, or a block of on-chip memory.
+_BLOCK = {GM: 64}
 
 
 class Box:
@@ -174,24 +176,19 @@ class Places:
         return found
 
     def element(self, value: Value, index: Value) -> tuple[Place, ...]:
-        """One element, counted from the start of the storage of a value."""
+        """The block that holds one element, counted from the start of the storage of a value."""
         bits = getattr(value.type, "bits", None) or 0
         low, high = self.forms.of(index).range
-        if bits < 8 or low < 0 or any(p.box is not None or p.root is ANYWHERE for p in self.of(value)):
-            return self.of(value)
-        size = bits // 8
-        return tuple(
-            self._one(
-                Place(
-                    p.space,
-                    p.root,
-                    p.low + low * size,
-                    p.low + (high + 1) * size if high < BIG else p.high,
-                    exact=low == high,
-                )
-            )
-            for p in self.of(value)
-        )
+        places = self.of(value)
+        if bits < 8 or low < 0 or any(p.box is not None or p.root is ANYWHERE for p in places):
+            return places
+        found: list[Place] = []
+        for p in places:
+            block = _BLOCK.get(p.space, 32)
+            first = (p.low + low * bits // 8) // block * block
+            last = -(-(p.low + (high + 1) * bits // 8) // block) * block if high < BIG else p.high
+            found.append(self._one(Place(p.space, p.root, first, last)))
+        return tuple(found)
 
     def _one(self, place: Place) -> Place:
         """Equal places are one object."""
@@ -443,8 +440,8 @@ def _nested(shape: list[Form], strides: list[Form]) -> bool:
 
 #: Operations whose result is the storage of their first operand, from its start.
 _RENAMES = frozenset((
-    "pto.treshape", "pto.bitcast", "pto.bind_tile", "pto.tile_buf_addr", "pto.tensor_view_addr", "memref.cast",
-    "builtin.unrealized_conversion_cast",
+    "pto.treshape", "pto.bitcast", "pto.bind_tile", "pto.tile_buf_addr", "pto.tensor_view_addr",
+    "memref.cast", "builtin.unrealized_conversion_cast",
 ))  # fmt: skip
 #: The operand that says where an allocation lies.
 _ADDRESS = {"pto.alloc_tile": "addr", "pto.pointer_cast": "addrs"}

@@ -1,0 +1,126 @@
+"""Accumulators that must be one tile: hardware adds a product to the destination, wherever `acc_in` lies.
+
+    %c1 = pto.tmatmul.acc %c0, %a, %b     # adds to the bytes of %c1: they have to be those of %c0
+
+Where a program names them apart, as the SSA form always does, their storages are joined, also through loops
+that hand the accumulator on. That is right if nobody needs the old value once the new one is written: no
+value that may name it is used after the write, before it gets a new meaning.
+"""
+
+from __future__ import annotations
+
+from ..ir.core import Block, Operation, Value
+from .liveness import Liveness
+
+#: Instructions that accumulate in place, and the operand that they take to be the destination.
+ACCUMULATING = {
+    "pto.tmatmul.acc": "acc_in", "pto.tgemv.acc": "acc_in", "pto.tmatmul.mx.acc": "c_in",
+    "pto.tgemv.mx.acc": "c_in",
+}  # fmt: skip
+
+
+class Accumulators:
+    """Which storages have to share their bytes, and the instructions for which that cannot be."""
+
+    def __init__(self, live: Liveness) -> None:
+        self.live = live
+        self.wrong: list[Operation] = []
+        self._group: dict[int, set[int]] = {}
+        apart = [
+            (step, op)
+            for step, op in enumerate(live.steps)
+            if op.name in ACCUMULATING and op.get(ACCUMULATING[op.name]) is not op.get("dst")
+        ]
+        if apart:
+            self._order = _Order(live)
+            for _, op in apart:
+                self._join(op)
+
+    def groups(self, bits: list[int]) -> list[list[int]]:
+        """Positions in a list of storages (by their bits), in groups that have one address."""
+        out: dict[int, list[int]] = {}
+        for n, bit in enumerate(bits):
+            out.setdefault(min(self._group.get(bit, {bit})), []).append(n)
+        return list(out.values())
+
+    def _join(self, op: Operation) -> None:
+        aliases = self.live.aliases
+        source, target = op.get(ACCUMULATING[op.name]), op.get("dst")
+        assert source is not None and target is not None
+        mask = aliases.of(source) | aliases.of(target)
+        members = {s.bit for s in aliases.members(mask)}
+        if len(members) < 2:
+            return
+        for bit in tuple(members):
+            members |= self._group.get(bit, set())
+        storages = [aliases.storages[bit] for bit in members]
+        same = all(s.value.type == storages[0].value.type for s in storages)
+        if not aliases.of(source) or not aliases.of(target):
+            return  # not ours to place
+        if not same or not self._free(members):
+            self.wrong.append(op)
+            return
+        for bit in members:
+            self._group[bit] = members
+
+    def _free(self, members: set[int]) -> bool:
+        """Whether every write to one of them finds the others unneeded."""
+        mask = sum(1 << bit for bit in members)
+        order = self._order
+        values = [(v, m) for v, m in self.live.aliases.names.items() if m & mask]
+        for step, op in enumerate(self.live.steps):
+            if not self.live.writes[step] & mask:
+                continue
+            written = {v for o, v in op.named() if o.writes} if op.row is not None else set[Value]()
+            held = self.live.after[step] & mask
+            if any(m & held and v not in written and order.needed(v, op) for v, m in values):
+                return False
+        return True
+
+
+class _Order:
+    """Where values are used, in the order of the text."""
+
+    def __init__(self, live: Liveness) -> None:
+        self.place: dict[Operation, int] = {}
+        self.end: dict[Operation, int] = {}  # of operations with regions: where their results are there
+        self.loops: dict[Operation, tuple[tuple[int, int], ...]] = {}  # (first, last) of the loops around
+        self.uses: dict[Value, list[tuple[int, tuple[tuple[int, int], ...]]]] = {}
+        for function in live.ranges:
+            self._number(function.regions[0].blocks, ())
+
+    def _number(self, blocks: list[Block], loops: tuple[tuple[int, int], ...]) -> None:
+        for block in blocks:
+            for op in block.ops:
+                at = self.place[op] = len(self.place)
+                self.loops[op] = loops
+                for value in (*op.operands, *(v for s in op.successors for v in s.args)):
+                    self.uses.setdefault(value, []).append((at, loops))
+                if op.regions:
+                    again = op.name in ("scf.for", "scf.while") or any(len(r.blocks) > 1 for r in op.regions)
+                    size = sum(1 for _ in op.walk())
+                    self.end[op] = at + size
+                    inner = (*loops, (at, at + size)) if again else loops
+                    for region in op.regions:
+                        self._number(region.blocks, inner)
+
+    def needed(self, value: Value, at: Operation) -> bool:
+        """Whether a value may be used after an instruction, with the meaning that it has there."""
+        here, around = self.place[at], self.loops[at]
+        owner = value.op
+        made = self._start(value) if owner is None else self.end.get(owner, self.place.get(owner, -1))
+        if made > here:
+            around = tuple(loop for loop in around if not loop[0] <= made < loop[1])
+        for used, loops in self.uses.get(value, ()):
+            if used > here and made <= here:
+                return True
+            if any(loop in loops and not loop[0] <= made < loop[1] for loop in around):
+                return True
+        return False
+
+    def _start(self, value: Value) -> int:
+        """Where an argument of a block gets its meaning: just after the operation around it."""
+        block = value.owner
+        assert isinstance(block, Block)
+        around = block.parent.parent if block.parent is not None else None
+        return self.place.get(around, -1) if around is not None else -1
