@@ -101,7 +101,7 @@ def fill(case: Case, rng: np.random.Generator, kind: int) -> None:
                 type = case.plan.operands[name][at]
                 if isinstance(type, ScalarType):
                     made = (
-                        float(np.float16(rng.standard_normal())) if type.is_float else int(rng.integers(0, 8))
+                        float(np.float16(rng.standard_normal())) if type.is_float else int(rng.integers(1, 8))
                     )
                     if isinstance(held, list):
                         held[at] = made

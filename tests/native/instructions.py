@@ -51,6 +51,12 @@ struct Operand {{ void* data; int64_t rows, cols, shape[5], stride[5], code; }};
 template <class T> T scalar_of(const Operand& o) {{
   T made; std::memcpy(static_cast<void*>(&made), &o.code, sizeof made); return made;
 }}
+static char text[1 << 17];
+extern "C" const char* printed() {{ return text; }}
+static void keep(detail::Core&, const char* more) {{
+  std::strncat(text, more, sizeof text - std::strlen(text) - 1);
+}}
+static void stop(detail::Core&, const char* why) {{ std::fprintf(stderr, "%s\\n", why); std::abort(); }}
 """
 
 
@@ -105,7 +111,14 @@ def source(entries: Sequence[tuple[Plan, str]], headers: Sequence[str]) -> str:
         parts.append(f"static void f{number}([[maybe_unused]] Operand* o) {{\n{body}  {call};\n}}\n")
     table = ", ".join(f"f{n}" for n in range(len(entries)))
     parts.append(f"static void (*const all[])(Operand*) = {{{table}}};\n")
-    parts.append('extern "C" void run(int k, Operand* o) { all[k](o); }\n')
+    parts.append("""extern "C" void run(int k, Operand* o) {
+  const detail::Host host{nullptr, stop, keep};
+  text[0] = 0;
+  detail::core().host = &host;
+  all[k](o);
+  detail::core().host = nullptr;
+}
+""")
     return "".join(parts)
 
 
@@ -128,7 +141,10 @@ class Unit:
         command = [COMPILER, *FLAGS, *flags, *DEFINES[isa], f"-I{INCLUDE}", str(path), "-o", str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:4000]
-        self.run = ctypes.CDLL(str(made)).run
+        library = ctypes.CDLL(str(made))
+        self.run = library.run
+        self.printed = library.printed
+        self.printed.restype = ctypes.c_char_p
 
 
 def place(case: Case, value: Any) -> Array:
@@ -162,6 +178,9 @@ def difference(unit: Unit, number: int, case: Case, ulp: int = 0) -> str | None:
             made[k].code = value
     case.run()
     unit.run(number, made)
+    text = unit.printed().decode()
+    if text != case.out.getvalue():
+        return f"printed {text[:200]!r}, expected {case.out.getvalue()[:200]!r}"
     for name, value, _ in operands:
         if name not in memory:
             continue
@@ -172,7 +191,9 @@ def difference(unit: Unit, number: int, case: Case, ulp: int = 0) -> str | None:
         if differ.any():
             at = int(np.argmax(differ))
             codes = [_codes(value, x)[at] for x in (got, want)]
-            return f"{name} element {at}: {codes[0]:#x}, expected {codes[1]:#x}; {differ.sum()} of {differ.size}"
+            return (
+                f"{name} element {at}: {codes[0]:#x}, expected {codes[1]:#x}; {differ.sum()} of {differ.size}"
+            )
     return None
 
 

@@ -18,7 +18,7 @@ from pto.witness.plan import Plan
 
 from ..engine.moving import attribute, chosen_plans, scramble
 from ..engine.rows import Case, mixed_codes
-from .instructions import COMPILER, ELEMENTS, FLAGS, INCLUDE, Unit, difference
+from .instructions import COMPILER, DEFINES, ELEMENTS, FLAGS, INCLUDE, Unit, difference
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
@@ -421,3 +421,72 @@ def test_a_cube_core_moves_to_its_vector_cores(tmp_path: Path) -> None:
     lib.start()
     lib.window()
     assert (received(1)[:16, :16] == numbers[4:20, 8:24]).all() and received(0) is None
+
+
+# --- what is refused ----------------------------------------------------------------------------------------
+
+VEC = "Tile<TileType::Vec, {}, 16, 64, BLayout::RowMajor, 16, 64>"
+TENSOR = "GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>>"
+
+BAD = {
+    "SA-0098": ("a2a3", f"{VEC.format('half')} a; {TENSOR} g(p); TLOAD(a, g);"),
+    "SA-0032": ("a2a3", f"TileLeft<float, 16, 64> a; {TENSOR} g(p); TLOAD(a, g);"),
+    "SA-0099": ("a2a3", f"{VEC.format('half')} a; {TENSOR} g(p); TSTORE(g, a);"),
+    "SA-0100": ("a5", f"Tile<TileType::Mat, float, 16, 64> a; {TENSOR} g(p); TSTORE(g, a);"),
+    "SA-0101": ("a2a3", f"TileLeft<float, 16, 64> a; {TENSOR} g(p); TSTORE(g, a);"),
+    "SA-0168": ("cpu", f"{VEC.format('float')} a, b; TFILLPAD(a, b);"),
+    "SA-0301": ("cpu", f"{VEC.format('float')} a; Tile<TileType::Vec, float, 16, 64, BLayout::ColMajor, 16, 64, "
+                       "SLayout::RowMajor> b; TRESHAPE(a, b);"),
+    "SA-0303": ("cpu", f"{VEC.format('float')} a; Tile<TileType::Mat, float, 16, 64> b; TRESHAPE(a, b);"),
+    "SA-0305": ("cpu", f"{VEC.format('float')} a; {VEC.format('half')} b; TRESHAPE(a, b);"),
+    "SA-0342": ("cpu", f"{VEC.format('float')} a; {VEC.format('half')} b; TTRANS(a, b, a);"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", BAD)
+def test_bad_use_does_not_compile(code: str, tmp_path: Path) -> None:
+    assert COMPILER is not None
+    isa, body = BAD[code]
+    source = tmp_path / "bad.cpp"
+    includes = "".join(f'#include "pto/{h}"\n' for h in HEADERS)
+    source.write_text(f"{includes}using namespace pto;\nvoid k(float* p) {{ (void)p; {body} }}\n")
+    command = [COMPILER, "-std=c++20", "-fsyntax-only", *DEFINES[isa], f"-I{INCLUDE}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert f"[PTO][{code}]" in done.stderr, done.stderr[:2000]
+
+
+WRONG = {
+    "PA-0002": f"{VEC.format('float')} a; {TENSOR.replace('16, 64>', '15, 64>')} g(p); TASSIGN(a, 0); TLOAD(a, g);",
+    "CA-0006": f"{VEC.format('float')} a; Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 4, 8> b; TASSIGN(a, 0);"
+    " TASSIGN(b, 4096); TEXTRACT(b, a, 13, 0);",
+    "CA-0001": f"{VEC.format('float')} a; Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 4, 8> b; TASSIGN(a, 0);"
+    " TASSIGN(b, 4096); TMOV(b, a);",
+    "": f"{VEC.format('float')} a; {TENSOR} g(p); TASSIGN(a, 0); TLOAD(a, g); TSTORE(g, a);",
+}
+
+
+def test_wrong_use_stops_a_checked_program(tmp_path: Path) -> None:
+    assert COMPILER is not None
+    source, program = tmp_path / "wrong.cpp", tmp_path / "wrong"
+    includes = "".join(f'#include "pto/{h}"\n' for h in HEADERS)
+    cases = "".join(f"  if (argc == {n + 1}) {{ {body} }}\n" for n, body in enumerate(WRONG.values()))
+    source.write_text(
+        f"{includes}using namespace pto;\nint main(int argc, char**) {{ static float p[16 * 64];\n{cases}}}\n"
+    )
+    command = [
+        COMPILER,
+        "-std=c++20",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-DPTO_CHECKED",
+        f"-I{INCLUDE}",
+        str(source),
+    ]
+    done = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:4000]
+    for n, code in enumerate(WRONG):
+        ran = subprocess.run([program, *["x"] * n], capture_output=True, text=True, check=False)
+        assert (ran.returncode != 0) == bool(code), (code, ran.stderr)
+        assert f"[PTO][{code}]" in ran.stderr if code else ran.stderr == "", (code, ran.stderr)

@@ -52,6 +52,7 @@ class Maker:
     isa: str
     size: int  # about how many instructions
     flat: bool = False  # no loops and branches, and whole tiles: whatever is there happens
+    placed: bool = True  # with addresses
     lines: list[str] = field(default_factory=list)
     indent: int = 2
     names: int = 0
@@ -93,6 +94,9 @@ class Maker:
     def place(self, size: int, space: int) -> int:
         return self.random.randrange(0, max(1, space - size) // 32 + 1) * 32
 
+    def address(self, at: int) -> str:
+        return f"addr = {self.constant(at, 'i64')} " if self.placed else ""
+
     def tiles(self) -> None:
         r = self.random
         types = [self.vector_type() for _ in range(r.randint(1, 3))]
@@ -101,9 +105,10 @@ class Maker:
             type, size = r.choice(types)
             name = self.name("t")
             place = self.place(size, space)
-            self.line(f"{name} = pto.alloc_tile addr = {self.constant(place, 'i64')} : {type}")
+            self.line(f"{name} = pto.alloc_tile {self.address(place)}: {type}")
             self.vectors.append((name, type))
-            self.ranges[name] = place, place + size
+            if self.placed:
+                self.ranges[name] = place, place + size
             if r.random() < 0.2:
                 self.subview(name, type)
         if self.kinds != "vector":
@@ -112,10 +117,8 @@ class Maker:
                 self.cubes[loc] = []
                 for _ in range(r.randint(1, count)):
                     name = self.name(loc)
-                    at = self.constant(
-                        self.place(sizes[loc], sizes[loc] * r.randint(1, 4)) // 512 * 512, "i64"
-                    )
-                    self.line(f"{name} = pto.alloc_tile addr = {at} : !{loc}")
+                    at = self.place(sizes[loc], sizes[loc] * r.randint(1, 4)) // 512 * 512
+                    self.line(f"{name} = pto.alloc_tile {self.address(at)}: !{loc}")
                     self.cubes[loc].append(name)
 
     def subview(self, source: str, type: str) -> None:
@@ -131,7 +134,8 @@ class Maker:
         offsets = ", ".join(self.constant(n) for n in at)
         self.line(f"{name} = pto.subview {source}[{offsets}] sizes [{size[0]}, {size[1]}] : {type} -> {part}")
         self.vectors.append((name, part))
-        self.ranges[name] = self.ranges[source]
+        if source in self.ranges:
+            self.ranges[name] = self.ranges[source]
 
     def same(self, type: str, dst: str = "") -> str:
         """A tile of a type; one that does not overlap a part of `dst` where it is for an instruction."""
@@ -290,21 +294,23 @@ class Maker:
         swapped = self.swap() if r.random() < 0.15 else None
         head = f"scf.for {counter} = {self.constant(0)} to {high} step {self.constant(1)}"
         saved = list(self.vectors)
+        end = ""
         if swapped is not None:
             (a, b), type = swapped
             p, q = self.name("p"), self.name("q")
             self.line(f"{self.name('r')}:2 = {head} iter_args({p} = {a}, {q} = {b}) -> ({type}, {type}) {{")
             self.vectors += [(p, type), (q, type)]
+            end = f"scf.yield {q}, {p} : {type}, {type}"
         else:
             self.line(head + " {")
         self.indent += 1
         self.loops.append(counter)
-        if r.random() < 0.2:
+        if self.placed and r.random() < 0.2:
             self.parity(counter)
         self.block(depth + 1)
         self.loops.pop()
-        if swapped is not None:
-            self.line(f"scf.yield {q}, {p} : {type}, {type}")
+        if end:
+            self.line(end)
         self.vectors = saved
         self.indent -= 1
         self.line("}")
@@ -421,7 +427,7 @@ class Maker:
         ))  # fmt: skip
 
 
-def random_program(seed: int, isa: str, size: int = 24, flat: bool = False) -> Made:
+def random_program(seed: int, isa: str, size: int = 24, flat: bool = False, placed: bool = True) -> Made:
     r = random.Random(f"{seed} {isa}")
-    text = Maker(r, isa, r.randint(3, size), flat).make()
+    text = Maker(r, isa, r.randint(3, size), flat, placed).make()
     return Made(text, isa, seed, 3, [r.randrange(4), r.randrange(4)])

@@ -78,6 +78,39 @@ pto.tmov ins(%a : {dyn}) outs(%b : TILE)"""
     assert spans(program(changed))["a"] == "0-4"
 
 
+def test_a_view_sees_more_than_the_valid_region() -> None:
+    part = "!pto.tile_buf<vec, 8x64xf32, valid=8x32>"
+    body = f"""%a = pto.alloc_tile : {part}
+alloc b
+%f = arith.constant 1.0 : f32
+%w = pto.treshape %a : {part} -> TILE
+pto.texpands ins(%f : f32) outs(%w : TILE)
+load b
+store b
+pto.texpands ins(%f : f32) outs(%a : {part})
+mov w b"""
+    assert spans(program(body))["a"] == "0-4"
+
+
+def test_a_load_of_unknown_extent_may_leave_something() -> None:
+    wide = "!pto.tensor_view<?x64xf32>"
+    window = "!pto.partition_tensor_view<?x64xf32>"
+
+    def body(size: str) -> str:
+        return f"""alloc a b
+load a
+store a
+load b
+store b
+%p = pto.partition_view %g, offsets = [%c0, %c0], sizes = [{size}, %c64] : {wide} -> {window}
+pto.tload ins(%p : {window}) outs(%a : TILE)
+store a"""
+
+    assert spans(program(body("%n"), args=f", %g: {wide}"))["a"] == "0-5"
+    assert spans(program(body("%c8"), args=f", %g: {wide}"))["a"] == "0-1 4-5"
+    assert spans(program(body("%c4"), args=f", %g: {wide}"))["a"] == "0-5"
+
+
 def test_never_written_and_never_used() -> None:
     found = spans(program("alloc a b c d\nload b\nadd a b c\nstore c\nadd a c b"))
     assert found == {"a": "1 3", "b": "0-1 3", "c": "1-3", "d": ""}

@@ -2,9 +2,8 @@
 //
 // Included by launchers only, after the kernel: a launcher is a translation unit with the kernel's source and
 //
-//   PTO_LAUNCHER(vec_add, pto::detail::CoreKind::Vector, vec_add)      // a core per block
-//   PTO_MIXED_LAUNCHER(gemm, cube_half::gemm, vector_half::gemm)       // a cube core and vector cores per
-//   block
+//   PTO_LAUNCHER(vec_add, pto::detail::CoreKind::Vector, vec_add)   // one core per block
+//   PTO_MIXED_LAUNCHER(gemm, cube_half::gemm, vector_half::gemm)    // a cube core and its vector cores
 //
 // which give `extern "C" int pto_launch_vec_add(pto_launch*)`. The halves of a mixed kernel are the same
 // source compiled with __DAV_CUBE__ or with __DAV_VEC__ alone. All cores of a block run on one thread and
@@ -13,40 +12,13 @@
 // trap, a division by zero and an access outside mapped memory; what the kernel held then is not given back.
 #pragma once
 
-#include <pthread.h>
-#include <signal.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <type_traits>
 #include <utility>
 
-#include "core/fiber.hpp"
-#include "core/machine.hpp"
-
-extern "C" {
-
-/// What a launch takes and gives. Arguments are 64-bit words: addresses, integers, or the bits of a float.
-struct pto_launch {
-  uint32_t size;           // sizeof(pto_launch) of the caller
-  int32_t argc;            // words in args
-  const uint64_t* args;    //
-  const uint8_t* special;  // null, or by argument: 0 as given, 1 block index, 2 blocks, 3 sub-block index
-  int32_t blocks;          // at least 1
-  int32_t subblocks;       // vector cores per block of a mixed kernel: 1 or 2
-  int32_t threads;         // host threads
-  int32_t status;          // out: 0 done, 1 failed, 2 stuck
-  void (*print)(const char* text);  // null: standard output
-  char* error;                      // out: what went wrong; for status 2 one line per core
-  uint64_t error_size;
-};
-}
+#include "pto/core/scheduler.hpp"
 
 namespace pto::detail {
-
-/// A function of a kernel, called with the words of a launch.
-using Body = void (*)(const pto_launch& launch, const Core& core);
 
 template <class T>
 inline T from_word(const pto_launch& launch, const Core& core, int index) {
@@ -59,6 +31,10 @@ inline T from_word(const pto_launch& launch, const Core& core, int index) {
     return reinterpret_cast<T>(word);
   } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
     return static_cast<T>(word);
+  } else if constexpr (requires { T::staticStride; }) {
+    const auto& [data, n, s] = *reinterpret_cast<const pto_view*>(word);
+    return T(static_cast<typename T::DType*>(data), typename T::Shape(n[0], n[1], n[2], n[3], n[4]),
+             typename T::Stride(s[0], s[1], s[2], s[3], s[4]));
   } else {
     static_assert(sizeof(T) <= sizeof word, "a kernel takes pointers and numbers");
     T value;
@@ -67,10 +43,19 @@ inline T from_word(const pto_launch& launch, const Core& core, int index) {
   }
 }
 
+template <class T>
+using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
+
+/// The values are variables here, so that a function may take them by reference.
+template <class Result, class... Args>
+inline void call_on(Result (*function)(Args...), Plain<Args>... values) {
+  function(values...);
+}
+
 template <class Result, class... Args, size_t... I>
 inline void call_with(Result (*function)(Args...), const pto_launch& launch, const Core& core,
                       std::index_sequence<I...>) {
-  function(from_word<std::remove_cv_t<std::remove_reference_t<Args>>>(launch, core, I)...);
+  call_on(function, from_word<Plain<Args>>(launch, core, I)...);
 }
 
 template <class Result, class... Args>
@@ -81,431 +66,6 @@ inline void call(Result (*function)(Args...), const pto_launch& launch, const Co
 template <class Result, class... Args>
 constexpr int count_of(Result (*)(Args...)) {
   return sizeof...(Args);
-}
-
-struct Role {
-  CoreKind kind;
-  uint32_t sub;
-  Body body;
-};
-
-struct Thread;
-
-/// One core of a block while it runs.
-struct Fiber {
-  Core core;
-  Context context;
-  char* stack = nullptr;
-  Thread* thread = nullptr;
-  const Role* role = nullptr;
-  const Waiting* waiting = nullptr;
-  bool done = true;
-  Fiber* next = nullptr;  // of the same thread
-};
-
-struct Launch {
-  pto_launch* given = nullptr;
-  Role roles[3] = {};
-  int role_count = 0;
-  int threads = 1;
-  Grid grid;
-  Thread* workers = nullptr;
-  std::atomic<uint32_t> next_block{0};
-  std::atomic<uint64_t> epoch{1};  // grows whenever a core has run
-  std::atomic<bool> over{false};   // failed or stuck
-  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-};
-
-/// A host thread and the cores on it.
-struct Thread {
-  Launch* launch = nullptr;
-  Context context;
-  Fiber* live = nullptr;   // cores of blocks that have started, in order
-  Fiber** last = &live;    // where the next one is put
-  Fiber* spare = nullptr;  // cores to be used again
-  Fiber* running = nullptr;
-  std::atomic<uint64_t> idle{0};  // the epoch in which nothing here could run; ~0: finished; 0: running
-  pthread_t id{};
-};
-
-inline thread_local Thread* this_thread = nullptr;
-
-/// Which core this is: nothing where there is only one, else its block, if there are several, and its name.
-struct Where {
-  char text[48] = "";
-  explicit Where(const Core& core) {
-    const bool mixed = core.grid->participants[2] > core.grid->blocks;
-    const char* name = !mixed                        ? ""
-                       : core.kind == CoreKind::Cube ? "AIC"
-                       : core.subblock_idx == 0      ? "AIV0"
-                                                     : "AIV1";
-    if (core.grid->blocks > 1) {
-      std::snprintf(text, sizeof text, "block %u%s%s", core.block_idx, mixed ? ", " : "", name);
-    } else {
-      std::snprintf(text, sizeof text, "%s", name);
-    }
-  }
-};
-
-// --- ending early ------------------------------------------------------------------------------------------
-
-/// Note the first problem of a launch; later ones are its consequences.
-inline void give_up(Launch& launch, int status, const char* text) {
-  pthread_mutex_lock(&launch.lock);
-  if (!launch.over.load()) {
-    launch.given->status = status;
-    if (launch.given->error_size > 0) {
-      std::snprintf(launch.given->error, launch.given->error_size, "%s", text);
-    }
-    launch.over.store(true);
-  }
-  pthread_mutex_unlock(&launch.lock);
-}
-
-inline void host_fail(Core& core, const char* message) {
-  auto& fiber = *static_cast<Fiber*>(core.fiber);
-  const Where where(core);
-  char text[1024];
-  std::snprintf(text, sizeof text, where.text[0] != 0 ? "%s (%s)" : "%s%s", message, where.text);
-  give_up(*fiber.thread->launch, 1, text);
-  switch_to(fiber.context, fiber.thread->context);
-  std::abort();  // a core that has failed never goes on
-}
-
-/// Faults of kernel code become errors of the launch; others go where they went before.
-inline struct sigaction old_actions[3];
-inline constexpr int kSignals[3] = {SIGFPE, SIGSEGV, SIGBUS};
-
-inline void on_signal(int signal, siginfo_t* info, void* context) {
-  Thread* thread = this_thread;
-  if (thread == nullptr || thread->running == nullptr) {
-    const struct sigaction& old = old_actions[signal == SIGFPE ? 0 : signal == SIGSEGV ? 1 : 2];
-    if ((old.sa_flags & SA_SIGINFO) != 0 && old.sa_sigaction != nullptr) {
-      old.sa_sigaction(signal, info, context);
-    } else {
-      sigaction(signal, &old, nullptr);  // the instruction faults again
-    }
-    return;
-  }
-  char text[160];
-  Fiber& fiber = *thread->running;
-  const auto* at = static_cast<const char*>(info->si_addr);
-  if (signal == SIGFPE) {
-    std::snprintf(text, sizeof text, "[PTO-E2102] an integer is divided by zero, or a quotient does not fit");
-  } else if (at >= fiber.stack && at < fiber.stack + kGuard) {
-    std::snprintf(text, sizeof text, "[PTO-E2101] the stack of the core overflows: %zu bytes", kStack);
-  } else {
-    std::snprintf(text, sizeof text, "[PTO-E2101] access to address %p, which is not mapped", info->si_addr);
-  }
-  host_fail(fiber.core, text);
-}
-
-inline void watch_signals() {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, [] {
-    struct sigaction action{};
-    action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &old_actions[i]);
-  });
-}
-
-// --- running -----------------------------------------------------------------------------------------------
-
-inline void host_wait(Core& core, const Waiting& waiting) {
-  auto& fiber = *static_cast<Fiber*>(core.fiber);
-  do {
-    fiber.waiting = &waiting;
-    switch_to(fiber.context, fiber.thread->context);
-  } while (!waiting.ready(waiting.state));
-  fiber.waiting = nullptr;
-}
-
-inline void host_print(Core& core, const char* text) {
-  Launch& launch = *static_cast<Fiber*>(core.fiber)->thread->launch;
-  if (launch.given->print != nullptr) {
-    launch.given->print(text);
-  } else {
-    std::fputs(text, stdout);
-  }
-}
-
-inline constexpr Host kHost = {host_wait, host_fail, host_print};
-
-/// The whole life of a fiber: one core after another.
-inline void fiber_main() {
-  for (;;) {
-    Thread& thread = *this_thread;  // of this launch
-    Fiber& fiber = *thread.running;
-#ifdef __cpp_exceptions
-    try {
-      fiber.role->body(*thread.launch->given, fiber.core);
-    } catch (...) {
-      fail("[PTO-E2102] the kernel threw a C++ exception");
-    }
-#else
-    fiber.role->body(*thread.launch->given, fiber.core);
-#endif
-    fiber.done = true;
-    switch_to(fiber.context, thread.context);
-  }
-}
-
-/// Let a core go on until it ends or has to wait.
-inline void resume(Thread& thread, Fiber& fiber) {
-  thread.idle.store(0);
-  thread.running = &fiber;
-  current = &fiber.core;
-  switch_to(thread.context, fiber.context);
-  current = nullptr;
-  thread.running = nullptr;
-  thread.launch->epoch.fetch_add(1);
-}
-
-inline void drop_fibers(Fiber* fiber) {
-  while (fiber != nullptr) {
-    Fiber* next = fiber->next;
-    drop_spaces(fiber->core);
-    drop_stack(fiber->stack);
-    delete fiber;
-    fiber = next;
-  }
-}
-
-/// What a thread keeps for its next launch: making stacks and memory takes longer than many kernels.
-struct Pool {
-  static constexpr int kMost = 3;
-  Fiber* fibers = nullptr;
-  char* signal_stack = nullptr;
-  void keep(Fiber* list) {
-    int count = 0;
-    for (Fiber* f = fibers; f != nullptr; f = f->next) ++count;
-    while (list != nullptr && count++ < kMost) {
-      Fiber* next = list->next;
-      list->next = fibers;
-      fibers = list;
-      list = next;
-    }
-    drop_fibers(list);
-  }
-  Pool() = default;
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-  ~Pool() {
-    drop_fibers(fibers);
-    drop_stack(signal_stack);
-  }
-};
-inline thread_local Pool pool;
-
-inline Fiber* new_fiber(Thread& thread) {
-  Fiber*& list = thread.spare != nullptr ? thread.spare : pool.fibers;
-  Fiber* fiber = list;
-  if (fiber != nullptr) {
-    list = fiber->next;
-    clear_spaces(fiber->core);  // nobody may see what the core before left
-  } else {
-    fiber = new (std::nothrow) Fiber;
-    if (fiber == nullptr) return nullptr;
-    fiber->stack = make_stack();
-    if (fiber->stack == nullptr || !make_spaces(fiber->core)) return nullptr;
-    prepare(fiber->context, fiber->stack, fiber_main);
-  }
-  fiber->thread = &thread;
-  return fiber;
-}
-
-/// Start the next block on this thread; false where none is left.
-inline bool admit(Thread& thread) {
-  Launch& launch = *thread.launch;
-  const uint32_t block = launch.next_block.fetch_add(1);
-  if (block >= launch.grid.blocks) return false;
-  for (int i = 0; i < launch.role_count; ++i) {
-    Fiber* fiber = new_fiber(thread);
-    if (fiber == nullptr) {
-      give_up(launch, 1, "[PTO-E2102] no memory for a core");
-      return false;
-    }
-    char* spaces[kSpaces];
-    std::memcpy(spaces, fiber->core.space, sizeof spaces);
-    fiber->core = Core{};
-    Core& core = fiber->core;
-    std::memcpy(core.space, spaces, sizeof spaces);
-    core.block_idx = block;
-    core.block_num = launch.grid.blocks;
-    core.kind = launch.roles[i].kind;
-    core.subblock_idx = launch.roles[i].sub;
-    core.subblock_num = launch.grid.vectors > 0 ? launch.grid.vectors : 1;
-    core.cluster = &launch.grid.clusters[block];
-    if (core.kind == CoreKind::Vector && core.subblock_idx < 2)
-      core.cluster->vector_memory[core.subblock_idx] = core.space[0];
-    core.grid = &launch.grid;
-    core.host = &kHost;
-    core.fiber = fiber;
-    fiber->role = &launch.roles[i];
-    fiber->waiting = nullptr;
-    fiber->done = false;
-    fiber->next = nullptr;
-    *thread.last = fiber;
-    thread.last = &fiber->next;
-  }
-  return true;
-}
-
-/// Run every core of this thread that can; whether any did.
-inline bool turn(Thread& thread) {
-  bool went = false;
-  Fiber** link = &thread.live;
-  while (*link != nullptr && !thread.launch->over.load(std::memory_order_relaxed)) {
-    Fiber& fiber = **link;
-    if (fiber.waiting != nullptr && !fiber.waiting->ready(fiber.waiting->state)) {
-      link = &fiber.next;
-      continue;
-    }
-    resume(thread, fiber);
-    went = true;
-    if (fiber.done) {
-      *link = fiber.next;
-      if (thread.last == &fiber.next) thread.last = link;
-      fiber.next = thread.spare;
-      thread.spare = &fiber;
-    } else {
-      link = &fiber.next;
-    }
-  }
-  return went;
-}
-
-/// Say what every core waits for. Called by the last thread that found nothing to do.
-inline void report_stuck(Launch& launch) {
-  char text[4096];
-  size_t at = 0;
-  int shown = 0, more = 0;
-  for (int t = 0; t < launch.threads; ++t) {
-    for (Fiber* fiber = launch.workers[t].live; fiber != nullptr; fiber = fiber->next) {
-      if (++shown > 12) {
-        ++more;
-        continue;
-      }
-      char what[256] = "";
-      fiber->waiting->describe(fiber->waiting->description, what, sizeof what);
-      at += static_cast<size_t>(
-          std::snprintf(text + at, sizeof text - at, "%s\t%s\n", Where(fiber->core).text, what));
-      if (at >= sizeof text) at = sizeof text - 1;
-    }
-  }
-  if (more > 0) std::snprintf(text + at, sizeof text - at, "\t%d more\n", more);
-  give_up(launch, 2, text);
-}
-
-/// Whether all threads have looked in this epoch and found nothing that can run.
-inline bool all_idle(const Launch& launch, uint64_t epoch) {
-  for (int t = 0; t < launch.threads; ++t) {
-    const uint64_t idle = launch.workers[t].idle.load();
-    if (idle != epoch && idle != ~uint64_t{0}) return false;
-  }
-  return launch.epoch.load() == epoch;
-}
-
-inline void* work(void* argument) {
-  Thread& thread = *static_cast<Thread*>(argument);
-  Launch& launch = *thread.launch;
-  Thread* outer = this_thread;
-  Core* outer_core = current;
-  this_thread = &thread;
-  if (pool.signal_stack == nullptr) pool.signal_stack = make_stack();  // to report a stack that overflows
-  stack_t mine{}, before{};
-  mine.ss_sp = pool.signal_stack + kGuard;
-  mine.ss_size = kStack;
-  const bool has_stack = pool.signal_stack != nullptr && sigaltstack(&mine, &before) == 0;
-  for (bool blocks_left = true; !launch.over.load();) {
-    const uint64_t epoch = launch.epoch.load();
-    if (turn(thread)) continue;
-    if (blocks_left && (blocks_left = admit(thread))) continue;
-    if (thread.live == nullptr) break;
-    thread.idle.store(epoch);
-    pthread_mutex_lock(&launch.lock);
-    const bool stuck = !launch.over.load() && all_idle(launch, epoch);
-    pthread_mutex_unlock(&launch.lock);
-    if (stuck) {
-      report_stuck(launch);
-    } else {
-      sched_yield();
-    }
-  }
-  thread.idle.store(~uint64_t{0});
-  if (has_stack) sigaltstack(&before, nullptr);
-  pool.keep(thread.spare);
-  thread.spare = nullptr;
-  this_thread = outer;
-  current = outer_core;
-  return nullptr;
-}
-
-inline void drop_clusters(Grid& grid) {
-  if (grid.clusters == nullptr) return;
-  for (uint32_t b = 0; b < grid.blocks; ++b) {
-    for (std::atomic<void*>& shared : grid.clusters[b].shared) std::free(shared.load());
-  }
-  std::free(static_cast<void*>(grid.clusters));
-}
-
-inline int run_launch(pto_launch* given, const Role* roles, int count, int argc) {
-  given->status = 0;
-  if (given->error_size > 0) given->error[0] = 0;
-  Launch launch;
-  launch.given = given;
-  Grid& grid = launch.grid;
-  for (int i = 0; i < count; ++i) {
-    if (count > 1 && roles[i].kind == CoreKind::Vector &&
-        roles[i].sub >= static_cast<uint32_t>(given->subblocks)) {
-      continue;
-    }
-    launch.roles[launch.role_count++] = roles[i];
-  }
-  grid.blocks = static_cast<uint32_t>(given->blocks);
-  for (int i = 0; i < launch.role_count; ++i) {
-    const CoreKind kind = launch.roles[i].kind;
-    grid.vectors += kind == CoreKind::Vector;
-    grid.participants[0] += (kind != CoreKind::Cube) * grid.blocks;
-    grid.participants[1] += (kind != CoreKind::Vector) * grid.blocks;
-    grid.participants[2] += grid.blocks;
-  }
-  launch.threads = given->threads < 1 ? 1 : given->threads > 256 ? 256 : given->threads;
-  if (launch.threads > given->blocks) launch.threads = given->blocks;
-  if (given->size != sizeof(pto_launch)) {
-    give_up(launch, 1, "[PTO-E2102] the caller and the kernel were built for different launch interfaces");
-  } else if (given->argc != argc) {
-    char text[96];
-    std::snprintf(text, sizeof text, "[PTO-E2011] the kernel takes %d arguments, got %d", argc, given->argc);
-    give_up(launch, 1, text);
-  } else if (given->blocks < 1) {
-    give_up(launch, 1, "[PTO-E2102] a launch has at least one block");
-  }
-  if (given->status != 0) return given->status;
-  grid.clusters = static_cast<Cluster*>(std::calloc(grid.blocks, sizeof(Cluster)));
-  Thread* workers = new (std::nothrow) Thread[static_cast<size_t>(launch.threads)];
-  if (grid.clusters == nullptr || workers == nullptr) {
-    give_up(launch, 1, "[PTO-E2102] no memory for the launch");
-  } else {
-    launch.workers = workers;
-    watch_signals();
-    for (int t = 0; t < launch.threads; ++t) workers[t].launch = &launch;
-    int started = 1;
-    for (; started < launch.threads; ++started) {
-      if (pthread_create(&workers[started].id, nullptr, work, &workers[started]) != 0) break;
-    }
-    for (int t = started; t < launch.threads; ++t) workers[t].idle.store(~uint64_t{0});
-    work(&workers[0]);
-    for (int t = 1; t < started; ++t) pthread_join(workers[t].id, nullptr);
-    for (int t = 0; t < launch.threads; ++t) {
-      drop_fibers(workers[t].live);
-    }
-  }
-  drop_clusters(grid);
-  delete[] workers;
-  return given->status;
 }
 
 }  // namespace pto::detail

@@ -62,17 +62,17 @@ class _Known(ast.NodeTransformer):
     def __init__(self, operands: frozenset[str], attrs: dict[str, str | int]) -> None:
         self.operands, self.attrs = operands, attrs
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         match node:
             case ast.Call(ast.Name("has"), [ast.Name(name)]):
                 return ast.Constant(name in self.operands or name in self.attrs)
             case _:
                 return node
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Constant(self.attrs[node.id]) if node.id in self.attrs else node
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
         made = self.generic_visit(node)
         try:
             return ast.Constant(bool(ast.literal_eval(ast.unparse(made))))
@@ -86,7 +86,7 @@ class _Known(ast.NodeTransformer):
             case _:
                 return made
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         deciding = isinstance(node.op, ast.Or)
         values: list[ast.expr] = []
         for value in (self.visit(v) for v in node.values):
@@ -99,7 +99,7 @@ class _Known(ast.NodeTransformer):
             return ast.Constant(not deciding)
         return values[0] if len(values) == 1 else ast.BoolOp(node.op, values)
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         made = self.generic_visit(node)
         match made:
             case ast.UnaryOp(ast.Not(), ast.Constant(value)):
@@ -119,7 +119,9 @@ def form(row: Row, operands: frozenset[str], attrs: dict[str, str | int]) -> Row
     return row.replace(
         operands=tuple(o for o in row.operands if o.name in operands),
         rules=tuple(
-            r.replace(when="" if guard == "True" else guard) for r, guard in guards.items() if guard != "False"
+            r.replace(when="" if guard == "True" else guard)
+            for r, guard in guards.items()
+            if guard != "False"
         ),
         combos=tuple(
             _without_scratch(c) for c in row.combos if simplified(c.when, operands, attrs) == "True"
@@ -134,8 +136,9 @@ def _owners(text: str) -> set[str]:
 
 
 def _without_scratch(combos: isa.Combos) -> isa.Combos:
-    """Combinations without the column of a scratch tile, which the C++ calls do not look at."""
-    kept = [k for k, name in enumerate(combos.operands) if name != "tmp"]
+    """Combinations without the column of a scratch tile, which the C++ calls do not look at, and that of a
+    value that is copied bit for bit: it may be signless in the text, and then has either sign in C++."""
+    kept = [k for k, name in enumerate(combos.operands) if name not in ("tmp", "dstVal")]
     return combos.replace(
         operands=tuple(combos.operands[k] for k in kept),
         legal={i: tuple(tuple(c[k] for k in kept) for c in found) for i, found in combos.legal.items()},
@@ -153,7 +156,8 @@ def _check(name: str, suffix: str, operands: str, attrs: dict[str, str | int]) -
     if absent:
         columns = " || ".join(f"kIsa == Isa::{i}" for i in absent)
         where = " and ".join(ARCH_NAMES[i] for i in row.isas if i != "cpu") or "the CPU"
-        yield f'static_assert(!({columns}) || sizeof(dst) == 0, "[PTO][PTO-E0601] {name.upper()}: only on {where}");'
+        message = f"[PTO][PTO-E0601] {name.upper()}: only on {where}"
+        yield f'static_assert(!({columns}) || sizeof(dst) == 0, "{message}");'
     yield from rest
     yield ""
 

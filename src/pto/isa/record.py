@@ -32,7 +32,10 @@ class Record:
         def __init_subclass__(cls) -> None:
             own = [n for n, a in cls.__annotations__.items() if not a.startswith("ClassVar")]
             cls._fields = (*cls._fields, *(n for n in own if n not in cls._fields))
-            cls._defaults = {**cls._defaults, **{n: cls.__dict__[n] for n in own if n in cls.__dict__}}
+            given = {n: cls.__dict__[n] for n in own if n in cls.__dict__}
+            cls._defaults = {**cls._defaults, **given}
+            for n in given:  # a field is found in the record or nowhere
+                delattr(cls, n)
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             values = self.__dict__

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .dtypes import names
 from .enums import ENUMS
@@ -193,6 +193,23 @@ class Row(Record):
     notes: tuple[str, ...] = ()
     since: str = "0.1"
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, field: str) -> Any:
+            """A field that is not there yet: a family completes its rows when they are first used."""
+            made = self.__dict__.pop("_made_by", None)
+            if made is None or field.startswith("_"):
+                raise AttributeError(field)
+            made(self)
+            return getattr(self, field)
+
+        def _key(self) -> tuple[Any, ...]:
+            _ = self.family
+            return super()._key()
+
+        def __repr__(self) -> str:
+            return f"<Row {self.name}>"
+
     @cached_property
     def dialect(self) -> str:
         head = self.name.split(".", 1)[0]
@@ -304,6 +321,18 @@ class Family:
         return Family(merged.pop("family"), merged.pop("set"), **merged)
 
     def __call__(self, name: str, **own: Any) -> Row:
+        """The row, which is completed on first use: a program uses few of the table's."""
+        row = Row.__new__(Row)
+        aliases = own.get("aliases", self._shared.get("aliases", ()))
+        row.__dict__.update(
+            name=name,
+            aliases=tuple(aliases.split()) if isinstance(aliases, str) else aliases,
+            _made_by=lambda row: row.__dict__.update(self._facts(name, own)),
+        )
+        return row
+
+    def _facts(self, name: str, own: dict[str, Any]) -> dict[str, Any]:
+        """Every field of a row."""
         facts: dict[str, Any] = {**self._shared, **own, "name": name}
         for key in _JOINED:
             facts[key] = (*_tuple(self._shared.get(key, ())), *_tuple(own.get(key, ())))
@@ -322,7 +351,7 @@ class Family:
         unknown = set(facts) - _FIELDS
         if unknown:
             raise TypeError(f"{name}: unknown row field {', '.join(sorted(unknown))}")
-        return Row(**facts)
+        return Row(**facts).__dict__
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:

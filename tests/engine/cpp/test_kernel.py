@@ -48,7 +48,7 @@ func.func @scale(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index, %by: f32, %sma
 DIVIDE = (
     HEAD
     + """
-func.func @divide(%out: !pto.ptr<i32>, %by: i32) attributes {pto.entry} {
+func.func @double(%out: !pto.ptr<i32>, %by: i32) attributes {pto.entry} {
   %c0 = arith.constant 0 : index
   %c7 = arith.constant 7 : i32
   %q = arith.divsi %c7, %by : i32
@@ -163,7 +163,7 @@ def test_a_division_by_zero_is_an_error_of_the_program() -> None:
     assert out[0] == 2
     (d,) = k.run(out, 0, blocks=2).diagnostics
     assert d.code == "PTO-E2102" and "divided by zero" in d.message and d.message.endswith(" (block 0)")
-    assert d.span is not None and "@divide" in d.span.source.line(d.span.place[0])
+    assert d.span is not None and "@double" in d.span.source.line(d.span.place[0])
 
 
 def test_prints(tmp_path: Path) -> None:
@@ -247,3 +247,38 @@ func.func @put(%y: !pto.ptr<bf16>, %z: !pto.ptr<f16>, %a: bf16, %b: f16) attribu
     )
     assert got[0][0] == want[0][0] == ml_dtypes.bfloat16(1 / 3)
     assert got[1][0] == want[1][0] == np.float16(-65504)
+
+
+VIEWS = (
+    HEAD
+    + """
+func.func @swap(%x: !pto.tensor_view<?x64xf32>, %m: memref<4x64xf32, #pto.address_space<gm>>, %d: !pto.ptr<i64>)
+    attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %rows = pto.get_tensor_view_dim %x, %c0 : !pto.tensor_view<?x64xf32> -> index
+  %wide = arith.index_cast %rows : index to i64
+  pto.store_scalar %wide, %d[%c0] : !pto.ptr<i64>, i64
+  %t = pto.alloc_tile : !pto.tile_buf<vec, 4x64xf32>
+  %p = pto.partition_view %x, offsets = [%c1, %c0], sizes = [%c4, %c64] : !pto.tensor_view<?x64xf32> -> !pto.partition_tensor_view<4x64xf32>
+  pto.tload ins(%p : !pto.partition_tensor_view<4x64xf32>) outs(%t : !pto.tile_buf<vec, 4x64xf32>)
+  pto.tadds ins(%t, %one : !pto.tile_buf<vec, 4x64xf32>, f32) outs(%t : !pto.tile_buf<vec, 4x64xf32>)
+  pto.tstore ins(%t : !pto.tile_buf<vec, 4x64xf32>) outs(%p : !pto.partition_tensor_view<4x64xf32>)
+  %e = memref.load %m[%c1, %c0] : memref<4x64xf32, #pto.address_space<gm>>
+  return
+}
+}
+"""
+).replace("  %c0 =", "  %one = arith.constant 1.0 : f32\n  %c0 =", 1)
+
+
+def test_views_and_memrefs_as_arguments() -> None:
+    def make() -> list[Any]:
+        x = np.arange(7 * 64, dtype=np.float32).reshape(7, 64)
+        return [x, np.zeros((4, 64), np.float32), np.zeros(1, np.int64)]
+
+    got, want = on_both(VIEWS, make)
+    assert got[2][0] == 7 and np.array_equal(got[0], want[0])
+    assert np.array_equal(got[0][1:5], make()[0][1:5] + 1) and np.array_equal(got[0][5:], make()[0][5:])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import pto
 
+from .. import test_comm, test_debug, test_dma, test_sync
 from ..test_fifo import cube_to_vector, data
 
 
-@pytest.mark.parametrize(("arch", "split", "slots"), [("a3", 0, 8), ("a3", 1, 4), ("a5", 1, 8), ("a5", 2, 4)])
+@pytest.mark.parametrize(("arch", "split", "slots"), [("a3", 0, 8), ("a3", 1, 4), ("a5", 2, 4)])
 def test_fifos(arch: str, split: int, slots: int) -> None:
     """11 products through 4 or 8 slots; also what the slots in global memory hold afterwards."""
     text = cube_to_vector(arch, 11, slots, split)
@@ -68,3 +71,26 @@ def test_blocks_that_wait_for_later_blocks(threads: int) -> None:
     assert out[:41].tolist() == list(range(140, 99, -1))
     (d,) = k.run(np.zeros(64, np.int32), out, blocks=2, threads=threads).diagnostics
     assert d.code == "PTO-E2104" and "waits for a signal ge 1" in d.message
+
+
+# -- programs of the reference engine's tests, with their own expectations ----------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (test_comm, "test_a_program_of_all_collectives"),
+        (test_comm, "test_signals_of_a_program"),
+        (test_dma, "test_registers_stay_until_overwritten"),
+        (test_debug, "test_a_trap_of_one_block_names_it"),
+        (test_sync, "test_signals_in_memory_order_blocks"),
+        (test_sync, "test_a_cube_core_waits_for_both_vector_cores"),
+    ],
+)
+def test_as_on_the_reference_engine(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
+    def run(text: str, *args: Any, **options: Any) -> Any:
+        options.pop("sanitize", None)
+        return pto.kernel(pto.parse(text), options.pop("entry", None), engine="cpp").run(*args, **options)
+
+    monkeypatch.setattr(module, "run", run)
+    getattr(module, name)()

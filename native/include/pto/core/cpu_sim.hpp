@@ -56,7 +56,8 @@ namespace pto {
 
 enum class NPUArch { A2A3, A5 };
 
-/// The on-chip memory of this thread is there and holds zeros; its sizes are those of the target compiled for.
+/// The on-chip memory of this thread is there and holds zeros; its sizes are those of the target compiled
+/// for.
 inline void NPU_MEMORY_CLEAR() {
   char* memory = detail::core().space[0];
   madvise(memory, detail::room_of_all(), MADV_DONTNEED);

@@ -173,7 +173,7 @@ struct Tile {
                 "[PTO][SA-0067] Tile: the rows are no multiple of the rows of the inner box; "
                 "fix: round the rows up");
   static_assert(
-      isBoxedLayout || (isRowMajor ? Cols_ : Rows_) * bits % (TileConfig::alignedSize * 8) == 0,
+      isBoxedLayout || (isRowMajor ? Cols_ : Rows_) * sizeof(DType) % TileConfig::alignedSize == 0,
       "[PTO][SA-0006] Tile: a row (a column if BLayout is ColMajor) must take a multiple of 32 bytes; "
       "fix: round it up and give the true size as valid region");
 

@@ -35,10 +35,10 @@ template <class Code>
   constexpr int n = kSquare<sizeof(Code)>;
   using Vec = typename Lane<Code, n>::Vec;
   Vec v[n];
-#pragma GCC unroll 16
+  PTO_UNROLL
   for (int i = 0; i < n; ++i) std::memcpy(&v[i], static_cast<const Code*>(from) + i * from_step, sizeof(Vec));
   transpose<n>(v);
-#pragma GCC unroll 16
+  PTO_UNROLL
   for (int i = 0; i < n; ++i) std::memcpy(static_cast<Code*>(to) + i * to_step, &v[i], sizeof(Vec));
 }
 

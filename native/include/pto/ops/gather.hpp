@@ -297,10 +297,15 @@ inline void gather_memory(Dst& dst, const Mem& mem, const Idx& idx, Names names,
     for (ptrdiff_t c = 0; c < cols; c += kChunk) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<T> buffer;
-      for (ptrdiff_t j = 0; j < n; ++j) {
-        int64_t at;
-        buffer.at[j] =
-            table.find(r, c + j, rule, at) ? same_bits<T>(element_at(from, static_cast<size_t>(at))) : T(0);
+      int64_t at;
+      const bool whole_row = table.by_row && table.across == 1 && bits_of<T> >= 8;
+      if (whole_row && table.find(r, c, rule, at)) {
+        std::memcpy(static_cast<void*>(buffer.at), from + at, static_cast<size_t>(n) * sizeof(T));
+      } else {
+        for (ptrdiff_t j = 0; j < n; ++j) {
+          const bool found = table.find(r, c + j, rule, at);
+          buffer.at[j] = found ? same_bits<T>(element_at(from, static_cast<size_t>(at))) : T(0);
+        }
       }
       out.template write<T>(r, c, n, buffer.at);
     }

@@ -76,10 +76,10 @@ Reader<RowLines, Function> reader(Function f) {
 // The transpose of a square to rows of `to`.
 [[gnu::noinline]] inline void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t pitch) {
   Vec v[kLanes];
-#pragma GCC unroll 16
+  PTO_UNROLL
   for (int l = 0; l < kLanes; ++l) v[l] = load(square[l]);
   transpose<kLanes>(v);
-#pragma GCC unroll 16
+  PTO_UNROLL
   for (int l = 0; l < kLanes; ++l) save(to + l * pitch, v[l]);
 }
 
@@ -145,19 +145,20 @@ template <int Rows, int Columns>
   Vec sum[Rows][Columns] = {};
   for (int step = 0; step < k; ++step, b += kWidth) {
     Vec right[Columns];
-#pragma GCC unroll 16
+    PTO_UNROLL
     for (int v = 0; v < Columns; ++v) right[v] = load(b + v * kLanes);
-#pragma GCC unroll 16
+    PTO_UNROLL
     for (int r = 0; r < Rows; ++r) {
       const Vec left = splat(a[r * pitch + step]);
-#pragma GCC unroll 16
+      PTO_UNROLL
       for (int v = 0; v < Columns; ++v) sum[r][v] = fma(left, right[v], sum[r][v]);
     }
   }
-#pragma GCC unroll 16
-  for (int r = 0; r < Rows; ++r)
-#pragma GCC unroll 16
+  PTO_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    PTO_UNROLL
     for (int v = 0; v < Columns; ++v) save(out[r] + v * kLanes, sum[r][v]);
+  }
 }
 
 template <int Rows, class Store>

@@ -389,51 +389,17 @@ constexpr void check_tcolexpand() {
 
 template <class dst, class dstVal, class src>
 constexpr void check_trowargmax_value() {
-  static_assert(
-      !(kIsa == Isa::cpu) ||
-          are_combined<dst, src, dstVal>(
-              {{0x110, 0x2},      {0x111, 0x2},      {0x210, 0x4},      {0x211, 0x4},      {0x310, 0x8},
-               {0x311, 0x8},      {0xc10, 0x1000},   {0xc11, 0x1000},   {0xd10, 0x2000},   {0xd11, 0x2000},
-               {0xe10, 0x4000},   {0xe11, 0x4000},   {0xf10, 0x8000},   {0xf11, 0x8000},   {0x1010, 0x10000},
-               {0x1011, 0x10000}, {0x1110, 0x20000}, {0x1111, 0x20000}, {0x1210, 0x40000}, {0x1211, 0x40000},
-               {0x1310, 0x80000}, {0x1311, 0x80000}, {0x20e, 0x4},      {0x20f, 0x4},      {0xe0e, 0x4000},
-               {0xe0f, 0x4000},   {0xf0e, 0x8000},   {0xf0f, 0x8000},   {0x30e, 0x8},      {0x30f, 0x8}}),
-      "[PTO][SA-0187] TROWARGMAX: the element types of dst, src and dstVal are no legal combination; fix: "
-      "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3) || are_combined<dst, src, dstVal>({{0x110, 0x2},
-                                                                        {0x111, 0x2},
-                                                                        {0x210, 0x4},
-                                                                        {0x211, 0x4},
-                                                                        {0x1010, 0x10000},
-                                                                        {0x1011, 0x10000},
-                                                                        {0x1110, 0x20000},
-                                                                        {0x1111, 0x20000},
-                                                                        {0xe10, 0x4000},
-                                                                        {0xe11, 0x4000},
-                                                                        {0xf10, 0x8000},
-                                                                        {0xf11, 0x8000}}),
-                "[PTO][SA-0187] TROWARGMAX: the element types of dst, src and dstVal are no legal "
-                "combination; fix: convert with TCVT");
-  static_assert(!(kIsa == Isa::a5) || are_combined<dst, src, dstVal>({{0x110, 0x2},
-                                                                      {0x111, 0x2},
-                                                                      {0x210, 0x4},
-                                                                      {0x211, 0x4},
-                                                                      {0x1010, 0x10000},
-                                                                      {0x1011, 0x10000},
-                                                                      {0x1110, 0x20000},
-                                                                      {0x1111, 0x20000},
-                                                                      {0xe10, 0x4000},
-                                                                      {0xe11, 0x4000},
-                                                                      {0xf10, 0x8000},
-                                                                      {0xf11, 0x8000},
-                                                                      {0x20e, 0x4},
-                                                                      {0x20f, 0x4},
-                                                                      {0xe0e, 0x4000},
-                                                                      {0xe0f, 0x4000},
-                                                                      {0xf0e, 0x8000},
-                                                                      {0xf0f, 0x8000}}),
-                "[PTO][SA-0187] TROWARGMAX: the element types of dst, src and dstVal are no legal "
-                "combination; fix: convert with TCVT");
+  static_assert(!(kIsa == Isa::cpu) ||
+                    are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}, {0xe, 0xc00c}, {0xf, 0xc00c}}),
+                "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3) || are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+                "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a5) ||
+                    are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}, {0xe, 0xc004}, {0xf, 0xc004}}),
+                "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
   static_assert(all_in<TileType::Vec, dstVal>(),
                 "[PTO][PTO-E0501] TROWARGMAX: expects dstVal to be in the vec address space; fix: move it "
                 "there with TMOV");
@@ -463,51 +429,17 @@ constexpr void check_trowargmax_value() {
 
 template <class dst, class dstVal, class src>
 constexpr void check_trowargmin_value() {
-  static_assert(
-      !(kIsa == Isa::cpu) ||
-          are_combined<dst, src, dstVal>(
-              {{0x110, 0x2},      {0x111, 0x2},      {0x210, 0x4},      {0x211, 0x4},      {0x310, 0x8},
-               {0x311, 0x8},      {0xc10, 0x1000},   {0xc11, 0x1000},   {0xd10, 0x2000},   {0xd11, 0x2000},
-               {0xe10, 0x4000},   {0xe11, 0x4000},   {0xf10, 0x8000},   {0xf11, 0x8000},   {0x1010, 0x10000},
-               {0x1011, 0x10000}, {0x1110, 0x20000}, {0x1111, 0x20000}, {0x1210, 0x40000}, {0x1211, 0x40000},
-               {0x1310, 0x80000}, {0x1311, 0x80000}, {0x20e, 0x4},      {0x20f, 0x4},      {0xe0e, 0x4000},
-               {0xe0f, 0x4000},   {0xf0e, 0x8000},   {0xf0f, 0x8000},   {0x30e, 0x8},      {0x30f, 0x8}}),
-      "[PTO][SA-0187] TROWARGMIN: the element types of dst, src and dstVal are no legal combination; fix: "
-      "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3) || are_combined<dst, src, dstVal>({{0x110, 0x2},
-                                                                        {0x111, 0x2},
-                                                                        {0x210, 0x4},
-                                                                        {0x211, 0x4},
-                                                                        {0x1010, 0x10000},
-                                                                        {0x1011, 0x10000},
-                                                                        {0x1110, 0x20000},
-                                                                        {0x1111, 0x20000},
-                                                                        {0xe10, 0x4000},
-                                                                        {0xe11, 0x4000},
-                                                                        {0xf10, 0x8000},
-                                                                        {0xf11, 0x8000}}),
-                "[PTO][SA-0187] TROWARGMIN: the element types of dst, src and dstVal are no legal "
-                "combination; fix: convert with TCVT");
-  static_assert(!(kIsa == Isa::a5) || are_combined<dst, src, dstVal>({{0x110, 0x2},
-                                                                      {0x111, 0x2},
-                                                                      {0x210, 0x4},
-                                                                      {0x211, 0x4},
-                                                                      {0x1010, 0x10000},
-                                                                      {0x1011, 0x10000},
-                                                                      {0x1110, 0x20000},
-                                                                      {0x1111, 0x20000},
-                                                                      {0xe10, 0x4000},
-                                                                      {0xe11, 0x4000},
-                                                                      {0xf10, 0x8000},
-                                                                      {0xf11, 0x8000},
-                                                                      {0x20e, 0x4},
-                                                                      {0x20f, 0x4},
-                                                                      {0xe0e, 0x4000},
-                                                                      {0xe0f, 0x4000},
-                                                                      {0xf0e, 0x8000},
-                                                                      {0xf0f, 0x8000}}),
-                "[PTO][SA-0187] TROWARGMIN: the element types of dst, src and dstVal are no legal "
-                "combination; fix: convert with TCVT");
+  static_assert(!(kIsa == Isa::cpu) ||
+                    are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}, {0xe, 0xc00c}, {0xf, 0xc00c}}),
+                "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3) || are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+                "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a5) ||
+                    are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}, {0xe, 0xc004}, {0xf, 0xc004}}),
+                "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
   static_assert(all_in<TileType::Vec, dstVal>(),
                 "[PTO][PTO-E0501] TROWARGMIN: expects dstVal to be in the vec address space; fix: move it "
                 "there with TMOV");
@@ -537,41 +469,18 @@ constexpr void check_trowargmin_value() {
 
 template <class dst, class dstVal, class src>
 constexpr void check_tcolargmax_value() {
-  static_assert(
-      !(kIsa == Isa::cpu) ||
-          are_combined<dst, src, dstVal>(
-              {{0x110, 0x2},      {0x111, 0x2},      {0x210, 0x4},      {0x211, 0x4},      {0x310, 0x8},
-               {0x311, 0x8},      {0xc10, 0x1000},   {0xc11, 0x1000},   {0xd10, 0x2000},   {0xd11, 0x2000},
-               {0xe10, 0x4000},   {0xe11, 0x4000},   {0xf10, 0x8000},   {0xf11, 0x8000},   {0x1010, 0x10000},
-               {0x1011, 0x10000}, {0x1110, 0x20000}, {0x1111, 0x20000}, {0x1210, 0x40000}, {0x1211, 0x40000},
-               {0x1310, 0x80000}, {0x1311, 0x80000}, {0x20e, 0x4},      {0x20f, 0x4},      {0xe0e, 0x4000},
-               {0xe0f, 0x4000},   {0xf0e, 0x8000},   {0xf0f, 0x8000},   {0x30e, 0x8},      {0x30f, 0x8}}),
-      "[PTO][SA-0187] TCOLARGMAX: the element types of dst, src and dstVal are no legal combination; fix: "
-      "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3) || are_combined<dst, src, dstVal>({{0x20e, 0x4},
-                                                                        {0x20f, 0x4},
-                                                                        {0xf0e, 0x8000},
-                                                                        {0xf0f, 0x8000},
-                                                                        {0x110, 0x2},
-                                                                        {0x111, 0x2},
-                                                                        {0x1110, 0x20000},
-                                                                        {0x1111, 0x20000}}),
-                "[PTO][SA-0187] TCOLARGMAX: the element types of dst, src and dstVal are no legal "
-                "combination; fix: convert with TCVT");
-  static_assert(!(kIsa == Isa::a5) || are_combined<dst, src, dstVal>({{0x20e, 0x4},
-                                                                      {0x20f, 0x4},
-                                                                      {0xe0e, 0x4000},
-                                                                      {0xe0f, 0x4000},
-                                                                      {0xf0e, 0x8000},
-                                                                      {0xf0f, 0x8000},
-                                                                      {0x110, 0x2},
-                                                                      {0x111, 0x2},
-                                                                      {0x1010, 0x10000},
-                                                                      {0x1011, 0x10000},
-                                                                      {0x1110, 0x20000},
-                                                                      {0x1111, 0x20000}}),
-                "[PTO][SA-0187] TCOLARGMAX: the element types of dst, src and dstVal are no legal "
-                "combination; fix: convert with TCVT");
+  static_assert(!(kIsa == Isa::cpu) ||
+                    are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}, {0xe, 0xc00c}, {0xf, 0xc00c}}),
+                "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3) ||
+                    are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
+                "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a5) ||
+                    are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
+                "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
   static_assert(all_in<TileType::Vec, dstVal>(),
                 "[PTO][PTO-E0501] TCOLARGMAX: expects dstVal to be in the vec address space; fix: move it "
                 "there with TMOV");
@@ -586,41 +495,18 @@ constexpr void check_tcolargmax_value() {
 
 template <class dst, class dstVal, class src>
 constexpr void check_tcolargmin_value() {
-  static_assert(
-      !(kIsa == Isa::cpu) ||
-          are_combined<dst, src, dstVal>(
-              {{0x110, 0x2},      {0x111, 0x2},      {0x210, 0x4},      {0x211, 0x4},      {0x310, 0x8},
-               {0x311, 0x8},      {0xc10, 0x1000},   {0xc11, 0x1000},   {0xd10, 0x2000},   {0xd11, 0x2000},
-               {0xe10, 0x4000},   {0xe11, 0x4000},   {0xf10, 0x8000},   {0xf11, 0x8000},   {0x1010, 0x10000},
-               {0x1011, 0x10000}, {0x1110, 0x20000}, {0x1111, 0x20000}, {0x1210, 0x40000}, {0x1211, 0x40000},
-               {0x1310, 0x80000}, {0x1311, 0x80000}, {0x20e, 0x4},      {0x20f, 0x4},      {0xe0e, 0x4000},
-               {0xe0f, 0x4000},   {0xf0e, 0x8000},   {0xf0f, 0x8000},   {0x30e, 0x8},      {0x30f, 0x8}}),
-      "[PTO][SA-0187] TCOLARGMIN: the element types of dst, src and dstVal are no legal combination; fix: "
-      "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3) || are_combined<dst, src, dstVal>({{0x20e, 0x4},
-                                                                        {0x20f, 0x4},
-                                                                        {0xf0e, 0x8000},
-                                                                        {0xf0f, 0x8000},
-                                                                        {0x110, 0x2},
-                                                                        {0x111, 0x2},
-                                                                        {0x1110, 0x20000},
-                                                                        {0x1111, 0x20000}}),
-                "[PTO][SA-0187] TCOLARGMIN: the element types of dst, src and dstVal are no legal "
-                "combination; fix: convert with TCVT");
-  static_assert(!(kIsa == Isa::a5) || are_combined<dst, src, dstVal>({{0x20e, 0x4},
-                                                                      {0x20f, 0x4},
-                                                                      {0xe0e, 0x4000},
-                                                                      {0xe0f, 0x4000},
-                                                                      {0xf0e, 0x8000},
-                                                                      {0xf0f, 0x8000},
-                                                                      {0x110, 0x2},
-                                                                      {0x111, 0x2},
-                                                                      {0x1010, 0x10000},
-                                                                      {0x1011, 0x10000},
-                                                                      {0x1110, 0x20000},
-                                                                      {0x1111, 0x20000}}),
-                "[PTO][SA-0187] TCOLARGMIN: the element types of dst, src and dstVal are no legal "
-                "combination; fix: convert with TCVT");
+  static_assert(!(kIsa == Isa::cpu) ||
+                    are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}, {0xe, 0xc00c}, {0xf, 0xc00c}}),
+                "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3) ||
+                    are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
+                "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a5) ||
+                    are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
+                "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: "
+                "convert with TCVT");
   static_assert(all_in<TileType::Vec, dstVal>(),
                 "[PTO][PTO-E0501] TCOLARGMIN: expects dstVal to be in the vec address space; fix: move it "
                 "there with TMOV");

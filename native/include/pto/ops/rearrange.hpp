@@ -140,7 +140,8 @@ PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Events&... events) {
 template <class Dst1, class Dst0, class Src1, class Src0, class... Events>
 PTO_INST RecordEvent TINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Events&... events) {
   TSYNC(events...);
-  const auto [rows, cols] = detail::even_region("TINTERLEAVE", dst0);
+  const detail::Region region = detail::even_region("TINTERLEAVE", dst0);
+  const ptrdiff_t rows = region.rows, cols = region.cols;
   const detail::Lines<Src0> from0(src0);
   const detail::Lines<Src1> from1(src1);
   const auto put = [&](const auto& to, ptrdiff_t first) {
@@ -161,7 +162,8 @@ template <class Dst1, class Dst0, class Src1, class Src0, class... Events>
   requires(is_tile_data_v<Src0> && all_events_v<Events...>)
 PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Events&... events) {
   TSYNC(events...);
-  const auto [rows, cols] = detail::even_region("TDEINTERLEAVE", dst0);
+  const detail::Region region = detail::even_region("TDEINTERLEAVE", dst0);
+  const ptrdiff_t rows = region.rows, cols = region.cols;
   const detail::Lines<Dst0> even(dst0);
   const detail::Lines<Dst1> odd(dst1);
   const auto take = [&](const auto& from, ptrdiff_t first) {
@@ -181,7 +183,8 @@ template <class Dst1, class Dst0, class Src, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src& src, Events&... events) {
   TSYNC(events...);
-  const auto [rows, cols] = detail::even_region("TDEINTERLEAVE", dst0);
+  const detail::Region region = detail::even_region("TDEINTERLEAVE", dst0);
+  const ptrdiff_t rows = region.rows, cols = region.cols;
   const detail::Lines<Dst0> even(dst0);
   const detail::Lines<Dst1> odd(dst1);
   const detail::Lines<Src> from(src);

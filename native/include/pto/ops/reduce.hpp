@@ -221,6 +221,11 @@ inline ptrdiff_t find_best(const Lines<Src, A>& in, ptrdiff_t line, ptrdiff_t le
   return 0;
 }
 
+/// Whether elements of two types are copied bit for bit.
+template <class A, class B>
+inline constexpr bool same_kind =
+    bits_of<A> == bits_of<B> && is_float_v<A> == is_float_v<B> && (!is_float_v<A> || std::is_same_v<A, B>);
+
 /// Where nothing is stored.
 struct Nowhere {};
 
@@ -339,6 +344,8 @@ namespace pto {
   template <class Value, class Index, class Src, class Tmp, class... Events>                   \
     requires(is_tile_data_v<Tmp> && all_events_v<Events...>)                                   \
   PTO_INST RecordEvent NAME(Value& dstVal, Index& dstIdx, Src& src, Tmp&, Events&... events) { \
+    static_assert(detail::same_kind<typename Value::DType, typename Src::DType>,               \
+                  "[PTO][SA-0187] " #NAME ": dstVal must have the element type of src");       \
     detail::check_##name##_value<Index, Value, Src>();                                         \
     detail::check_reduction<detail::Along::along>(#NAME, dstIdx, src);                         \
     TSYNC(events...);                                                                          \

@@ -4,6 +4,13 @@
 #include <cstddef>
 #include <utility>
 
+// Loops over the registers of a block: they have to be unrolled for the blocks to stay there.
+#ifdef __clang__
+#define PTO_UNROLL _Pragma("unroll 16")
+#else
+#define PTO_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 namespace pto::detail {
 
 /// Halves of a and b laced together: a0 b0 a1 b1 ..
@@ -16,15 +23,15 @@ inline __attribute__((always_inline)) Vec laced(Vec a, Vec b, std::index_sequenc
 template <int N, class Vec>
 inline __attribute__((always_inline)) void transpose(Vec (&v)[N]) {
   constexpr auto lanes = std::make_index_sequence<N>{};
-#pragma GCC unroll 16
+  PTO_UNROLL
   for (int round = 1; round < N; round *= 2) {
     Vec next[N];
-#pragma GCC unroll 16
+    PTO_UNROLL
     for (int i = 0; i < N / 2; ++i) {
       next[2 * i] = laced<N, 0>(v[i], v[i + N / 2], lanes);
       next[2 * i + 1] = laced<N, N / 2>(v[i], v[i + N / 2], lanes);
     }
-#pragma GCC unroll 16
+    PTO_UNROLL
     for (int i = 0; i < N; ++i) v[i] = next[i];
   }
 }

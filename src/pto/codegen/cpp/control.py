@@ -1,4 +1,4 @@
-"""Structure of a function in C++: guards, loops, branches, calls, and basic blocks as labels.
+"""Control flow in C++: loops, branches, and basic blocks as labels.
 
 Blocks that are reached by `goto` stand in braces, so that no jump passes a declaration; only values that one
 block computes and another uses are declared at the top of the function.
@@ -9,98 +9,9 @@ from __future__ import annotations
 import re
 
 from ...ir.core import Block, Operation, Region, Value, constant_of
-from ...ir.types import TileBufType, ViewType
+from ...ir.types import ViewType
 from .function import CAST, Function, handles
-from .spelling import identifier
-
-_MACRO = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
-_TAIL_MODES = {"mte3-to-s-event0": "kSetWaitMte3ToSEvent0"}
-
-
-def body(f: Function) -> None:
-    """Everything between the constants and the closing brace."""
-    kind = str(f.op.attr("pto.kernel_kind") or "")
-    guarded = kind in _MACRO
-    if guarded:
-        _open_guard(f, kind, f.op)
-    blocks = f.op.regions[0].blocks
-    if len(blocks) > 1:
-        basic_blocks(f, f.op.regions[0])
-    else:
-        f.block(blocks[0])
-    last = blocks[-1].ops[-1] if blocks[-1].ops else None
-    if last is None or last.name != "func.return":  # every path leaves before the end
-        last = None
-    if guarded and last is not None and last.operands:  # the value exists inside the guard only
-        _return(f, last)
-        last = None
-    if guarded:
-        _close_guard(f, kind, f.op)
-        if f.op.attrs["function_type"].value.results:
-            f.line("return {};")
-    if last is not None:
-        f.here = last.start
-        _return(f, last)
-
-
-@handles("func.return")
-def _on_return(f: Function, op: Operation) -> None:
-    region = op.parent.parent if op.parent else None
-    if region is None or region.blocks[-1] is not op.parent:  # the last one is printed after the guards
-        _return(f, op)
-
-
-def _return(f: Function, op: Operation) -> None:
-    if f.tail is not None:
-        hint = str(f.tail.attrs["pto.auto_tail"].value)
-        mode = _TAIL_MODES.get(hint.replace("_", "-").removeprefix("setwait-"), "kBarrierAll")
-        f.line(f"ptoas_auto_sync_tail(PTOAutoSyncTailMode::{mode});")
-        f.tail = None
-    f.line(f"return {f.text(op.operands[0])};" if op.operands else "return;")
-
-
-# -- guards -------------------------------------------------------------------------------------------------
-
-
-def _first_vector_core_only(f: Function, owner: Operation) -> bool:
-    """On A5 a FIFO that is not split is served by the first vector core."""
-    if not f.unit.a5:
-        return False
-    names = {op.name for op in owner.walk()}
-    if names & {"pto.get_subblock_idx", "pto.get_subblock_num"}:
-        return False
-    pipes = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
-    return any(op.name in pipes and op.attr("nosplit") for op in f.op.walk())
-
-
-def _open_guard(f: Function, kind: str, owner: Operation) -> None:
-    f.lines.append("")
-    f.marks.append(-1)
-    f.line(f"#if defined({_MACRO[kind]})")
-    if kind == "vector":
-        f.line("set_mask_norm();")
-        f.line("set_vector_mask(-1, -1);")
-        if _first_vector_core_only(f, owner):
-            f.line("if (get_subblockid() == 0) {")
-            f.open()
-
-
-def _close_guard(f: Function, kind: str, owner: Operation) -> None:
-    if kind == "vector" and _first_vector_core_only(f, owner):
-        f.close()
-        f.line("}")
-    f.line(f"#endif // {_MACRO[kind]}")
-    f.lines.append("")
-    f.marks.append(-1)
-
-
-@handles("pto.section.cube", "pto.section.vector")
-def _section(f: Function, op: Operation) -> None:
-    kind = op.name.rpartition(".")[2]
-    _open_guard(f, kind, op)
-    f.block(op.regions[0].blocks[0])
-    _close_guard(f, kind, op)
-
+from .views import open_view
 
 # -- structured control flow --------------------------------------------------------------------------------
 
@@ -125,8 +36,6 @@ def _variable(f: Function, value: Value, init: Value | None = None) -> str:
 def _as_variable(f: Function, target: Value, value: Value) -> str:
     """A value on its way into a variable of control flow, where views have run-time strides."""
     if isinstance(target.type, ViewType):
-        from .views import open_view
-
         return open_view(f, value)
     return f.text(value)
 
@@ -396,39 +305,3 @@ def _switch(f: Function, op: Operation) -> None:
         f.close()
         f.line("}")
     f.line("}")
-
-
-# -- calls --------------------------------------------------------------------------------------------------
-
-
-@handles("func.call")
-def _call(f: Function, op: Operation) -> None:
-    arguments: list[str] = []
-    for value in op.operands:
-        if isinstance(value.type, ViewType):
-            from .views import open_view
-
-            token = f.token()
-            f.line(f"{f.types(value.type)} {token} = {open_view(f, value)};")
-            arguments.append(token)
-        else:
-            arguments.append(f.text(value))
-    text = f"{identifier(str(op.attr('callee')))}({', '.join(arguments)})"
-    if op.results and f.count.get(op.results[0]):
-        f.declare(op.results[0], f.types(op.results[0].type), text)
-    else:
-        f.line(f"{text};")
-
-
-@handles("pto.vecscope", "pto.strict_vecscope")
-def _vecscope(f: Function, op: Operation) -> None:
-    f.unit.no_spelling(op)
-
-
-@handles("builtin.unrealized_conversion_cast")
-def _cast(f: Function, op: Operation) -> None:
-    for source, result in zip(op.operands, op.results, strict=False):
-        if isinstance(result.type, TileBufType | ViewType) or f.types(source.type) == f.types(result.type):
-            f.name(result, *f.known[source])
-        else:
-            f.define(result, f"({f.types(result.type)}) {f.unary(source)}", CAST)

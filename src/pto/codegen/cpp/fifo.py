@@ -128,6 +128,9 @@ def _print(f: Function, op: Operation) -> None:
 def _initialize(f: Function, op: Operation) -> None:
     in_gm = op.name == "pto.initialize_l2g2l_pipe"
     mask = int(op.attr("dir_mask"))
+    if mask not in _DIRECTION:
+        f.unit.no_spelling(op, "with 'dir_mask'")
+        return
     slots = op.attr("slot_num") or (4 if mask == 3 else 8)
     local = (op.attr("local_slot_num") or slots) if in_gm else 2
     direction = _DIRECTION[mask] + ("_GM" if in_gm and f.unit.a5 and mask != 3 else "")
@@ -140,6 +143,8 @@ def _initialize(f: Function, op: Operation) -> None:
     first, second = (_buffer(f, op.group(name)) for name in ("local_addr", "peer_local_addr"))
     if mask == 2:
         first, second = second, first
+    if result in f.crossing:
+        f.unit.report(op, "PTO-E1302", "a FIFO handle that another block uses has no place in C++")
     token = f.token()
     f.name(result, token)
     f.line(f"auto {token} = {type}({gm}, {first}, {second});")

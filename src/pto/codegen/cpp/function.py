@@ -345,7 +345,7 @@ class Function:
 
     def emit(self) -> tuple[list[str], list[int]]:
         """The lines of the function with their source offsets, variables still as tokens."""
-        from .control import body
+        from .guards import body
 
         head = self.signature()
         self.unit.guard(self.op, self._body, body)

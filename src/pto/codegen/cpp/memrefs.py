@@ -66,7 +66,11 @@ def _pointer(f: Function, value: Value, view: View, text: str, kind: int) -> Non
 @handles("memref.reinterpret_cast")
 def _reinterpret(f: Function, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
-    offset = _mixed(op, "offsets")[0]
+    offsets = _mixed(op, "offsets")
+    if len(offsets) != 1:
+        f.unit.no_spelling(op, f"with {len(offsets)} offsets")
+        return
+    offset = offsets[0]
     base = f.operand(source)
     view = View(base, _mixed(op, "sizes"), _mixed(op, "strides"), "ND", memref_view(f, source).elem)
     terms = [] if offset == 0 else [number_text(f, offset)]
@@ -78,6 +82,9 @@ def _subview(f: Function, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     of = memref_view(f, source)
     offsets, sizes, steps = (_mixed(op, name) for name in ("offsets", "sizes", "strides"))
+    if not len(offsets) == len(sizes) == len(steps) == len(of.strides):
+        f.unit.no_spelling(op, f"with {len(offsets)} dimensions")
+        return
     terms = [_term(f, o, s) for o, s in zip(offsets, of.strides, strict=True) if o != 0]
     pairs = list(zip(of.strides, steps, strict=True))
     if any(step != 1 and not (isinstance(stride, int) and isinstance(step, int)) for stride, step in pairs):

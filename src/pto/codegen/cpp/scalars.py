@@ -150,9 +150,10 @@ def _constant(f: Function, op: Operation) -> None:
         return
     type = f.types(result.type)
     if isinstance(value, IntAttr) and type != "bool" and not fits(value.value, type):
+        number = str(value.value) if value.value.bit_length() < 128 else "a larger one"
         f.unit.report(
             op, "PTO-E1303", f"the constant does not fit in {type}, the C++ type of {result.type}",
-            expected=f"a number of {bits_of(type)} bits", got=str(value.value),
+            expected=f"a number of {bits_of(type)} bits", got=number,
             help="emit with 64-bit indices (--index-type=int64_t)",
         )  # fmt: skip
         f.name(result, "0")

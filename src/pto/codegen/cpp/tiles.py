@@ -129,12 +129,18 @@ def as_tile(type: Type, config: str = "", open_valid: bool = False) -> TileBufTy
     *outer, cols = (d or 1 for d in type.dims)
     rows = math.prod(outer)
     said = dict(re.findall(r"(\w+)\s*=\s*(?:#pto\.\w+<)?(\w+)", config))
-    pads = list(ENUMS["pad_value"].values)
+
+    def named(key: str, enum: str) -> str:
+        """A word of the configuration, which may be a number; the first one where it says nothing."""
+        words = dict(enumerate(ENUMS[enum].values))
+        word = said.get(key, "0")
+        return words.get(int(word), words[0]) if word.isdigit() else ENUMS[enum].canonical(word) or words[0]
+
     return TileBufType(
         type.elem, type.space, rows, cols, None if open_valid else rows, None if open_valid else cols,
-        said.get("blayout", "row_major"), said.get("slayout", "none_box"),
-        int(said.get("s_fractal_size", 512)), pads.index(said.get("pad", "null")),
-        said.get("compact", "null"),
+        named("blayout", "blayout"), named("slayout", "slayout"),
+        int(said.get("s_fractal_size", 512)), ENUMS["pad_value"].values[named("pad", "pad_value")],
+        named("compact", "compact_mode"),
     )  # fmt: skip
 
 

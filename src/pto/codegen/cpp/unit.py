@@ -13,7 +13,7 @@ from ...diag import Diagnostic, DiagnosticError, has_errors
 from ...ir.core import Module, Operation
 from ...isa.profiles import Profile
 from ...verify.context import Context
-from . import comm, control, fifo, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
+from . import comm, control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
 from .function import Function
 from .prologue import prologue
 from .spelling import Types, Unspellable, string

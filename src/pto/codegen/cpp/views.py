@@ -126,12 +126,10 @@ def pointer_text(f: Function, view: View) -> str:
     return f"{view.pointer} + ({' + '.join(terms)})"
 
 
-def _five(f: Function, view: View) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Static shape and strides in five dimensions (-1: at run time), and the run-time ones."""
+def _strides(f: Function, view: View) -> list[int | str]:
+    """Strides in five dimensions: a padded one spans the dimension after it."""
     pad = 5 - len(view.dims)
     shape: list[Extent] = [1] * pad + view.dims
-    static = ["-1" if isinstance(d, Value) else str(d) for d in shape]
-    given = [f.text(d) for d in shape if isinstance(d, Value)]
     strides: list[int | str] = [s if isinstance(s, int) else f.text(s) for s in view.strides]
     for at in range(pad - 1, -1, -1):
         dim, stride = shape[at + 1], strides[0]
@@ -142,6 +140,15 @@ def _five(f: Function, view: View) -> tuple[list[str], list[str], list[str], lis
         else:
             left = f.operand(dim) if isinstance(dim, Value) else str(dim)
             strides.insert(0, f"{left} * {stride}")
+    return strides
+
+
+def _five(f: Function, view: View) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Static shape and strides in five dimensions (-1: at run time), and the run-time ones."""
+    shape: list[Extent] = [1] * (5 - len(view.dims)) + view.dims
+    static = ["-1" if isinstance(d, Value) else str(d) for d in shape]
+    given = [f.text(d) for d in shape if isinstance(d, Value)]
+    strides = _strides(f, view)
     steps = ["-1" if isinstance(s, str) else str(s) for s in strides]
     return static, given, steps, [s for s in strides if isinstance(s, str)]
 
@@ -186,10 +193,7 @@ def open_view(f: Function, value: Value) -> str:
     if view is None:
         return f.text(value)
     dims: list[Extent] = [1] * (5 - len(view.dims)) + view.dims
-    strides = list(view.strides)
-    texts = [_text(f, s) for s in strides]
-    while len(texts) < 5:
-        texts.insert(0, f"{_text(f, dims[5 - len(texts)])} * {texts[0]}")
+    texts = [str(stride) for stride in _strides(f, view)]
     declared = [("-1" if d is None else str(d)) for d in value.type.dims]  # type: ignore[attr-defined]
     declared = ["1"] * (5 - len(declared)) + declared
     given = [_text(f, d) for d, known in zip(dims, declared, strict=True) if known == "-1"]

@@ -7,6 +7,7 @@ sanitizers, schedules and pictures need the reference engine.
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 import sys
@@ -17,7 +18,7 @@ import numpy as np
 
 from ...diag import Diagnostic, DiagnosticError, Span, has_errors
 from ...ir.core import Module
-from ...ir.types import ScalarType
+from ...ir.types import ScalarType, ViewType
 from ...isa.profiles import Profile
 from ..binding import Binding
 from ..elements import encode
@@ -26,7 +27,7 @@ from ..memory import GlobalMemory, Pointer, View
 from . import build, messages
 from .compiler import arch_flags
 from .launcher import Entry, single
-from .library import STUCK, Library
+from .library import STUCK, Library, ViewArgument
 
 _BODY = "kernel.inc"
 _CODE = re.compile(r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4})\]\s*(?P<text>.*)", re.DOTALL)
@@ -118,7 +119,11 @@ class CppKernel(Launchable):
     ) -> Diagnostic | None:
         values = binding.values[self._longest]
         words = [
-            _word(t, v) if isinstance(v, int | float | str) else kept.word(v)
+            _word(t, v)
+            if isinstance(v, int | float | str)
+            else kept.view(v)
+            if isinstance(t, ViewType)
+            else kept.word(v)
             for t, v in zip(self._types, values, strict=True)
         ]
         special = bytes(SPMD.index(v) + 1 if isinstance(v, str) else 0 for v in values)
@@ -175,7 +180,9 @@ def emitted(module: Module, profile: Profile, lines: bool = False) -> str:
 
 def entry_of(kernel: Launchable) -> Entry:
     """What the launcher of a kernel calls."""
-    names = [str(f.attr("sym_name")) for f in kernel.functions]
+    from ...codegen.cpp.spelling import identifier
+
+    names = [identifier(str(f.attr("sym_name"))) for f in kernel.functions]
     if len(kernel.roles) > 1:
         return Entry(kernel.name, cube=names[0], vector=names[-1])
     kind = kernel.roles[0][0]
@@ -189,6 +196,7 @@ class _Kept:
         self.names = {id(b): b.name for b in gm.buffers}
         self.copies: list[tuple[str, Any, Any]] = []
         self._at: dict[int, int] = {}
+        self._views: list[ViewArgument] = []
 
     def word(self, value: Pointer | View) -> int:
         """The address of a bound array."""
@@ -201,6 +209,13 @@ class _Kept:
                 data = copy
             found = self._at[id(value.buffer)] = data.ctypes.data
         return found + value.offset
+
+    def view(self, value: View) -> int:
+        """The address of a description of a bound array."""
+        shape, stride = value.dims5
+        made = ViewArgument(self.word(value), shape, stride)
+        self._views.append(made)
+        return ctypes.addressof(made)
 
     def changed(self, kernel: CppKernel) -> Diagnostic | None:
         for name, original, copy in self.copies:

@@ -27,6 +27,16 @@ class Launch(ctypes.Structure):
     )
 
 
+class ViewArgument(ctypes.Structure):
+    """`pto_view` of launch.hpp: an argument that is a GlobalTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.c_int64 * 5),
+        ("stride", ctypes.c_int64 * 5),
+    )
+
+
 _PRINT = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 #: What a launch came to.

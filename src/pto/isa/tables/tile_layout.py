@@ -300,9 +300,10 @@ _WINDOWS = (
         cpp="TEXTRACT($dst, $src, $indexRow, $indexCol) | "
             "TEXTRACT<Dst, Src, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
             "TEXTRACT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
-            "TEXTRACT<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, $indexRow, $indexCol) | "
-            "TEXTRACT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, $indexRow, "
-            "$indexCol)"
+            "TEXTRACT<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, (uint16_t) $indexRow, "
+            "(uint16_t) $indexCol) | "
+            "TEXTRACT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, "
+            "(uint16_t) $indexRow, (uint16_t) $indexCol)"
             " | TEXTRACT($dst, $dst1, $src, $indexRow, $indexCol, $indexRow1, $indexCol1)",
         cpu="all", a2a3="any", a5="all", dtype_of="src dst",
         combos=(
@@ -412,9 +413,10 @@ _WINDOWS = (
         cpp="TINSERT($dst, $src, $indexRow, $indexCol) | "
             "TINSERT<Dst, Src, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
             "TINSERT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
-            "TINSERT<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, $indexRow, $indexCol) | "
-            "TINSERT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, $indexRow, "
-            "$indexCol) | TINSERT<TInsertMode::$insert_mode>($dst, $src, $indexRow, $indexCol)",
+            "TINSERT<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, (uint16_t) $indexRow, "
+            "(uint16_t) $indexCol) | "
+            "TINSERT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, "
+            "(uint16_t) $indexRow, (uint16_t) $indexCol) | TINSERT<TInsertMode::$insert_mode>($dst, $src, $indexRow, $indexCol)",
         cpu="all", a2a3="any", a5=f"{_CUBE_A5} i32 u32", dtype_of="src dst",
         combos=(
             Combos.of("dst src", when="src.loc == ACC and has(preQuantScalar)", a2a3=_QUANT_A2A3,

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from ...ir.core import Operation, Value
 from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, ViewType
 from ...isa.profiles import OVERLAPPING_PIPES
+from .bytes import Place
 from .linear import Program, Step, copies
-from .regions import ANYWHERE, GM, Place, Places, fifo_of
+from .regions import ANYWHERE, GM, Places, fifo_of
 
 _MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
 #: Instructions that touch one element.

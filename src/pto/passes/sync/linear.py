@@ -153,7 +153,7 @@ class Program:
             step = self._container(BRANCH, op, seq, [r for r in op.regions if r.blocks])
             if step is not None:
                 step.runs = name != "scf.if" or len(step.seqs) > 1
-        elif len(op.regions) == 1 and len(op.regions[0].blocks) == 1:
+        elif name == "scf.execute_region" and len(op.regions[0].blocks) == 1:
             self._inline(op, seq)
         else:
             self._container(BLOCKS, op, seq, op.regions)

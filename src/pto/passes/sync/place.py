@@ -106,11 +106,13 @@ class Placement:
         know.become(ends)
 
     def _blocks(self, step: Step, know: Know) -> None:
-        """Blocks that branch to each other: each but the first starts with a barrier."""
+        """Blocks that branch to each other: each but the first starts with a barrier; all of them where we do
+        not know how often the operation runs them."""
         ends = [know.copy()]
+        first = 1 if step.op.name in ("func.func", "scf.execute_region") else 0
         for n, inner in enumerate(step.seqs):
             state = ends[-1].copy()
-            if n:
+            if n >= first:
                 if inner.steps:
                     inner.steps[0].before.append(Barrier(-1, inner.steps[0]))
                 state.barrier_all()

@@ -1,4 +1,4 @@
-"""Which bytes a value names, and whether two such places may share one.
+"""Which bytes a value names.
 
 A tile with an address is a range of bytes of its space; a dynamic address is the range it can be in. A tile
 nobody placed is a place of its own, named by what allocates it. Windows of a tile at known offsets are
@@ -11,9 +11,10 @@ from __future__ import annotations
 from ...ir.core import Block, Operation, Value, constant_of
 from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, Type, ViewType
 from ...isa.profiles import Profile
-from ...isa.tile import LAYOUTS, size_bytes
+from ...isa.tile import size_bytes
 from ..aliases import SPACES
-from .affine import BIG, Form, Forms, difference
+from .affine import BIG, Form, Forms
+from .bytes import Box, Geometry, Place
 
 GM = "gm"
 #: The root of a place that may be anywhere in its space.
@@ -21,113 +22,6 @@ ANYWHERE = object()
 _MOST_PLACES = 8
 #: Bytes that the scalar unit reads and writes at once: a line of its cache, or a block of on-chip memory.
 _BLOCK = {GM: 64}
-
-
-class Box:
-    """A window of a view: offsets and sizes by dimension. Boxes of one frame are apart where one of their
-    dimensions is."""
-
-    __slots__ = ("fixed", "frame", "offsets", "sizes")
-
-    def __init__(self, frame: object, offsets: tuple[Form, ...], sizes: tuple[int, ...]) -> None:
-        self.frame = frame
-        self.offsets = offsets
-        self.sizes = sizes
-        self.fixed = not any(o.terms for o in offsets)
-
-    def apart(self, front: Box, loop: Operation | None) -> bool:
-        """Whether this window shares nothing with another one, of an earlier iteration of `loop`."""
-        if self.frame != front.frame or len(self.sizes) != len(front.sizes):
-            return False
-        fixed = self.fixed and front.fixed
-        for a, b, size, other in zip(self.offsets, front.offsets, self.sizes, front.sizes, strict=True):
-            low, high = (a.constant - b.constant,) * 2 if fixed else difference(a, b, loop)
-            if low >= other or high <= -size:
-                return True
-        return False
-
-
-class Place:
-    """Bytes `low` to `high` of what `root` names in a space: all of them, or `count` chunks of `chunk` bytes,
-    `pitch` apart."""
-
-    __slots__ = ("box", "chunk", "count", "exact", "high", "key", "low", "pitch", "root", "space")
-
-    def __init__(
-        self,
-        space: str,
-        root: object,
-        low: int = 0,
-        high: int = BIG,
-        pattern: tuple[int, int, int] | None = None,
-        box: Box | None = None,
-        exact: bool = False,
-    ) -> None:
-        self.space = space
-        self.root = root  # None: absolute addresses
-        self.low = low
-        self.high = high
-        self.count, self.chunk, self.pitch = pattern or (1, high - low, 0)
-        self.box = box
-        self.exact = exact  # the bytes are known, and every one of them belongs to it
-        self.key = (
-            space, root, low, high, pattern,
-            (box.frame, tuple(o.key for o in box.offsets), box.sizes) if box is not None else None,
-        )  # fmt: skip
-
-    def meets(self, front: Place, loop: Operation | None) -> bool:
-        """Whether a byte may be shared with a place that an earlier instruction touched."""
-        if self.low >= front.high or front.low >= self.high:
-            return False
-        if self.box is not None and front.box is not None and self.box.apart(front.box, loop):
-            return False
-        if self.count > 1 and front.count > 1 and self.pitch == front.pitch:
-            shift = (self.low - front.low) % self.pitch
-            return shift < front.chunk or shift + self.chunk > self.pitch
-        if self.count > 1 or front.count > 1:
-            many, one = (self, front) if self.count > 1 else (front, self)
-            return one.count > 1 or _hits(many, one.low, one.high)
-        return True
-
-    @property
-    def symbolic(self) -> bool:
-        """Whether what it meets depends on the iteration."""
-        return self.box is not None and not self.box.fixed
-
-
-def _hits(many: Place, low: int, high: int) -> bool:
-    """Whether an evenly spaced place touches a range."""
-    first = (low - many.low) // many.pitch
-    return (low - many.low) - first * many.pitch < many.chunk or many.low + (first + 1) * many.pitch < high
-
-
-class Geometry:
-    """How a tile lies in memory, for windows of it."""
-
-    __slots__ = ("base", "bits", "box", "cols", "layout", "root", "rows", "space")
-
-    def __init__(self, place: Place, type: TileBufType, profile: Profile) -> None:
-        self.space, self.root, self.base = place.space, place.root, place.low
-        self.rows, self.cols, self.bits = type.rows, type.cols, type.bits or 8
-        blayout = profile.left_blayout if type.loc == "left" else type.blayout
-        self.layout = LAYOUTS.get((blayout, type.slayout), "")
-        self.box = type.box
-
-    def window(self, r: int, c: int, rows: int, cols: int) -> Place:
-        """`rows` x `cols` elements from (r, c), which start and end at whole boxes."""
-        ir, ic = self.box
-        if self.layout in ("ND", "ZN", "ZZ"):  # rows of boxes one after the other
-            count, first, pitch = -(-(r % ir + rows) // ir), r // ir, self.cols * ir
-            lead, chunk = c // ic * ic * ir, -(-(c % ic + cols) // ic) * ic * ir
-        else:
-            count, first, pitch = -(-(c % ic + cols) // ic), c // ic, self.rows * ic
-            lead, chunk = r // ir * ir * ic, -(-(r % ir + rows) // ir) * ir * ic
-        low = self.base + (first * pitch + lead) * self.bits // 8
-        size, step = -(-chunk * self.bits // 8), pitch * self.bits // 8
-        if chunk == pitch or count == 1:
-            return Place(self.space, self.root, low, low + (count - 1) * step + size, exact=True)
-        high = low + (count - 1) * step + size
-        return Place(self.space, self.root, low, high, (count, size, step), exact=True)
 
 
 class Places:
@@ -303,23 +197,32 @@ class Places:
 
     def _window(self, op: Operation, type: Type) -> tuple[Place, ...]:
         found = self.of(op.operands[0])
-        view = op.operands[0].op
-        if (
-            len(found) != 1
-            or found[0].root is ANYWHERE
-            or view is None
-            or view.name != "pto.make_tensor_view"
-        ):
-            return found
-        pointer = view.operands[0]
-        shape, strides = ([self.forms.of(v) for v in view.group(n)] for n in ("shape", "strides"))
-        if not _nested(shape, strides):
+        frame, strides = self._frame(op.operands[0])
+        if frame is None or len(found) != 1 or found[0].root is ANYWHERE:
             return found
         offsets = tuple(self.forms.of(v) for v in op.group("offsets"))
         extents = [self.forms.of(v).range[1] for v in op.group("sizes")]
-        frame = (pointer, tuple(s.key for s in strides))
-        low, high = self._hull(found[0], type, offsets, extents, strides)
+        low, high = found[0].low, found[0].high
+        if strides:
+            low, high = self._hull(found[0], type, offsets, extents, strides)
         return (self._one(Place(GM, found[0].root, low, high, box=Box(frame, offsets, tuple(extents)))),)
+
+    def _frame(self, view: Value) -> tuple[object, list[Form]]:
+        """What views have in common whose indices name the same elements, and the strides where they are
+        known; None for a view of which two elements may share memory."""
+        op = view.op
+        if op is None:
+            block = view.owner
+            assert isinstance(block, Block)
+            owner = block.parent.parent if block.parent is not None else None
+            given = owner is not None and owner.name == "func.func"  # an array given to the kernel
+            return (view, []) if given else (None, [])
+        if op.name != "pto.make_tensor_view":
+            return None, []
+        shape, strides = ([self.forms.of(v) for v in op.group(n)] for n in ("shape", "strides"))
+        if not _nested(shape, strides):
+            return None, []
+        return (op.operands[0], tuple(s.key for s in strides)), strides
 
     def _hull(
         self, whole: Place, type: Type, offsets: tuple[Form, ...], extents: list[int], strides: list[Form]

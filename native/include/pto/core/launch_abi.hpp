@@ -1,0 +1,28 @@
+// The C interface of a launch; `pto.engine.cpp.library` has the same structures.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+/// An array as an argument that is a GlobalTensor: the word is the address of one of these.
+struct pto_view {
+  void* data;
+  int64_t shape[5], stride[5];  // in elements, outermost first
+};
+
+/// What a launch takes and gives. Arguments are 64-bit words: addresses, integers, or the bits of a float.
+struct pto_launch {
+  uint32_t size;  // sizeof(pto_launch) of the caller
+  int32_t argc;   // words in args
+  const uint64_t* args;
+  const uint8_t* special;  // null, or by argument: 0 as given, 1 block index, 2 blocks, 3 sub-block index
+  int32_t blocks;          // at least 1
+  int32_t subblocks;       // vector cores per block of a mixed kernel: 1 or 2
+  int32_t threads;         // host threads
+  int32_t status;          // out: 0 done, 1 failed, 2 stuck
+  void (*print)(const char* text);  // null: standard output
+  char* error;                      // out: what went wrong; for status 2 a line per core: who, tab, what for
+  uint64_t error_size;
+};
+}

@@ -1,0 +1,120 @@
+"""Bytes of a memory space, and whether two sets of them may meet.
+
+A place is a range of bytes, or evenly spaced chunks of a range. A window of a view is also a box of indices,
+which may depend on the iteration of a loop.
+"""
+
+from __future__ import annotations
+
+from ...ir.core import Operation
+from ...ir.types import TileBufType
+from ...isa.profiles import Profile
+from ...isa.tile import LAYOUTS
+from .affine import BIG, Form, difference
+
+
+class Box:
+    """A window of a view: offsets and sizes by dimension. Boxes of one frame are apart where one of their
+    dimensions is."""
+
+    __slots__ = ("fixed", "frame", "offsets", "sizes")
+
+    def __init__(self, frame: object, offsets: tuple[Form, ...], sizes: tuple[int, ...]) -> None:
+        self.frame = frame
+        self.offsets = offsets
+        self.sizes = sizes
+        self.fixed = not any(o.terms for o in offsets)
+
+    def apart(self, front: Box, loop: Operation | None) -> bool:
+        """Whether this window shares nothing with another one, of an earlier iteration of `loop`."""
+        if self.frame != front.frame or len(self.sizes) != len(front.sizes):
+            return False
+        fixed = self.fixed and front.fixed
+        for a, b, size, other in zip(self.offsets, front.offsets, self.sizes, front.sizes, strict=True):
+            low, high = (a.constant - b.constant,) * 2 if fixed else difference(a, b, loop)
+            if low >= other or high <= -size:
+                return True
+        return False
+
+
+class Place:
+    """Bytes `low` to `high` of what `root` names in a space: all of them, or `count` chunks of `chunk` bytes,
+    `pitch` apart."""
+
+    __slots__ = ("box", "chunk", "count", "exact", "high", "key", "low", "pitch", "root", "space")
+
+    def __init__(
+        self,
+        space: str,
+        root: object,
+        low: int = 0,
+        high: int = BIG,
+        pattern: tuple[int, int, int] | None = None,
+        box: Box | None = None,
+        exact: bool = False,
+    ) -> None:
+        self.space = space
+        self.root = root  # None: absolute addresses
+        self.low = low
+        self.high = high
+        self.count, self.chunk, self.pitch = pattern or (1, high - low, 0)
+        self.box = box
+        self.exact = exact  # the bytes are known, and every one of them belongs to it
+        self.key = (
+            space, root, low, high, pattern,
+            (box.frame, tuple(o.key for o in box.offsets), box.sizes) if box is not None else None,
+        )  # fmt: skip
+
+    def meets(self, front: Place, loop: Operation | None) -> bool:
+        """Whether a byte may be shared with a place that an earlier instruction touched."""
+        if self.low >= front.high or front.low >= self.high:
+            return False
+        if self.box is not None and front.box is not None and self.box.apart(front.box, loop):
+            return False
+        if self.count > 1 and front.count > 1 and self.pitch == front.pitch:
+            shift = (self.low - front.low) % self.pitch
+            return shift < front.chunk or shift + self.chunk > self.pitch
+        if self.count > 1 or front.count > 1:
+            many, one = (self, front) if self.count > 1 else (front, self)
+            return one.count > 1 or _hits(many, one.low, one.high)
+        return True
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether what it meets depends on the iteration."""
+        return self.box is not None and not self.box.fixed
+
+
+def _hits(many: Place, low: int, high: int) -> bool:
+    """Whether an evenly spaced place touches a range."""
+    first = (low - many.low) // many.pitch
+    return (low - many.low) - first * many.pitch < many.chunk or many.low + (first + 1) * many.pitch < high
+
+
+class Geometry:
+    """How a tile lies in memory, for windows of it."""
+
+    __slots__ = ("base", "bits", "box", "cols", "layout", "root", "rows", "space")
+
+    def __init__(self, place: Place, type: TileBufType, profile: Profile) -> None:
+        self.space, self.root, self.base = place.space, place.root, place.low
+        self.rows, self.cols, self.bits = type.rows, type.cols, type.bits or 8
+        blayout = profile.left_blayout if type.loc == "left" else type.blayout
+        self.layout = LAYOUTS.get((blayout, type.slayout), "")
+        self.box = type.box
+
+    def window(self, r: int, c: int, rows: int, cols: int) -> Place:
+        """`rows` x `cols` elements from (r, c), which start and end at whole boxes."""
+        ir, ic = self.box
+        if self.layout in ("ND", "ZN", "ZZ"):  # rows of boxes one after the other
+            count, first, pitch = -(-(r % ir + rows) // ir), r // ir, self.cols * ir
+            lead, chunk = c // ic * ic * ir, -(-(c % ic + cols) // ic) * ic * ir
+        else:
+            count, first, pitch = -(-(c % ic + cols) // ic), c // ic, self.rows * ic
+            lead, chunk = r // ir * ir * ic, -(-(r % ir + rows) // ir) * ir * ic
+        low = self.base + (first * pitch + lead) * self.bits // 8
+        size, step = -(-chunk * self.bits // 8), pitch * self.bits // 8
+        if chunk == pitch or count == 1:
+            return Place(self.space, self.root, low, low + (count - 1) * step + size, exact=True)
+        high = low + (count - 1) * step + size
+        return Place(self.space, self.root, low, high, (count, size, step), exact=True)
