@@ -14,11 +14,12 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup demo test lint format bench docs sanitize clean
+.PHONY: help setup demo test matrix lint format bench docs sanitize clean
 help:
 	@echo 'make setup     environment in $(VENV), package installed for development'
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
+	@echo 'make matrix    every instruction, element type and layout compiled and compared: half an hour'
 	@echo 'make lint      format check, linter, type checker'
 	@echo 'make format    rewrite files in the house format'
 	@echo 'make bench     benchmarks, as ratios against peers measured in the same run'
@@ -47,6 +48,9 @@ demo: $(SETUP)
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -n $(JOBS) -q $(ARGS)
+
+matrix: $(SETUP)
+	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py $(ARGS)
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

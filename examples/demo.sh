@@ -7,7 +7,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 step=0
-say() { step=$((step + 1)); printf '\n[%d/8] %s\n' "$step" "$*"; }
+say() { step=$((step + 1)); printf '\n[%d/9] %s\n' "$step" "$*"; }
 run() { printf '$ %s\n' "${*//$out\//}"; "$@"; }
 fail() { printf 'demo: %s\n' "$*" >&2; exit 1; }
 # caught CODE COMMAND...: the command must fail, and name the code.
@@ -84,6 +84,12 @@ caught PTO-E2301 pto run 14_cancellation.pto --shadow f64 -- "@$out/small.npy" f
 say 'A picture of memory: two tiles on the same bytes'
 run pto run 15_overlap.pto --memory-map - -- "@$out/a.npy" "@$out/b.npy" f32:64x128 | tee "$out/map"
 grep -q 'overlap: %ta and %tb' "$out/map" || fail 'the overlap was not found'
+
+say 'Without addresses and flags: place the tiles, insert the flags, emit C++, compile and run it'
+run ptoas 01_vec_add.pto --enable-insert-sync --explain-memory -o "$out/vec_add.cpp"
+grep -n 'T[A-Z]*(\|_flag(PIPE_MTE2\|_flag(PIPE_V' "$out/vec_add.cpp"
+run pto run 01_vec_add.pto --engine cpp -- "@$out/a.npy" "@$out/b.npy" "f32:64x128=$out/c.npy"
+compare c 'f"{np.count_nonzero(c == a + b)} of {c.size} elements are a + b"'
 
 say 'Done'
 echo 'docs/tutorial.md is half an hour from the first kernel on; docs/kernels.md explains softmax, GEMM, attention and more;'

@@ -28,14 +28,9 @@ def merge(
     for (a, b), _ in sorted(allowed.items(), key=lambda pair: min(pair[1])):
         if group[a] is group[b] or storages[a].footprint != storages[b].footprint:
             continue
-        meet = (
-            _meet(
-                storages[m].spans, storages[n].spans, allowed.get((m, n), set()) | allowed.get((n, m), set())
-            )
-            for m in group[a]
-            for n in group[b]
-        )
-        if any(meet):
+        pairs = [(m, n) for m in group[a] for n in group[b]]
+        steps = [allowed.get((m, n), set()) | allowed.get((n, m), set()) for m, n in pairs]
+        if any(_in_the_way(storages[m], storages[n], at) for (m, n), at in zip(pairs, steps, strict=True)):
             continue
         group[a].extend(group[b])
         for n in group[b]:
@@ -45,6 +40,7 @@ def merge(
 
 
 def _in_the_way(a: Storage, b: Storage, allowed: set[int]) -> bool:
+    """Whether two storages need bytes of their own; a callee's always stay clear of the caller's."""
     return (
         _meet(a.spans, b.spans, allowed) or _meet(a.below, b.spans, set()) or _meet(a.spans, b.below, set())
     )

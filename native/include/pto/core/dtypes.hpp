@@ -64,8 +64,8 @@ constexpr float decode_code(uint32_t code) {
 /// Code of a small float nearest to a float.
 template <DType D>
 constexpr uint32_t encode_code(float value, Mode mode = {}) {
-  if constexpr (D == DType::hif8) {
-    return baseline::encode_hif8(value, baseline::Bias<uint64_t>(Round::rint), mode);
+  if constexpr (D == DType::hif8) {  // its own rounding: ties away from zero
+    return baseline::encode_hif8(value, baseline::Bias<uint64_t>(Round::round), mode);
   } else if constexpr (D == DType::f8e8m0) {
     return baseline::encode_e8m0(value, baseline::Bias<uint64_t>(Round::rint), mode);
   } else {

@@ -265,7 +265,7 @@ class Function:
         text = self.fill(op, chosen)
         if op.results and not any(place == ("value", r.name) for r in row.results for place in chosen.places):
             result = op.results[0]
-            if self.count.get(result):
+            if self.count.get(result) or row.set == "comm":
                 self.declare(result, self.types(result.type), text)
             elif row.effect != "pure":
                 self.line(text + ";")

@@ -19,7 +19,7 @@ struct PTOAS_EventIdArray {
 
 _TRANDOM = """\
 
-template <int Rounds, typename DstTile>
+template <uint16_t Rounds, typename DstTile>
 static AICORE inline void PTOAS__TRANDOM(DstTile &dst, uint32_t key0, uint32_t key1, uint32_t counter0,
                                          uint32_t counter1, uint32_t counter2, uint32_t counter3) {
   TRandomKey key = {key0, key1};

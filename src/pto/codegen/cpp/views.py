@@ -243,7 +243,7 @@ def _addptr(f: Function, op: Operation) -> None:
     result = op.results[0]
     if not f.count.get(result):
         return
-    pointer, offset = (f.operand(v) for v in op.operands)
+    pointer, offset = f.operand(op.operands[0]), f.atom(op.operands[1])
     if isinstance(result.type, PtrType):
         type = f.types(result.type)
     else:

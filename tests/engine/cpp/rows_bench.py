@@ -4,7 +4,7 @@ A plan (see pto.witness) becomes a function of a module: its tiles are allocated
 views and scalars are arguments. Many functions are compiled as one library; each is called with an image of
 all on-chip memory, which it changes in place. Nothing may differ afterwards but what the tolerance allows.
 
-python -m tests.engine_cpp.bench tadd trowsum          # try single instructions
+python -m tests.engine.cpp.rows_bench tadd trowsum          # try single instructions
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pto.isa.profiles import LOCATIONS, profile
 from pto.passes import Options, compile
 from pto.witness.plan import Plan
 
-from ..engine.rows import Case
+from ..rows import Case
 
 Array = np.ndarray[Any, Any]
 
@@ -272,7 +272,7 @@ def ulps(dtype: str, got: Array, want: Array) -> Array:
 
 
 if __name__ == "__main__":
-    from ..engine.rows import some_plans
+    from ..rows import some_plans
     from .test_rows import differences
 
     for name in sys.argv[1:]:

@@ -25,8 +25,8 @@ from pto.isa.profiles import ISAS
 from pto.isa.row import Row
 from pto.witness.plan import Plan, plans
 
-from ..engine.rows import FILL, Case, mixed_codes, random_codes, some_plans
-from .bench import Compiled, Outcome, compiled, reference, ulps
+from ..rows import FILL, Case, mixed_codes, random_codes, some_plans
+from .rows_bench import Compiled, Outcome, compiled, reference, ulps
 
 #: Largest distance from the reference engine, in units in the last place of the destination: the reference
 #: rounds the exact result once, the headers state these bounds (ops/math.hpp).
@@ -65,8 +65,8 @@ def chosen(name: str) -> list[Plan]:
     first = zlib.crc32(name.encode())  # rows of a family show different types
     found: list[Plan] = []
     for column in row.isas:
-        found += _some([p for p in plans(row, column) if _callable(p)], 2, first)
-    return found + _some([p for p in some_plans(name) if _callable(p)], 3, first)
+        found += _some([p for p in plans(row, column) if _callable(p)], 1, first)
+    return found + _some([p for p in some_plans(name) if _callable(p)], 2, first)
 
 
 def _some(found: list[Plan], count: int, first: int) -> list[Plan]:
