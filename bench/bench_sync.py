@@ -43,7 +43,8 @@ BUFFERS = 8
 def program(count: int, depth: int) -> Module:
     """About `count` operations on a ring of tiles, within `depth` loops."""
     tiles = "".join(
-        f"%at{n} = arith.constant {4096 * n} : i64\n%{'ab'[n % 2]}{n // 2} = pto.alloc_tile addr = %at{n} : {TILE}\n"
+        f"%at{n} = arith.constant {4096 * n} : i64\n"
+        f"%{'ab'[n % 2]}{n // 2} = pto.alloc_tile addr = %at{n} : {TILE}\n"
         for n in range(2 * BUFFERS)
     )
     body = "".join(

@@ -172,7 +172,7 @@ def difference(unit: Unit, number: int, case: Case, ulp: int = 0) -> str | None:
         elif isinstance(value, View):
             shape, stride = value.dims5
             made[k].shape[:], made[k].stride[:] = shape, stride
-        elif isinstance(type, ScalarType) and str(type.dtype) in DTYPES:
+        elif isinstance(value, int | float) and isinstance(type, ScalarType) and str(type.dtype) in DTYPES:
             made[k].code = encoding.encode(DTYPES[str(type.dtype)], value)
         elif isinstance(value, int):
             made[k].code = value

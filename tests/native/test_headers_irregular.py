@@ -454,7 +454,7 @@ def shown(plan: Plan) -> str:
 
 def usable(plan: Plan) -> bool:
     """Whether C++ has the types and the form of a plan."""
-    types = [str(t[0].dtype) for t in plan.operands.values() if hasattr(t[0], "dtype")]
+    types = [str(getattr(t[0], "dtype", "")) for t in plan.operands.values()]
     if plan.row.name == "tquant" and "exp_zz" in plan.operands and attr(plan, "grp_axis", 1) == 0:
         return False
     return _legal_dtypes(plan) and all(t in ELEMENTS or t not in DTYPES for t in types)

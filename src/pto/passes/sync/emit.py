@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.attrs import EnumAttr, StrAttr
+from ...ir.attrs import Attribute, EnumAttr, StrAttr
 from ...ir.core import Block, Operation, Region
 from ...verify.balance import SECTIONS
 from ..edit import enclosing, make
@@ -23,6 +23,7 @@ class Emitter:
         self.after: dict[Operation, list[Operation]] = {}
         self._primes: dict[Step | None, list[Flag]] = {}
         self.flags = flags
+        self._attrs: dict[tuple[int, int, int], dict[str, Attribute]] = {}
 
     def run(self) -> None:
         steps = self.program.root.steps
@@ -64,11 +65,14 @@ class Emitter:
 
     def _flag(self, name: str, flag: Flag, at: Operation) -> Operation:
         pipes = self.program.pipes
-        attrs = {
-            "src_pipe": EnumAttr("pipe", f"PIPE_{pipes[flag.src]}"),
-            "dst_pipe": EnumAttr("pipe", f"PIPE_{pipes[flag.dst]}"),
-            "event_id": EnumAttr("event", f"EVENT_ID{flag.id}"),
-        }
+        key = (flag.src, flag.dst, flag.id)
+        attrs = self._attrs.get(key)
+        if attrs is None:
+            attrs = self._attrs[key] = {
+                "src_pipe": EnumAttr("pipe", f"PIPE_{pipes[flag.src]}"),
+                "dst_pipe": EnumAttr("pipe", f"PIPE_{pipes[flag.dst]}"),
+                "event_id": EnumAttr("event", f"EVENT_ID{flag.id}"),
+            }
         return make(name, at, (), dict(attrs))
 
     def _put(self, where: dict[Operation, list[Operation]], step: Step, op: Operation) -> None:

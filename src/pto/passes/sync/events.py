@@ -97,12 +97,13 @@ class Events:
 
     def _take(self, flag: Flag, taken: Taken) -> bool:
         wanted = _interval(flag)
-        unused = [n for n, users in taken.items() if not users]
-        free = unused or [n for n, users in taken.items() if not any(_meet(wanted, u) for u, _ in users)]
-        if not free:
+        found = next((n for n, users in taken.items() if not users), -1)
+        if found < 0:
+            found = next((n for n, users in taken.items() if _free(wanted, users)), -1)
+        if found < 0:
             return False
-        flag.id = free[0]
-        taken[flag.id].append((wanted, flag))
+        flag.id = found
+        taken[found].append((wanted, flag))
         return True
 
     def _share(self, flags: list[Flag]) -> list[Flag]:
@@ -162,6 +163,11 @@ def _interval(flag: Flag) -> Interval:
 
 def _meet(a: Interval, b: Interval) -> bool:
     return a[0] <= b[1] and b[0] <= a[1]
+
+
+def _free(wanted: Interval, users: list[tuple[Interval, Flag]]) -> bool:
+    """Whether none of the users of an id is in the way; the latest ones most likely are."""
+    return not any(_meet(wanted, interval) for interval, _ in reversed(users))
 
 
 def _around(flag: Flag, mode: int) -> Step | None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ...ir.core import Operation, Value
 from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, ViewType
 from ...isa.profiles import OVERLAPPING_PIPES
+from .affine import BIG
 from .bytes import Place
 from .linear import Program, Step, copies
 from .regions import ANYWHERE, GM, Places, fifo_of
@@ -47,6 +48,52 @@ class _Users:
         self.meets: dict[tuple[Step | None, bool], list[_Users]] = {}
 
 
+class _Group:
+    """Places of one root that can be searched together: by their bytes or, where these are unknown, by one
+    dimension of windows at fixed offsets of one frame."""
+
+    def __init__(self, root: object, frame: object, members: list[Place]) -> None:
+        self.root = root
+        self.frame = frame
+        self._dimension = -1
+        if frame is not None:
+            boxes = [p.box for p in members if p.box is not None]
+            spread = [len({b.offsets[d].constant for b in boxes}) for d in range(len(boxes[0].sizes))]
+            self._dimension = spread.index(max(spread))
+        self.members = sorted(members, key=lambda p: self._range(p)[0])
+        ranges = [self._range(p) for p in self.members]
+        self._starts = [low for low, _ in ranges]
+        self._largest = max(high - low for low, high in ranges)
+
+    def _range(self, place: Place) -> tuple[int, int]:
+        if self._dimension < 0 or place.box is None:
+            return place.low, place.high
+        low = place.box.offsets[self._dimension].constant
+        return low, low + place.box.sizes[self._dimension]
+
+    def near(self, place: Place) -> list[Place]:
+        """Those that may meet a place."""
+        if self.frame is not None and (
+            place.box is None or not place.box.fixed or place.box.frame != self.frame
+        ):
+            return self.members
+        low, high = self._range(place)
+        return self.members[bisect_left(self._starts, low - self._largest) : bisect_left(self._starts, high)]
+
+
+def _grouped(places: list[Place]) -> dict[str, list[_Group]]:
+    """Places by space, in groups."""
+    found: dict[tuple[str, object, object], list[Place]] = {}
+    for place in places:
+        box = place.box
+        frame = box.frame if box is not None and box.fixed and place.high >= BIG else None
+        found.setdefault((place.space, place.root, frame), []).append(place)
+    groups: dict[str, list[_Group]] = {}
+    for (space, root, frame), members in found.items():
+        groups.setdefault(space, []).append(_Group(root, frame, members))
+    return groups
+
+
 class Hazards:
     """Conflicts of the instructions of a program."""
 
@@ -59,9 +106,7 @@ class Hazards:
         self._atomic = 0
         self._chains = "V" in OVERLAPPING_PIPES[program.profile.isa]
         self._register()
-        #: Where the places of a group start, and the size of the largest.
-        self._bounds: dict[tuple[str, object], tuple[list[int], int]] = {}
-        self._groups = self._grouped()
+        self._groups = _grouped(list(self._users))
         self._symbolic = any(p.symbolic for p in self._users)
         self._cache: dict[tuple[int, Step | None], tuple[int, int]] = {}
 
@@ -156,16 +201,6 @@ class Hazards:
 
     # -- which places meet -----------------------------------------------------------------------------
 
-    def _grouped(self) -> dict[tuple[str, object], list[Place]]:
-        """Places that can meet at all, by space and root; groups nobody writes to are left out."""
-        groups: dict[tuple[str, object], list[Place]] = {}
-        for place in self._users:
-            groups.setdefault((place.space, place.root), []).append(place)
-        for key, members in groups.items():
-            members.sort(key=lambda p: p.low)
-            self._bounds[key] = [p.low for p in members], max(p.high - p.low for p in members)
-        return groups
-
     def _meeting(self, place: Place, loop: Step | None, write: bool) -> list[_Users]:
         """Users of the places that one may share bytes with, used in an earlier iteration of `loop`; only of
         those that are written, unless it is written itself."""
@@ -173,25 +208,16 @@ class Hazards:
         key = (loop if place.symbolic else None, write)
         found = users.meets.get(key)
         if found is None:
-            roots = (
-                [r for s, r in self._groups if s == place.space]
-                if place.root is ANYWHERE
-                else [place.root, ANYWHERE]
-            )
             found = []
             op, within = (key[0].op, key[0].mask) if key[0] is not None else (None, -1)
-            for root in roots:
-                members = self._groups.get((place.space, root))
-                if members is None:
-                    continue
-                starts, largest = self._bounds[place.space, root]
-                first, last = bisect_left(starts, place.low - largest), bisect_left(starts, place.high)
-                anywhere = place.root is ANYWHERE or root is ANYWHERE
-                for other in members[first:last]:
-                    theirs = self._users[other]
-                    touching = theirs.writers | theirs.atomic | (theirs.readers if write else 0)
-                    if touching & within and (anywhere or place.meets(other, op)):
-                        found.append(theirs)
+            for group in self._groups.get(place.space, ()):
+                anywhere = place.root is ANYWHERE or group.root is ANYWHERE
+                if anywhere or group.root == place.root:
+                    for other in group.members if anywhere else group.near(place):
+                        theirs = self._users[other]
+                        touching = theirs.writers | theirs.atomic | (theirs.readers if write else 0)
+                        if touching & within and (anywhere or place.meets(other, op)):
+                            found.append(theirs)
             users.meets[key] = found
         return found
 
