@@ -98,8 +98,10 @@ def main() -> None:
         for jobs in (1, 2):
             command = [tool, "--enable-insert-sync", f"-j{jobs}", "-o", f"{folder}/out/", *copies]
             wall, used = timed(command)
-            print(f"batch of {len(copies)}, -j{jobs}: {1e3 * wall:.0f} ms (processor {1e3 * used:.0f}); "
-                  f"the peer, started for each: {1e3 * peer:.0f} ms, {peer / wall:.1f} x ours; limit 3")  # fmt: skip
+            print(
+                f"batch of {len(copies)}, -j{jobs}: {1e3 * wall:.0f} ms (processor {1e3 * used:.0f}); "
+                f"the peer, started for each: {1e3 * peer:.0f} ms, {peer / wall:.1f} x ours; limit 3"
+            )
         largest = max(range(len(copies)), key=lines.__getitem__)
         wall, used = timed([tool, "--enable-insert-sync", copies[largest]])
         theirs = PEER_START + PEER_LINE * lines[largest]

@@ -42,7 +42,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "emit_cpp", "from_bytecode", "kernel",
+    "Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "emit_cpp", "from_bytecode",
+    "kernel",
     "parse", "to_bytecode", "to_text", "verify",
 ]  # fmt: skip
 

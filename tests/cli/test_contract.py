@@ -60,7 +60,11 @@ def test_status_0_prints_the_program_and_nothing_else(good: Path, capsys: Captur
 def test_the_default_output_is_cpp(good: Path, capsys: Capture) -> None:
     assert ptoas.main([str(good)]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith('#include "pto/pto-inst.hpp"\n') and "__global__ AICORE void k() {" in out and err == ""
+    assert (
+        out.startswith('#include "pto/pto-inst.hpp"\n')
+        and "__global__ AICORE void k() {" in out
+        and err == ""
+    )
 
 
 def test_status_1_prints_diagnostics_and_no_program(bad: Path, capsys: Capture) -> None:

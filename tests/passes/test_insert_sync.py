@@ -526,6 +526,35 @@ def test_two_buffers_by_parity(arch: str) -> None:
         prove(program(f"t p tile a0\nt q tile a1\nload px -> p\nload px -> q\n{body}", arch))
 
 
+def test_the_next_tile_is_loaded_while_this_one_is_used() -> None:
+    """Places `i % 2` and `(i + 1) % 2`: what is computed in an iteration does not wait for its load."""
+    body = """
+        t p tile a0
+        t d tile a2
+        load px -> p
+        scf.for %i = %c0 to %n step %c1 {
+          %j = arith.addi %i, %c1 : index
+          %even = arith.remsi %i, %c2 : index
+          %odd = arith.remsi %j, %c2 : index
+          %e = arith.index_cast %even : index to i64
+          %o = arith.index_cast %odd : index to i64
+          %at = arith.muli %e, %a1 : i64
+          %next = arith.muli %o, %a1 : i64
+          %this = pto.alloc_tile addr = %at : !tile
+          %that = pto.alloc_tile addr = %next : !tile
+          pto.tload ins(%px : !w) outs(%that : !tile)
+          pto.tadd ins(%this, %this : !tile, !tile) outs(%d : !tile)
+          pto.tstore ins(%d : !tile) outs(%py : !w)
+        }
+    """
+    found = lines(program(body))
+    inside = found[found.index("for") :]
+    load = inside.index("tload")
+    assert [n for n in inside[:load] if n.startswith("wait MTE2 V")]
+    assert not [n for n in inside[load : inside.index("tadd")] if n.startswith("wait MTE2 V")]
+    prove(program(body))
+
+
 def test_unrolled_buffers_work_side_by_side() -> None:
     """Each buffer has flags of its own: the second load does not wait for the first buffer's store."""
     body = """
@@ -663,6 +692,94 @@ def test_a_loop_around_sections_is_primed_in_a_section() -> None:
     )
 
 
+_FIFO = """\
+!mat = !pto.tile_buf<mat, 16x16xf16, blayout=col_major, slayout=row_major>
+!left = !pto.tile_buf<left, 16x16xf16, blayout=LEFT, slayout=row_major>
+!right = !pto.tile_buf<right, 16x16xf16, slayout=col_major>
+!acc = !pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>
+!vec = !pto.tile_buf<vec, 16x16xf32>
+!v16 = !pto.tensor_view<64x16xf16>
+!v32 = !pto.tensor_view<64x16xf32>
+!w16 = !pto.partition_tensor_view<16x16xf16>
+!w32 = !pto.partition_tensor_view<16x16xf32>
+
+module attributes {pto.target_arch = "ARCH"} {
+  func.func @k_aic(%a: !v16, %y: !v32, %slots: !pto.ptr<f32>, %n: index)
+      attributes {pto.kernel_kind = #pto.kernel_kind<cube>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %at = arith.constant 0 : i64
+    %fifo = pto.import_reserved_buffer {name = "f", peer_func = @k_aiv} -> i32
+    pto.aic_initialize_pipe {dir_mask = 1, slot_size = 1024} (GMc2v_consumer_buf = %fifo : i32)
+    %m = pto.alloc_tile addr = %at : !mat
+    %l = pto.alloc_tile addr = %at : !left
+    %r = pto.alloc_tile addr = %at : !right
+    %acc = pto.alloc_tile addr = %at : !acc
+    scf.for %i = %c0 to %n step %c1 {
+      %row = arith.muli %i, %c16 : index
+      %p = pto.partition_view %a, offsets = [%row, %c0], sizes = [%c16, %c16] : !v16 -> !w16
+      pto.tload ins(%p : !w16) outs(%m : !mat)
+      pto.tmov ins(%m : !mat) outs(%l : !left)
+      pto.tmov ins(%m : !mat) outs(%r : !right)
+      pto.tmatmul ins(%l, %r : !left, !right) outs(%acc : !acc)
+      pto.tpush_to_aiv(%acc : !acc) {split = 0}
+    }
+    return
+  }
+  func.func @k_aiv(%a: !v16, %y: !v32, %slots: !pto.ptr<f32>, %n: index)
+      attributes {pto.kernel_kind = #pto.kernel_kind<vector>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %fifo = pto.reserve_buffer {name = "f", size = 8192, location = <vec>, auto = false, base = 4096} -> i32
+    pto.aiv_initialize_pipe {dir_mask = 1, slot_size = 1024} (GMc2v_consumer_buf = %fifo : i32)
+    %at = arith.constant 0 : i64
+    %e = pto.alloc_tile addr = %at : !vec
+    scf.for %i = %c0 to %n step %c1 {
+      %row = arith.muli %i, %c16 : index
+      %p = pto.partition_view %y, offsets = [%row, %c0], sizes = [%c16, %c16] : !v32 -> !w32
+      %t = pto.tpop_from_aic {split = 0} -> !vec
+      USE
+    }
+    return
+  }
+}
+"""
+_USES = {
+    "computes": """pto.tadd ins(%t, %t : !vec, !vec) outs(%e : !vec)
+      pto.tfree_from_aic {split = 0}
+      pto.tstore ins(%e : !vec) outs(%p : !w32)""",
+    "stores": """pto.tstore ins(%t : !vec) outs(%p : !w32)
+      pto.tfree_from_aic {split = 0}""",
+}
+
+
+@pytest.mark.parametrize("use", _USES)
+@pytest.mark.parametrize("arch", ["a3", "a5"])
+def test_fifos(arch: str, use: str) -> None:
+    """Cube and vector core hand tiles over more often than there are slots."""
+    gm = "gm_slot_buffer = %slots : !pto.ptr<f32>, " if arch == "a3" else ""
+    text = _FIFO.replace("ARCH", arch).replace("LEFT", "row_major" if arch == "a3" else "col_major")
+    text = text.replace("GM", gm).replace("USE", _USES[use])
+    module, _ = inserted(text)
+    kernel = pto.kernel(module, "k")
+    rng = np.random.default_rng(1)
+    a = rng.integers(-2, 3, (64, 16)).astype(np.float16)
+    want = np.concatenate([m @ m for m in a.astype(np.float32).reshape(4, 16, 16)])
+    for schedule in (None, 1, 2, 3):
+        y, slots = np.zeros((64, 16), np.float32), np.zeros(8 * 256, np.float32)
+        run = kernel.run(a, y, slots, 4, sanitize=() if schedule else "race,sync", schedule=schedule)
+        assert not run.diagnostics, (str(run.diagnostics[0]), pto.to_text(module))
+        assert np.array_equal(y, want * (2 if use == "computes" else 1)), schedule
+    found = pto.to_text(module)
+    if arch == "a5":  # the slot is given back by V: not before MTE3 has read it
+        wait = re.search(r"wait_flag\[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID\d>\]\s+pto.tfree", found)
+        assert (wait is not None) == (use == "stores")
+    else:  # the pop is a copy by MTE2
+        assert "<PIPE_MTE2>, <PIPE_" in found[found.index("tpop") :]
+
+
 def test_calls_are_drained() -> None:
     body = """
         t a tile a0
@@ -686,6 +803,10 @@ def test_calls_are_drained() -> None:
 """
     text = program(body).rstrip()[:-1] + helper
     found = lines(text)
+    repeated = "t a tile a0\nscf.for %i = %c0 to %n step %c1 {\nfunc.call @f(%y) : (!pto.ptr<f32>) -> ()\nload px -> a\n}"
+    again = program(repeated).rstrip()[:-1] + helper
+    assert lines(again)[:3] == ["for", "barrier ALL", "call"]  # the load of the iteration before
+    prove(again)
     assert found[:5] == ["tload", "barrier ALL", "call", "tstore", "call"]  # @g does nothing
     prove(text)
 
@@ -819,6 +940,39 @@ def test_the_check_sees_what_is_missing() -> None:
     first.id = second.id
     with pytest.raises(Unbalanced):
         Check(steps, hazards, flags.all).run()
+
+
+def test_mistakes_of_ours_cost_time_and_not_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flags that are lost or share an id: the check puts barriers in their place."""
+    made = random_program(3, "a3", 30)
+    module = pto.parse(made.text)
+
+    def run() -> Report:
+        ctx = PassContext(clone(module), module_profile(module), Options(insert_sync=True))
+        report = insert_sync.run(ctx)
+        want, got = made.arguments(), made.arguments()
+        pto.kernel(module).run(*want)
+        assert not pto.kernel(ctx.module).run(*got, sanitize="race,sync").diagnostics
+        assert all(np.array_equal(a, b) for a, b in zip(want, got, strict=True))
+        return report
+
+    place = Placement.run
+
+    def forget(self: Placement) -> None:
+        place(self)
+        for flag in self.flags.all[::3]:
+            self.flags.drop(flag)
+
+    with monkeypatch.context() as m:
+        m.setattr(Placement, "run", forget)
+        assert run().repaired > 0
+
+    def confuse(self: Events) -> None:
+        for flag in self.flags.all:
+            flag.id = 0
+
+    monkeypatch.setattr(Events, "run", confuse)
+    assert run().given_up == 1
 
 
 def _overlapping(flags: list[Flag]) -> tuple[Flag, Flag]:

@@ -340,8 +340,12 @@ pto.tmov ins(%t : TILE) outs(%h : TILE)
 pto.tadd ins(%t, %h : TILE, TILE) outs(%t : TILE)
 return
 }"""
-    module = program("alloc a\nload a\nfunc.call @f(%a) : (TILE) -> ()\nstore a", helper)
-    assert has_errors(plan(module, small(1.5)).diagnostics)
+    call = "load a\nfunc.call @f(%a) : (TILE) -> ()\nstore a"
+    assert has_errors(plan(program(f"alloc a\n{call}", helper), small(1.5)).diagnostics)
+    found = plan(program(f"alloc a c d e\nload c\nload e\nadd c e d\nstore d\n{call}", helper), small(2))
+    at = addresses(found)
+    assert at["d"] in (at["c"], at["e"])
+    assert at["h"] != at["a"]
 
 
 def test_a_tile_without_a_use_costs_nothing() -> None:

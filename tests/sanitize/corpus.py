@@ -68,11 +68,6 @@ class Program:
         return any(c.sanitizer == "race" for c in self.checks)
 
     @property
-    def synchronises(self) -> bool:
-        """Whether the program orders anything, or leaves that to us."""
-        return not self.kernel.automatic
-
-    @property
     def kernel(self) -> Kernel:
         return _kernel(self.name)
 

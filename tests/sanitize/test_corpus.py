@@ -80,8 +80,6 @@ def test_watching_changes_no_result(name: str) -> None:
 @each_bug
 def test_no_schedule_changes_the_twin(name: str) -> None:
     good = load(f"{name}.good")
-    if not good.synchronises:
-        pytest.skip("leaves synchronisation to the tools")
     plain, expected = good.run()
     assert plain.ok
     for seed in range(SEEDS):

@@ -29,7 +29,14 @@ def _operation(
 ) -> Operation:
     """The operation with its old operands: what they became is known only when all are copied."""
     made = Operation(
-        op.name, op.row, op.operands, [r.type for r in op.results], dict(op.attrs), op.segments, op.start, op.end
+        op.name,
+        op.row,
+        op.operands,
+        [r.type for r in op.results],
+        dict(op.attrs),
+        op.segments,
+        op.start,
+        op.end,
     )
     for old, new in zip(op.results, made.results, strict=True):
         new.name = old.name

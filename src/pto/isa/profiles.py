@@ -88,7 +88,15 @@ SCRATCH_OF_A2A3: frozenset[str] = frozenset(
 #: per row, down a column: (address, size).
 HIDDEN_SCRATCH_OF_A2A3 = (184 * K, 8 * K)
 HIDDEN_SCRATCH_USERS: frozenset[str] = frozenset(
-    "trowexpandadd trowexpandsub trowexpandmul trowexpanddiv trowexpandmax trowexpandmin trowexpandexpdif".split()
+    (
+        "trowexpandadd",
+        "trowexpandsub",
+        "trowexpandmul",
+        "trowexpanddiv",
+        "trowexpandmax",
+        "trowexpandmin",
+        "trowexpandexpdif",
+    )
 )
 
 

@@ -26,7 +26,7 @@ from pto.engine.reference.instr import IllegalInstruction
 from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr, UnitAttr
 from pto.ir.builder import Builder
 from pto.ir.core import Block, Value
-from pto.ir.types import INDEX, I64, MemRefType, PtrType, ScalarType, TileBufType, ViewType
+from pto.ir.types import I64, INDEX, MemRefType, PtrType, ScalarType, TileBufType, ViewType
 from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
 from pto.isa.profiles import LOCATIONS, profile

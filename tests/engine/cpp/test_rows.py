@@ -10,7 +10,6 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest

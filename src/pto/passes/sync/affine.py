@@ -218,6 +218,26 @@ def inside(block: Block | None, op: Operation) -> bool:
     return False
 
 
+#: Values up to which a symbol is looked at one by one.
+_FEW = 4
+
+
+def separate(now: Form, front: Form, size: int, other: int) -> bool:
+    """Whether ranges of `size` and `other` that start at two forms never meet, going through the values of a
+    symbol that has few: `i % 2` and `1 - i % 2` are apart, although both lie between 0 and 1."""
+    apart = now.plus(front, -1)
+    few = next((s for s in apart.terms if s.high - s.low < _FEW), None)
+    if few is None:
+        return False
+    factor = apart.terms[few]
+    rest = apart.plus(Form(0, {few: 1}), -factor)
+    for value in range(few.low, few.high + 1):
+        low, high = rest.range
+        if not (low + factor * value >= other or high + factor * value <= -size):
+            return False
+    return True
+
+
 def difference(now: Form, front: Form, loop: Operation | None) -> Range:
     """The range of `now - front`, where `front` belongs to an earlier iteration of `loop`; None: to the same
     iteration of everything."""

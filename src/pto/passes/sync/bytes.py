@@ -10,7 +10,7 @@ from ...ir.core import Operation
 from ...ir.types import TileBufType
 from ...isa.profiles import Profile
 from ...isa.tile import LAYOUTS
-from .affine import BIG, Form, difference
+from .affine import BIG, Form, difference, separate
 
 
 class Box:
@@ -33,6 +33,8 @@ class Box:
         for a, b, size, other in zip(self.offsets, front.offsets, self.sizes, front.sizes, strict=True):
             low, high = (a.constant - b.constant,) * 2 if fixed else difference(a, b, loop)
             if low >= other or high <= -size:
+                return True
+            if loop is None and not fixed and separate(a, b, size, other):
                 return True
         return False
 

@@ -70,6 +70,8 @@ class Repeat:
                 for know in ways:
                     drain(self.program, know, step)
             elif kind == CALL:
+                if self._again and ways[-1].of(self.program.outside):
+                    step.before.append(Barrier(-1, step))
                 for know in ways:
                     know.barrier_all()
             self._barriers(step.after, ways)
@@ -155,7 +157,13 @@ class Repeat:
     def _flag(self, front: Step, step: Step, staged: bool) -> None:
         set_at, wait_at = raised(front, self.body), raised(step, self.body)
         src, dst = self._pipe[front.number], self._pipe[step.number]
-        loop = self.loop if set_at.at >= wait_at.at else None  # else the same iteration's does as well
+        loop: Step | None = self.loop
+        if set_at.at < wait_at.at:
+            # it would be set again before it is waited for: wait before the next one is set, or take that one
+            if set_at is front:
+                wait_at = step = front
+            else:
+                loop = None
         for item in wait_at.before:
             old = getattr(item, "flag", None)
             if isinstance(old, Flag) and (old.src, old.dst, old.loop) == (src, dst, loop):

@@ -143,7 +143,7 @@ class Check:
                 if kind == SYNC:
                     drain(self.program, know, step)
                 elif kind == CALL:
-                    if strict and any(know.of(n) for n in range(len(self.program.pipes))):
+                    if (loop is None or again) and know.of(self.program.outside):
                         self.found[step] = -1
                     know.barrier_all()
                 else:

@@ -23,6 +23,8 @@ class Emitter:
         self.after: dict[Operation, list[Operation]] = {}
         self._primes: dict[Step | None, list[Flag]] = {}
         self.flags = flags
+        #: Whether operations have to stand in a section.
+        self._sections = bool(program.core) and any(op.name in SECTIONS for op in program.function.walk())
         self._attrs: dict[tuple[int, int, int], dict[str, Attribute]] = {}
 
     def run(self) -> None:
@@ -90,7 +92,7 @@ class Emitter:
 
     def _guarded(self, at: Operation, ops: list[Operation]) -> list[Operation]:
         """Operations for one kind of core, in a section of it unless they stand in one."""
-        if not ops or not self.program.core or not _has_sections(self.program.function):
+        if not ops or not self._sections:
             return ops
         holder = enclosing(at)
         while holder is not None and holder.name != "func.func":
@@ -104,10 +106,6 @@ class Emitter:
         for op in ops:
             block.append(op)
         return [section]
-
-
-def _has_sections(function: Operation) -> bool:
-    return any(op.name in SECTIONS for op in function.walk())
 
 
 def add_tails(function: Operation) -> None:

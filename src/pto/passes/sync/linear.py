@@ -17,7 +17,7 @@ from ...verify.context import pipe_of
 
 #: Kinds of step.
 OP, LOOP, BRANCH, BLOCKS, CALL, SYNC = "op", "loop", "branch", "blocks", "call", "sync"
-ALL = "ALL"
+ALL, OUTSIDE = "ALL", "OUTSIDE"
 _VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
 #: Operations with a pipe or effects that touch no memory of the program.
 _NO_MEMORY = frozenset(("pto.eventid_array_get", "pto.eventid_array_set", "pto.print", "pto.trap"))
@@ -94,6 +94,8 @@ class Program:
         self._numbers: dict[str, int] = {}
         self.root = Seq(None)
         self.elements = 0  # as the field counts them
+        #: Stands for the pipes of functions called: it knows what barriers of all pipes make known.
+        self.outside = -1
         region = function.regions[0]
         if len(region.blocks) > 1:
             holder = Step(BLOCKS, function, self.root)
@@ -112,7 +114,7 @@ class Program:
         everything = (1 << len(self.ops)) - 1
         #: Instructions that a pipe does not know for being on it.
         self.others = [
-            everything if pipe in overlapping or pipe == ALL else everything & ~self.own[n]
+            everything if pipe in overlapping or pipe in (ALL, OUTSIDE) else everything & ~self.own[n]
             for n, pipe in enumerate(self.pipes)
         ]
 
@@ -209,6 +211,7 @@ class Program:
         if name == "func.call":
             if str(op.attr("callee")) in self._working:
                 seq.steps.append(Step(CALL, op, seq))
+                self.outside = self.pipe(OUTSIDE)
             return
         if row.effect in ("memory", "io"):
             if name not in _NO_MEMORY:

@@ -124,7 +124,7 @@ class Placement:
 
     def _call(self, step: Step, know: Know) -> None:
         """A function that works on pipes: nothing is known of it but that it starts and ends drained."""
-        if any(know.of(n) for n in range(len(self.program.pipes))):
+        if know.of(self.program.outside):
             step.before.append(Barrier(-1, step))
         if str(step.op.attr("callee")) not in self.drained:
             step.after.append(Barrier(-1, step))
