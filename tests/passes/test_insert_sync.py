@@ -598,6 +598,25 @@ def test_flags_leave_branches_and_loops_that_may_not_run() -> None:
     prove(program(body.replace("scf.if %b", "scf.for %i = %c0 to %n step %c1")))
 
 
+def test_what_one_side_of_a_branch_learns_the_other_does_not_know() -> None:
+    """Inside, MTE3 waits for V, which knows the first load; without the branch nothing tells MTE3 of it."""
+    body = """
+        t a tile a0
+        t d tile a1
+        t e tile a2
+        load px -> a
+        load px -> e
+        mul a -> d
+        %b = arith.cmpi sgt, %n, %c1 : index
+        scf.if %b {
+          mul e -> e
+          store e -> pz
+        }
+        store a -> py
+    """
+    prove(program(body))
+
+
 def test_switch_and_while() -> None:
     prove(program("""
         t a tile a0
@@ -849,6 +868,25 @@ def test_few_ids_are_enough(ids: int) -> None:
         spilled += inserted(made.text, ids=ids)[1].spilled
         prove(made, ids, 2)
     assert spilled or ids > 1
+
+
+def test_flags_of_one_loop_share_an_id_if_they_must() -> None:
+    """Two buffers, one id from V to MTE2: the loads of the next iteration wait for both computations."""
+    body = """
+        t a tile a0
+        t b tile a1
+        scf.for %i = %c0 to %n step %c1 {
+          load px -> a
+          load px -> b
+          mul a -> a
+          mul b -> b
+        }
+    """
+    found = lines(program(body), ids=1)
+    inside = found[found.index("for") : found.index("}")]
+    assert [n for n in inside if "V MTE2" in n] == ["wait V MTE2 0", "set V MTE2 0"]
+    assert inside.index("wait V MTE2 0") < inside.index("tload") and inside[-1] == "set V MTE2 0"
+    prove(program(body), ids=1)
 
 
 def test_reserved_ids_are_not_used() -> None:

@@ -71,16 +71,30 @@ typedef short Short8 __attribute__((vector_size(16)));
 typedef float Float8 __attribute__((vector_size(32)));
 typedef int Int8 __attribute__((vector_size(32)));
 
+#ifdef __clang__
+typedef _Float16 Half8 __attribute__((vector_size(16)));
+#endif
+
 inline Float8 widen8(const half* from) {
+#ifdef __clang__
+  Half8 codes;
+  std::memcpy(&codes, from, sizeof codes);
+  return __builtin_convertvector(codes, Float8);
+#else
   Short8 codes;
   std::memcpy(&codes, from, sizeof codes);
   return __builtin_ia32_vcvtph2ps256(codes);
+#endif
 }
 /// To nearest even; every NaN becomes the canonical one.
 inline void narrow8(Float8 values, half* to) {
   const Float8 nan = __builtin_bit_cast(Float8, Int8{} + 0x7FC00000);
   values = values == values ? values : nan;
+#ifdef __clang__
+  const Half8 codes = __builtin_convertvector(values, Half8);
+#else
   const Short8 codes = __builtin_ia32_vcvtps2ph256(values, 0);
+#endif
   std::memcpy(to, &codes, sizeof codes);
 }
 #endif
