@@ -253,6 +253,8 @@ def _combinations(row: Row, known: frozenset[str]) -> Iterator[str]:
             "see the pairs with `pto isa tcvt`, convert in two steps" if row.name == "tcvt" else _FIX["dtype"]
         )
         for isas, pairs in _grouped(lists):
+            if not pairs and set(isas) <= set(row.isas):
+                continue  # a form that is limited elsewhere only
             where = "" if len(isas) == len(ISAS) else f"{_outside(isas)} || "
             known_pairs = f"are_combined<{', '.join(names)}>({{{pairs}}})"
             yield _assertion(

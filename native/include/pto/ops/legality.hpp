@@ -938,9 +938,6 @@ constexpr void check_tgather_compare() {
                                                                {0xf, 0x30000}}),
                 "[PTO][SA-0127] TGATHER: the element types of src and dst are no legal combination; fix: "
                 "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || sizeof(src) == 0,
-                "[PTO][SA-0127] TGATHER: the element types of src and dst are no legal combination; fix: "
-                "convert with TCVT");
   static_assert(all_in<TileType::Vec, src, dst, cdst>(),
                 "[PTO][SA-0127] TGATHER: expects src, dst and cdst to be in the vec address space; fix: move "
                 "it there with TMOV");
