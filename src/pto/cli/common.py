@@ -21,14 +21,26 @@ if TYPE_CHECKING:
 OK, FAILED, USAGE, BUG = 0, 1, 2, 70
 
 
+class _Checker(argparse.HelpFormatter):
+    """What arguments are checked with as they are declared: it does not ask for the terminal's width, which
+    would cost a tool that starts more than all its options."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=80)
+
+
 class Parser(argparse.ArgumentParser):
     """Usage errors on stderr with exit status 2, examples kept as written."""
 
     def __init__(self, prog: str, description: str, examples: str) -> None:
         super().__init__(
             prog=prog, description=description, epilog="examples:\n" + examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+            formatter_class=_Checker, allow_abbrev=False,
         )  # fmt: skip
+
+    def format_help(self) -> str:
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message}\ntry '{self.prog} --help'\n")
@@ -113,8 +125,6 @@ def write_output(path: str, data: bytes) -> list[Diagnostic]:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return []
-    import tempfile
-
     folder = os.path.dirname(os.path.abspath(path))
     temporary = ""
     try:
@@ -123,8 +133,9 @@ def write_output(path: str, data: bytes) -> list[Diagnostic]:
                 device.write(data)
             return []
         mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~_umask()
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".pto-")
-        with os.fdopen(handle, "wb") as f:
+        # tempfile would take longer to import than to write
+        temporary = os.path.join(folder, f".pto-{os.getpid()}-{os.urandom(6).hex()}")
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
             f.write(data)
         os.chmod(temporary, mode)
         os.replace(temporary, os.path.realpath(path))

@@ -20,7 +20,8 @@ from pathlib import Path
 from ..isa.dtypes import DTYPES
 from ..isa.profiles import ARCH_NAMES, ISAS
 from ..isa.row import Operand, Row
-from ..isa.rules import CONSTANTS, Rule, explain, facts_in, names_in
+from ..isa.rule_trees import explain, names_in
+from ..isa.rules import CONSTANTS, Rule, facts_in
 from ..isa.tables import tile_elementwise, tile_irregular, tile_scalar
 
 TARGET = Path(__file__).parents[3] / "native/include/pto/ops/meanings.hpp"

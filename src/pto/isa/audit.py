@@ -9,7 +9,8 @@ from .enums import ENUMS
 from .format import variables
 from .profiles import ISAS
 from .row import EFFECTS, KINDS, ROLES, SCOPES, Row
-from .rules import lowered, lowered_text, names_in
+from .rule_trees import lowered, names_in
+from .rules import lowered_text
 
 _ATTR_KINDS = {"int", "bool", "str", "float", "ints", "type", "symbol", "unit", "any"}
 

@@ -22,7 +22,8 @@ from .format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
 from .profiles import ISAS, PROFILES
 from .record import Record
 from .row import EFFECTS, KINDS, SCOPES, Attr, Combos, Operand, Row
-from .rules import CONSTANTS, FACTS, Rule, choices
+from .rule_trees import choices
+from .rules import CONSTANTS, FACTS, Rule
 
 #: Text forms in the order they are shown, with what they are.
 FORMS: dict[str, str] = {

@@ -47,7 +47,8 @@ from ..isa.enums import ENUMS
 from ..isa.profiles import profile
 from ..isa.record import Record
 from ..isa.row import Attr, Operand, Row
-from ..isa.rules import Rule, check, holds, names_in
+from ..isa.rule_trees import names_in
+from ..isa.rules import Rule, check, holds
 from ..verify.context import Arg, Args
 from .control import PROGRAMS
 

@@ -43,6 +43,9 @@ inline constexpr size_t kAlign[kSpaces] = {PTO_UBUF_ALIGN_BYTES, PTO_CBUF_ALIGN_
 inline constexpr const char* kSpaceNames[kSpaces] = {"UB", "L1", "L0A",       "L0B",      "L0C",
                                                      "BT", "FB", "L0A scale", "L0B scale"};
 
+/// Programs have nothing below this address, so what is less is an offset.
+inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
+
 /// Where an address given to TASSIGN lies.
 template <TileType Loc>
 inline char* resolve(uint64_t address, [[maybe_unused]] size_t bytes) {
@@ -53,6 +56,9 @@ inline char* resolve(uint64_t address, [[maybe_unused]] size_t bytes) {
   const bool is_offset = address < room(space);
   const uint64_t at = is_offset ? address : inside;
   if (at < room(space)) use_space(me, space, at + bytes);
+  if (!is_offset && address < kLowestPointer) [[unlikely]]
+    failf("[PTO][SA-0353] TASSIGN: a tile of %zu bytes at 0x%zx lies beyond the %zu of %s", bytes,
+          static_cast<size_t>(address), kCapacity[space], kSpaceNames[space]);
   PTO_CHECK(kCapacity[space] > 0, "SA-0351", "TASSIGN: this target has no %s", kSpaceNames[space]);
   PTO_CHECK(bytes <= kCapacity[space], "SA-0352", "TASSIGN: a tile of %zu bytes does not fit the %zu of %s",
             bytes, kCapacity[space], kSpaceNames[space]);

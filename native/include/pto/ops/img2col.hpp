@@ -74,9 +74,9 @@ inline void change_layout(Dst& dst, const Src& src) {
             copy_element(dst, blocks ? block : at, src, blocks ? at : block);
           }
   } else {
-    const ptrdiff_t n1 = out(to_last - 2), c0 = out(to_last);
+    const ptrdiff_t n1 = out(to_last - 2), n0 = out(to_last - 1), c0 = out(to_last);
     const auto fractal_at = [=](ptrdiff_t block, ptrdiff_t n, ptrdiff_t c) {
-      return ((block * n1 + n / kN0) * kN0 + n % kN0) * c0 + c;
+      return ((block * n1 + n / n0) * n0 + n % n0) * c0 + c;
     };
     ptrdiff_t at = 0;
     if constexpr (fractal) {

@@ -92,8 +92,9 @@ def _channels_to_blocks(plain: tuple[int, ...], blocks: tuple[int, ...]) -> tupl
     return _dense(plain), ((((image * c1 + c // c0) * h.size + h) * w.size + w) * c0 + c % c0).ravel()
 
 
-def _fractal(block: Array, n: Array, c0: Array, dims: tuple[int, ...]) -> Array:
-    return (((block * dims[-3] + n // N0) * N0 + n % N0) * dims[-1] + c0).ravel()
+def _fractal(block: Array, n: Array, c: Array, dims: tuple[int, ...]) -> Array:
+    n1, n0, c0 = dims[-3:]
+    return (((block * n1 + n // n0) * n0 + n % n0) * c0 + c).ravel()
 
 
 def _move(i: Instr, at: Array, to: Array) -> None:
