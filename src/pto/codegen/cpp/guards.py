@@ -27,6 +27,8 @@ def body(f: Function) -> None:
     last = blocks[-1].ops[-1] if blocks[-1].ops else None
     if last is None or last.name != "func.return":  # every path leaves before the end
         last = None
+    if last is not None and _inside(last):
+        last = None
     if guarded and last is not None and last.operands:  # the value exists inside the guard only
         _return(f, last)
         last = None
@@ -42,8 +44,14 @@ def body(f: Function) -> None:
 @handles("func.return")
 def _on_return(f: Function, op: Operation) -> None:
     region = op.parent.parent if op.parent else None
-    if region is None or region.blocks[-1] is not op.parent:  # the last one is printed after the guards
-        _return(f, op)
+    if region is None or region.blocks[-1] is not op.parent or _inside(op):
+        _return(f, op)  # the last one is printed after the guards
+
+
+def _inside(op: Operation) -> bool:
+    """Whether a return hands out a value of one of several blocks, which is known inside its braces only."""
+    region = op.parent.parent if op.parent else None
+    return bool(op.operands) and region is not None and len(region.blocks) > 1
 
 
 def _return(f: Function, op: Operation) -> None:
@@ -52,7 +60,11 @@ def _return(f: Function, op: Operation) -> None:
         mode = _TAIL_MODES.get(hint.replace("_", "-").removeprefix("setwait-"), "kBarrierAll")
         f.line(f"ptoas_auto_sync_tail(PTOAutoSyncTailMode::{mode});")
         f.tail = None
-    f.line(f"return {f.text(op.operands[0])};" if op.operands else "return;")
+    if not op.operands:
+        f.line("return;")
+        return
+    value = op.operands[0]
+    f.line(f"return {open_view(f, value) if isinstance(value.type, ViewType) else f.text(value)};")
 
 
 # -- guards -------------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ from ...isa.profiles import Profile
 #: Address space qualifier of a pointer, by tile location or pointer space.
 QUALIFIER = {
     "": "__gm__", "zero": "__gm__", "gm": "__gm__", "vec": "__ubuf__", "ub": "__ubuf__", "mat": "__cbuf__",
-    "left": "__ca__", "right": "__cb__", "acc": "__cc__", "bias": "__bt__", "scaling": "__fbuf__",
+    "left": "__ca__", "right": "__cb__", "acc": "__cc__", "bias": "__biasbuf__", "scaling": "__fbuf__",
     "scale_left": "__ca__", "scale_right": "__cb__", "l1": "__cbuf__", "l0a": "__ca__", "l0b": "__cb__",
-    "l0c": "__cc__", "bt": "__bt__", "fb": "__fbuf__",
+    "l0c": "__cc__", "bt": "__biasbuf__", "fb": "__fbuf__",
 }  # fmt: skip
 _TILE_TYPE = {
     "vec": "Vec", "mat": "Mat", "left": "Left", "right": "Right", "acc": "Acc", "bias": "Bias",

@@ -195,9 +195,7 @@ def _window(f: Function, op: Operation) -> None:
     rows, cols = f.pitch.get(source, of.shape)
     f.pitch[result] = rows, cols
     size = op.attr("sizes") or type.shape
-    shape = (rows, cols)
-    if not of.boxed:
-        shape = (size[0], cols) if of.blayout == "row_major" else (rows, size[1])
+    shape = (size[0], cols) if of.blayout == "row_major" else (rows, size[1])
     row, col = op.group("offsets")
     extents = _window_extents(f, op, type, source, of, size)
     spelled = f.types.tile(type, tuple(e if isinstance(e, int) else None for e in extents), shape)
