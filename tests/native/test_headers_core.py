@@ -190,7 +190,7 @@ def test_floats_encode_to_the_nearest_element(core: Any, dtype: str) -> None:
     values = _hard_floats(dtype)
     line, single = np.zeros((2, values.size), elements.code_dtype(dtype))
     core.encode_all(NUMBERS[dtype], _pointer(values), _pointer(line), _pointer(single), values.size)
-    want = elements.encode(dtype, values, "RINT", native=False)
+    want = elements.encode(dtype, values, native=False)
     np.testing.assert_array_equal(single, want)
     np.testing.assert_array_equal(line, want)
 
@@ -201,7 +201,7 @@ def test_a_double_rounds_once(core: Any, dtype: str) -> None:
     values = np.concatenate([middles, middles * (1 + 2.0**-40), middles * (1 - 2.0**-40)])
     got = np.zeros(values.size, elements.code_dtype(dtype))
     core.encode_doubles(NUMBERS[dtype], _pointer(values), _pointer(got), values.size)
-    np.testing.assert_array_equal(got, elements.encode(dtype, values, "RINT", native=False))
+    np.testing.assert_array_equal(got, elements.encode(dtype, values, native=False))
 
 
 @pytest.mark.parametrize("pair", range(len(PAIRS)), ids=lambda k: "-".join(PAIRS[k]))

@@ -65,7 +65,7 @@ def chosen(name: str) -> list[Plan]:
     found: list[Plan] = []
     for column in row.isas:
         found += _some([p for p in plans(row, column) if _callable(p)], 1, first)
-    return found + _some([p for p in some_plans(name) if _callable(p)], 2, first)
+    return found + _some([p for p in some_plans(name) if _callable(p)], 1, first)
 
 
 def _some(found: list[Plan], count: int, first: int) -> list[Plan]:
@@ -75,9 +75,12 @@ def _some(found: list[Plan], count: int, first: int) -> list[Plan]:
 
 
 def _callable(plan: Plan) -> bool:
-    """Whether the operands can be passed from outside: tiles, views, pointers and numbers."""
+    """Whether the operands can be passed from outside: tiles, views, pointers and numbers. The layout of a Left
+    tile is the target's, so none without boxes exists."""
     known = (TileBufType, ViewType, PtrType, MemRefType, ScalarType)
-    return all(isinstance(t, known) for types in plan.operands.values() for t in types)
+    found = [t for types in plan.operands.values() for t in types]
+    flat = any(isinstance(t, TileBufType) and t.loc == "left" and not t.boxed for t in found)
+    return all(isinstance(t, known) for t in found) and not flat
 
 
 def fill(case: Case, rng: np.random.Generator, kind: int) -> None:

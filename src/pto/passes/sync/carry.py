@@ -50,6 +50,7 @@ class Repeat:
         self._sequence(self.body, [first])
         self._issued = first.issued
         self.left = [first.of(n) for n in range(len(self.program.pipes))]
+        _iterated(first, self.loop)
         first.next_iteration()
         self._again = True
         start = (self.loop.mask & -self.loop.mask).bit_length() - 1
@@ -91,6 +92,8 @@ class Repeat:
                 before = states
         for n, know in enumerate(ways):
             know.become([states[n] for states in ends])
+            if step.kind == LOOP:
+                _iterated(know, step)
 
     def _barriers(self, items: list[object], ways: list[Know]) -> None:
         for item in items:
@@ -116,8 +119,10 @@ class Repeat:
             self._after[step.number] = ways[0].token(pipe)
         for flag in step.sets:
             assert isinstance(flag, Flag)
+            # in the next iteration of its loop, who waits finds what was set in this one
+            key = flag if flag.loop is None else (flag, flag.loop)
             for know in ways:
-                know.flags[flag] = know.token(flag.src)
+                know.flags[key] = know.token(flag.src)
 
     def _order(self, step: Step, ways: list[Know]) -> None:
         staged, other = self.hazards.conflicts(step.number, self.loop)
@@ -185,6 +190,12 @@ class Repeat:
         for flag in reversed(doubtful):
             if covered(self.program, self.hazards, self.loop, flag):
                 self.flags.drop(flag)
+
+
+def _iterated(know: Know, loop: Step) -> None:
+    """What an iteration set is there for the next, and after the loop."""
+    for key in [k for k in know.flags if isinstance(k, tuple) and k[1] is loop]:
+        know.flags[key[0]] = know.flags.pop(key)
 
 
 def _narrow(know: Know, entry: Know, mask: int) -> None:
