@@ -545,7 +545,10 @@ def sample(name: str, every: bool) -> Iterator[Plan]:
 
 def kind_of(plan: Plan) -> str:
     dtype = DTYPES[next(str(t[0].dtype) for t in plan.operands.values() if isinstance(t[0], TileBufType))]
-    return "int" if dtype.is_int else "small" if dtype.bits < 32 else "wide"
+    kind = "int" if dtype.is_int else "small" if dtype.bits < 32 else "wide"
+    return (
+        f"{kind} {plan.isa}" if plan.row.name in ("mgather", "mscatter") else kind
+    )  # A2/A3 counts other rows
 
 
 def check(names: Iterable[str], folder: Path, every: bool = True, runs: int = RUNS) -> list[str]:

@@ -795,6 +795,7 @@ def test_fifos(arch: str, use: str) -> None:
     if arch == "a5":  # the slot is given back by V: not before MTE3 has read it
         wait = re.search(r"wait_flag\[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID\d>\]\s+pto.tfree", found)
         assert (wait is not None) == (use == "stores")
+        assert "PIPE_S" not in found  # the scalar unit pops, and stalls until the tile is there
     else:  # the pop is a copy by MTE2
         assert "<PIPE_MTE2>, <PIPE_" in found[found.index("tpop") :]
 
@@ -906,6 +907,37 @@ def test_reserved_ids_are_not_used() -> None:
 def test_random_programs(isa: str, seeds: range) -> None:
     for seed in seeds:
         prove(random_program(seed, isa), schedules=5)
+
+
+def test_flags_of_an_inner_loop_say_nothing_of_the_same_iteration() -> None:
+    """An inner loop's flag is set on both sides of a branch and waited for in front of it: what an instruction of
+    the branch sets, the others of the branch do not know."""
+    body = """
+        t m mat a0
+        t k mat a4
+        t c acc a0
+        t l left a0
+        t r right a0
+        load ph -> m
+        mov m -> l
+        mov m -> r
+        mm l, r -> c
+        scf.for %i = %c0 to %c2 step %c1 {
+          scf.for %j = %c0 to %c2 step %c1 {
+            %b = arith.cmpi eq, %i, %c2 : index
+            scf.if %b {
+              load ph -> m
+            } else {
+              mov c -> k
+              load ph -> k
+              mov c -> m
+            }
+          }
+          load ph -> m
+        }
+    """
+    prove(program(body))
+    inserted(random_program(6028, "a5", 60).text)
 
 
 def _parts(module: Module) -> tuple[Program, Hazards, Placement]:

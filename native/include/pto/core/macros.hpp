@@ -77,6 +77,7 @@ inline constexpr bool kChecked = false;
 
 // The iterations of the following loop do not depend on each other, although they may work in place.
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed"  // where it is not worth it
 #define PTO_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
 #define PTO_INDEPENDENT _Pragma("GCC ivdep")

@@ -90,7 +90,9 @@ struct Bias {
     return (value + near + directed) >> shift;
   }
 
-  constexpr bool toward_zero(bool negative) const { return !nearest && !(negative ? up_negative : up_positive); }
+  constexpr bool toward_zero(bool negative) const {
+    return !nearest && !(negative ? up_negative : up_positive);
+  }
 };
 
 // ---------------------------------------------------------------------------------------------------------
@@ -115,7 +117,7 @@ struct Source<double> {
 // exponent range, and otherwise as "not zero, far below the smallest F", which rounds the same.
 template <Fields F, class Float>
 constexpr typename Source<Float>::U encode_fields(Float value, const Bias<typename Source<Float>::U>& bias,
-                                               Mode mode) {
+                                                  Mode mode) {
   using S = Source<Float>;
   using U = typename S::U;
   using I = typename S::I;
