@@ -214,12 +214,40 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
     jobs = options.jobs or os.cpu_count() or 1
     if jobs <= 1 or len(inputs) <= 1:
         return [_assemble(path, options) for path in inputs]
-    from concurrent.futures import ProcessPoolExecutor
+    # What is made on first use (rows, rules, formats) is made by the first input, before the processes part.
+    first, rest = _assemble(inputs[0], options), inputs[1:]
+    shares = [range(k, len(rest), jobs) for k in range(min(jobs, len(rest)))]
+    children = [(_forked([rest[i] for i in share], options), share) for share in shares[1:]]
+    found: dict[int, _Result] = {i: _assemble(rest[i], options) for i in shares[0]}
+    for (pid, pipe), share in children:
+        import pickle
 
-    with ProcessPoolExecutor(min(jobs, len(inputs))) as pool:
-        return list(
-            pool.map(_assemble, inputs, [options] * len(inputs), chunksize=max(1, len(inputs) // (4 * jobs)))
-        )
+        with os.fdopen(pipe, "rb") as results:
+            data = results.read()
+        if os.waitpid(pid, 0)[1] == 0:
+            found.update(zip(share, pickle.loads(data), strict=True))
+        else:  # whatever went wrong there shows here
+            found.update((i, _assemble(rest[i], options)) for i in share)
+    return [first, *(found[i] for i in range(len(rest)))]
+
+
+def _forked(paths: list[str], options: argparse.Namespace) -> tuple[int, int]:
+    """A process that assembles some inputs, and the pipe its results come through."""
+    results, way = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(way)
+        return pid, results
+    status = 1
+    try:
+        import pickle
+
+        os.close(results)
+        with os.fdopen(way, "wb") as f:
+            pickle.dump([_assemble(path, options) for path in paths], f)
+        status = 0
+    finally:
+        os._exit(status)
 
 
 def _assemble(path: str, options: argparse.Namespace) -> _Result:
