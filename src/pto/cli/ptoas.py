@@ -35,8 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"ptoas {__version__}")
         return 0
+    import gc
+
     from .common import run
 
+    gc.set_threshold(100_000)  # a program is alive until it is written: looking for garbage finds none
     return run("ptoas", _main, arguments)
 
 
