@@ -30,9 +30,8 @@ _TOKEN = re.compile(
     rf"""
     [ \t\r\n]+ | //[^\n]*                                  # skipped: no group
   | ( %[\w$.\-]+(?:\#\d+)? | {_STRING}
-    | !{_ID}(?:{_ANGLE})? | \#{_ID}(?:{_ANGLE})?
+    | (?:[!\#]{_ID} | (?:{_BUILTIN})(?=<)) (?:{_ANGLE})?  # once: it is most of the cost of this pattern
     | @(?:{_ID}|{_STRING}) | \^[\w$.\-]+
-    | (?:{_BUILTIN}){_ANGLE}
     | {_ID}
     | 0[xX][0-9a-fA-F]+ | \d+(?:\.\d*)?(?:[eE][+-]?\d+)?
     | -> | :: | [()\[\]{{}}<>,:=?*+\-/|;.] )

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__
 
@@ -28,6 +28,17 @@ _EXAMPLES = """\
   ptoas k.pto --explain-memory=m.html -o k.cpp
   ptoas k.pto --diagnostics=json     errors for editors and CI
 """
+
+
+def command() -> NoReturn:
+    """The installed command: `main`, and then the process goes without taking its program apart object by object."""
+    status = main()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        sys.exit(status)
+    os._exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -217,11 +228,18 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
     jobs = options.jobs or os.cpu_count() or 1
     if jobs <= 1 or len(inputs) <= 1:
         return [_assemble(path, options) for path in inputs]
-    # What is made on first use (rows, rules, formats) is made by the first input, before the processes part.
-    first, rest = _assemble(inputs[0], options), inputs[1:]
-    shares = [range(k, len(rest), jobs) for k in range(min(jobs, len(rest)))]
-    children = [(_forked([rest[i] for i in share], options), share) for share in shares[1:]]
-    found: dict[int, _Result] = {i: _assemble(rest[i], options) for i in shares[0]}
+    # What is made on first use (rows, rules, formats) is made by one input, the shortest, before the processes
+    # part; then the longest go first, each to the process with the least to do.
+    by_size = sorted(range(len(inputs)), key=lambda i: _size(inputs[i]))
+    found = {by_size[0]: _assemble(inputs[by_size[0]], options)}
+    shares: list[list[int]] = [[] for _ in range(min(jobs, len(inputs) - 1))]
+    loads = [0] * len(shares)
+    for i in reversed(by_size[1:]):
+        least = loads.index(min(loads))
+        shares[least].append(i)
+        loads[least] += _size(inputs[i])
+    children = [(_forked([inputs[i] for i in share], options), share) for share in shares[1:]]
+    found.update((i, _assemble(inputs[i], options)) for i in shares[0])
     for (pid, pipe), share in children:
         import pickle
 
@@ -230,8 +248,15 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
         if os.waitpid(pid, 0)[1] == 0:
             found.update(zip(share, pickle.loads(data), strict=True))
         else:  # whatever went wrong there shows here
-            found.update((i, _assemble(rest[i], options)) for i in share)
-    return [first, *(found[i] for i in range(len(rest)))]
+            found.update((i, _assemble(inputs[i], options)) for i in share)
+    return [found[i] for i in range(len(inputs))]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:  # standard input, or a file whose absence is reported when it is read
+        return 0
 
 
 def _forked(paths: list[str], options: argparse.Namespace) -> tuple[int, int]:
