@@ -1,0 +1,59 @@
+// How a run ends early. The first error is kept; everybody else stops at the next opportunity.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <string>
+
+namespace pto2 {
+
+/// Numbers of the field's runtime where it has one (1..11, 100..); ours above 200.
+enum class ErrorCode : int {
+  None = 0,
+  ScopeDeadlock = 1,
+  HeapRingDeadlock = 2,
+  FlowControlDeadlock = 3,
+  DepPoolOverflow = 4,
+  InvalidArgs = 5,
+  ExplicitFatal = 9,
+  ScopeOverflow = 10,
+  TensorMapOverflow = 11,
+  SchedulerTimeout = 100,
+  KernelFailed = 200,
+  OrchestrationFailed = 201,
+  ClusterDeadlock = 202,
+  Stuck = 203,
+  Cancelled = 204,
+  Cycle = 205,
+  Internal = 299,
+};
+
+/// Unwinds an orchestration; what went wrong is in the Failure.
+struct Aborted : std::exception {
+  const char* what() const noexcept override { return "the run was stopped"; }
+};
+
+class Failure {
+ public:
+  /// Keep the first error; true if this is it.
+  bool set(ErrorCode code, std::string text) {
+    const std::lock_guard guard(lock_);
+    if (failed_.load(std::memory_order_relaxed)) return false;
+    code_ = code;
+    text_ = std::move(text);
+    failed_.store(true, std::memory_order_release);
+    return true;
+  }
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  ErrorCode code() const { return code_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::atomic<bool> failed_{false};
+  std::mutex lock_;
+  ErrorCode code_ = ErrorCode::None;
+  std::string text_;
+};
+
+}  // namespace pto2

@@ -1,0 +1,464 @@
+#include "exec.hpp"
+
+#include <time.h>
+
+#include <stdexcept>
+
+#include "interleave.hpp"
+
+namespace pto2 {
+
+namespace {
+
+constexpr int kTurnsBeforeSleep = 400;  // some tens of microseconds: less than a wake-up costs the waker
+constexpr int kCoresPerTurn = 16;
+constexpr int kPollMilliseconds = 50;
+
+CoreType type_of(int t) { return static_cast<CoreType>(t); }
+uint64_t lowest(uint64_t mask) { return mask & (~mask + 1); }
+
+/// While the orchestrator's thread does other things than orchestrate.
+class Outside {
+ public:
+  explicit Outside(const ExecOptions& options) : options_(options) {
+    if (options_.leave) options_.leave();
+  }
+  ~Outside() {
+    if (options_.enter) options_.enter();
+  }
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+
+ private:
+  const ExecOptions& options_;
+};
+
+}  // namespace
+
+Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
+    : options_(options), graph_(graph), kernels_(kernels), machine_(options.block_dim) {
+  for (int t = 0; t < kCoreTypes; ++t) {
+    const int cores = cores_of(type_of(t), options.block_dim);
+    for (int i = 0; i < cores; ++i) {
+      VirtualCore& core = cores_[t].emplace_back();
+      core.type = type_of(t);
+      core.index = i;
+      core.worker = worker_of(core.type, i, options.block_dim);
+      core.cluster = cluster_of(core.type, i);
+      core.scheduler = core.cluster * options.schedulers / options.block_dim;
+    }
+    for (int k = 0; k < options.shards; ++k) queues_[t].push_back(std::make_unique<MpmcQueue>(options.queue));
+    for (int c = 0; c < options.block_dim; ++c) {
+      pinned_[t].push_back(std::make_unique<MpmcQueue>(options.queue));
+    }
+  }
+  for (int k = 0; k < options.schedulers; ++k) {
+    auto s = std::make_unique<Scheduler>();
+    s->number = k;
+    for (int t = 0; t < kCoreTypes; ++t) {
+      for (const VirtualCore& core : cores_[t]) {
+        if (core.scheduler == k) s->mine[t] |= uint64_t{1} << core.index;
+      }
+      s->idle[t] = s->mine[t];
+      s->finished[t] = 0;
+      s->runnable[t] = 0;
+    }
+    schedulers_.push_back(std::move(s));
+  }
+  const auto threads = static_cast<size_t>(options.deterministic ? 1 : options.host_threads);
+  waiting_.resize(threads);
+  recorders_.resize(threads);
+  idle_in_ = std::make_unique<std::atomic<uint64_t>[]>(threads);
+  for (size_t k = 0; k < threads; ++k) idle_in_[k] = 0;
+}
+
+Exec::~Exec() = default;
+
+// --- ready tasks -------------------------------------------------------------------------------------------
+
+void Exec::ready(int64_t ticket, CoreType type, int cluster, int from) {
+  const int t = static_cast<int>(type);
+  MpmcQueue* queue;
+  if (cluster >= 0) {
+    pinned_count_.fetch_add(1, std::memory_order_relaxed);
+    queue = pinned_[t][static_cast<size_t>(cluster)].get();
+  } else {
+    queue = queues_[t][static_cast<size_t>((from < 0 ? 0 : from) % options_.shards)].get();
+  }
+  if (!queue->push(ticket)) fail(ErrorCode::Internal, "a ready queue overflowed");  // sized for all live tasks
+}
+
+bool Exec::next_ready(CoreType type, const VirtualCore& core, int shard, int64_t& ticket) {
+  const int t = static_cast<int>(type);
+  if (pinned_count_.load(std::memory_order_relaxed) > 0 &&
+      pinned_[t][static_cast<size_t>(core.cluster)]->pop(ticket)) {
+    pinned_count_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+  }
+  for (int k = 0; k < options_.shards; ++k) {  // its own shard, then the others'
+    MpmcQueue& queue = *queues_[t][static_cast<size_t>((shard + k) % options_.shards)];
+    if (!queue.empty() && queue.pop(ticket)) return true;
+  }
+  return false;
+}
+
+size_t Exec::queued(CoreType type) const {
+  size_t all = 0;
+  for (const auto& queue : queues_[static_cast<int>(type)]) all += queue->size();
+  return all;
+}
+
+void Exec::discount(int tasks) {
+  if (outstanding_.fetch_sub(tasks, std::memory_order_acq_rel) == tasks) parking_.wake_all();
+}
+
+bool Exec::nothing_can_happen() const {
+  return !graph_.has_unseen() && outstanding_.load(std::memory_order_acquire) == 0;
+}
+
+// --- a round of a scheduler ----------------------------------------------------------------------------------
+
+bool Exec::wants(const Scheduler& s) const {
+  for (int t = 0; t < kCoreTypes; ++t) {
+    if (s.finished[t].load(std::memory_order_relaxed) != 0) return true;
+    if (s.idle[t].load(std::memory_order_relaxed) == 0) continue;
+    if (pinned_count_.load(std::memory_order_relaxed) > 0) return true;
+    for (const auto& queue : queues_[t]) {
+      if (!queue->empty()) return true;
+    }
+  }
+  return s.mine[0] != 0 && graph_.has_unseen();
+}
+
+bool Exec::round(Scheduler& s, int thread) {
+  Recorder* recorder = options_.record ? &recorders_[static_cast<size_t>(thread)] : nullptr;
+  int64_t at = recorder != nullptr ? now_ns() : 0;
+  const auto lap = [&](Phase phase, int count) {
+    if (recorder == nullptr) return;
+    const int64_t now = now_ns();
+    if (count > 0) {
+      recorder->phases.push_back(
+          {at, now, count, static_cast<int16_t>(thread), static_cast<int16_t>(s.number), phase});
+    }
+    at = now;
+  };
+  ++s.rounds;
+  const int completed = complete(s, thread);
+  lap(Phase::Complete, completed);
+  const int dispatched = dispatch(s, thread);
+  lap(Phase::Dispatch, dispatched);
+  const int found = graph_.look_for_ready(s.number);
+  lap(Phase::Scan, found);
+  const int more = found > 0 ? dispatch(s, thread) : 0;
+  lap(Phase::Dispatch, more);
+  if (dispatched + more > 1) parking_.wake_one();  // one of them this thread will take itself
+  return completed + dispatched + found + more > 0;
+}
+
+int Exec::complete(Scheduler& s, int thread) {
+  int done = 0, tasks = 0;
+  for (int t = 0; t < kCoreTypes; ++t) {
+    if (s.finished[t].load(std::memory_order_relaxed) == 0) continue;
+    uint64_t mask = s.finished[t].exchange(0, std::memory_order_acquire);
+    for (; mask != 0; mask &= mask - 1) {
+      VirtualCore& core = cores_[t][static_cast<size_t>(__builtin_ctzll(mask))];
+      const int64_t id = core.payload.task_id;
+      if (core.cond.load(std::memory_order_acquire) != fin_value(id)) {
+        fail(ErrorCode::Internal, "a core reported another task than it was given");
+      }
+      pause_.point();
+      if (options_.record) {
+        core.record.finish = now_ns();
+        recorders_[static_cast<size_t>(thread)].tasks.push_back(core.record);
+      }
+      tasks += graph_.completed(id, s.number) ? 1 : 0;
+      core.data_main_base.store(0, std::memory_order_relaxed);
+      s.idle[t].store(s.idle[t].load(std::memory_order_relaxed) | lowest(mask), std::memory_order_relaxed);
+      ++done;
+    }
+  }
+  s.completed += static_cast<uint64_t>(tasks);
+  if (tasks > 0) discount(tasks);
+  return done;
+}
+
+int Exec::dispatch(Scheduler& s, int thread) {
+  int given = 0;
+  for (int t = 0; t < kCoreTypes; ++t) {
+    uint64_t idle = s.idle[t].load(std::memory_order_relaxed);
+    for (uint64_t rest = idle; rest != 0; rest &= rest - 1) {
+      VirtualCore& core = cores_[t][static_cast<size_t>(__builtin_ctzll(rest))];
+      int64_t ticket;
+      if (!next_ready(core.type, core, s.number % options_.shards, ticket)) {
+        ++s.misses;
+        if (pinned_count_.load(std::memory_order_relaxed) == 0) break;  // nothing for anybody
+        continue;
+      }
+      ++s.hits;
+      DispatchPayload& payload = core.payload;
+      payload.core_type = core.type;
+      graph_.fill(ticket, payload, s.number);
+      const int64_t id = payload.task_id;
+      if (options_.record) {
+        core.record = *graph_.record(id);
+        core.record.dispatch = now_ns();
+        core.record.core = static_cast<int16_t>(core.worker);
+        core.record.core_type = static_cast<int16_t>(core.type);
+        core.record.scheduler = static_cast<int16_t>(s.number);
+        core.record.block = payload.block_num > 1 ? payload.block_idx : -1;
+      }
+      idle &= ~lowest(rest);
+      s.idle[t].store(idle, std::memory_order_relaxed);
+      core.data_main_base.store(dispatch_value(id), std::memory_order_release);
+      s.runnable[t].fetch_or(lowest(rest), std::memory_order_release);
+      pause_.point();
+      ++given;
+    }
+  }
+  (void)thread;
+  return given;
+}
+
+// --- executing -----------------------------------------------------------------------------------------------
+
+VirtualCore* Exec::claim(int thread) {
+  const size_t count = schedulers_.size();
+  for (size_t k = 0; k < count; ++k) {
+    Scheduler& s = *schedulers_[(static_cast<size_t>(thread) + k) % count];
+    for (int t = 0; t < kCoreTypes; ++t) {
+      uint64_t mask = s.runnable[t].load(std::memory_order_relaxed);
+      while (mask != 0) {
+        const uint64_t bit = lowest(mask);
+        mask = s.runnable[t].fetch_and(~bit, std::memory_order_acquire);
+        if ((mask & bit) != 0) return &cores_[t][static_cast<size_t>(__builtin_ctzll(bit))];
+      }
+    }
+  }
+  return nullptr;
+}
+
+void Exec::execute(VirtualCore& core, int thread) {
+  const DispatchPayload& payload = core.payload;
+  core.cond.store(ack_value(payload.task_id), std::memory_order_release);
+  if (options_.record) {
+    core.record.thread = static_cast<int16_t>(thread);
+    core.record.start = now_ns();
+  }
+  const Kernel* kernel = kernels_.find(payload.kernel_id);
+  Ran ran = Ran::ToItsEnd;
+  if (kernel == nullptr) {
+    fail(ErrorCode::InvalidArgs, "task " + std::to_string(payload.task_id) + " names kernel " +
+                                     std::to_string(payload.kernel_id) + ", which does not exist");
+  } else {
+    try {
+      ran = machine_.begin(core, *kernel);
+    } catch (const std::exception& error) {
+      fail(ErrorCode::KernelFailed, "task " + std::to_string(payload.task_id) + " (" + kernel->name + ", " +
+                                        (core.type == CoreType::Aic ? "AIC " : "AIV ") +
+                                        std::to_string(core.index) + "): " + error.what());
+    }
+  }
+  after(core, ran, thread);
+}
+
+void Exec::after(VirtualCore& core, Ran ran, int thread) {
+  const int64_t id = core.payload.task_id;
+  if (ran == Ran::IntoAWait) {
+    waiting_[static_cast<size_t>(thread)].push_back(&core);
+    waiting_count_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (ran == Ran::IntoAFailure) {
+    const Kernel* kernel = kernels_.find(core.payload.kernel_id);
+    fail(ErrorCode::KernelFailed, "task " + std::to_string(id) + " (" + kernel->name + ", " +
+                                      (core.type == CoreType::Aic ? "AIC " : "AIV ") +
+                                      std::to_string(core.index) + "): " + Machine::failure(core));
+  }
+  if (options_.record) core.record.end = now_ns();
+  const uint64_t bit = uint64_t{1} << core.index;
+  core.cond.store(fin_value(id), std::memory_order_release);
+  schedulers_[static_cast<size_t>(core.scheduler)]->finished[static_cast<int>(core.type)].fetch_or(
+      bit, std::memory_order_release);
+  if (waiting_count_.load(std::memory_order_relaxed) > 0) activity_.fetch_add(1, std::memory_order_release);
+}
+
+bool Exec::resume_waiting(int thread) {
+  std::vector<VirtualCore*>& mine = waiting_[static_cast<size_t>(thread)];
+  bool went = false;
+  for (size_t i = 0; i < mine.size();) {
+    VirtualCore& core = *mine[i];
+    if (!Machine::can_go_on(core)) {
+      ++i;
+      continue;
+    }
+    went = true;
+    activity_.fetch_add(1, std::memory_order_release);
+    const Ran ran = Machine::go_on(core);
+    if (ran == Ran::IntoAWait) {
+      ++i;
+      continue;
+    }
+    mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(i));
+    waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+    after(core, ran, thread);
+  }
+  return went;
+}
+
+bool Exec::turn(int thread) {
+  bool went = false;
+  const size_t count = schedulers_.size();
+  for (size_t k = 0; k < count; ++k) {
+    Scheduler& s = *schedulers_[(static_cast<size_t>(thread) + k) % count];
+    if (!wants(s) || !s.baton.try_lock()) continue;
+    went |= round(s, thread);
+    s.baton.unlock();
+  }
+  for (int n = 0; n < kCoresPerTurn; ++n) {
+    VirtualCore* core = claim(thread);
+    if (core == nullptr) break;
+    execute(*core, thread);
+    went = true;
+  }
+  if (waiting_count_.load(std::memory_order_relaxed) > 0) went |= resume_waiting(thread);
+  return went;
+}
+
+// --- threads -------------------------------------------------------------------------------------------------
+
+bool Exec::over() const {
+  if (failure_.failed()) return true;
+  return orchestrator_done_.load(std::memory_order_acquire) && nothing_can_happen();
+}
+
+bool Exec::anything_to_do(int thread) const {
+  for (const auto& s : schedulers_) {
+    if (wants(*s)) return true;
+    for (int t = 0; t < kCoreTypes; ++t) {
+      if (s->runnable[t].load(std::memory_order_relaxed) != 0) return true;
+    }
+  }
+  (void)thread;
+  return waiting_count_.load(std::memory_order_relaxed) > 0;
+}
+
+void Exec::rest(int thread, int& idle) {
+  if (waiting_count_.load(std::memory_order_relaxed) > 0) {  // a core may become able to go on without notice
+    idle_in_[static_cast<size_t>(thread)].store(activity_.load(std::memory_order_acquire) + 1,
+                                                std::memory_order_release);
+    if (++idle > 64) {
+      check_stuck();
+      const timespec nap{0, 20'000};
+      nanosleep(&nap, nullptr);
+    }
+    return;
+  }
+  idle_in_[static_cast<size_t>(thread)].store(0, std::memory_order_relaxed);
+  if (idle < kTurnsBeforeSleep) {
+    pause_(idle);
+    return;
+  }
+  const bool asks = thread == 0 && options_.poll != nullptr;
+  if (asks) options_.poll();
+  const uint64_t epoch = parking_.prepare();
+  if (anything_to_do(thread) || over()) {
+    parking_.cancel();
+  } else {
+    parking_.sleep(epoch, asks ? kPollMilliseconds : 0);
+  }
+  idle = 0;
+}
+
+/// Stuck: every thread has looked since a core last ran, and found none that can go on.
+void Exec::check_stuck() {
+  const uint64_t now = activity_.load(std::memory_order_acquire) + 1;
+  for (size_t k = 0; k < waiting_.size(); ++k) {
+    if (idle_in_[k].load(std::memory_order_acquire) != now) return;
+  }
+  fail(ErrorCode::Stuck, "no core can go on:\n" + waiting_cores());
+}
+
+std::string Exec::waiting_cores() const {
+  std::string text;
+  for (const auto& cores : waiting_) {
+    for (const VirtualCore* core : cores) {
+      text += std::string("  ") + (core->type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core->index) +
+              ", task " + std::to_string(core->payload.task_id) + ": waits for " + Machine::waits_for(*core) + "\n";
+    }
+  }
+  return text;
+}
+
+void Exec::work(int thread) {
+  for (int idle = 0; !over();) {
+    if (turn(thread)) {
+      idle = 0;
+      idle_in_[static_cast<size_t>(thread)].store(0, std::memory_order_relaxed);
+    } else {
+      rest(thread, idle);
+    }
+  }
+}
+
+bool Exec::help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked, int& spins) {
+  orchestrator_blocked_.store(true, std::memory_order_seq_cst);
+  const Outside outside(options_);
+  bool proven = false;
+  for (int idle = 0; !free();) {
+    throw_if_failed();
+    const bool nothing = nothing_can_happen();  // looked at before the last try
+    if (free()) break;
+    if (nothing) {
+      proven = true;
+      break;
+    }
+    if (++spins % 10000 == 0) still_blocked(spins);
+    if (pause_.interleaver != nullptr) {
+      pause_(idle);
+    } else if (turn(0)) {
+      idle = 0;
+    } else {
+      rest(0, idle);
+    }
+  }
+  orchestrator_blocked_.store(false, std::memory_order_relaxed);
+  idle_in_[0].store(0, std::memory_order_relaxed);
+  return !proven;
+}
+
+void Exec::fail(ErrorCode code, std::string text) {
+  failure_.set(code, std::move(text));
+  parking_.wake_all();
+}
+
+void Exec::run(const std::function<void()>& orchestrate) {
+  const auto guarded = [&] {
+    try {
+      orchestrate();
+    } catch (const Aborted&) {
+      if (!failure_.failed()) fail(ErrorCode::OrchestrationFailed, "the orchestration was stopped");
+    } catch (const std::exception& error) {
+      fail(ErrorCode::OrchestrationFailed, error.what());
+    } catch (...) {
+      fail(ErrorCode::OrchestrationFailed, "the orchestration threw something that is not a std::exception");
+    }
+    orchestrator_done_.store(true, std::memory_order_release);
+    parking_.wake_all();
+  };
+  if (options_.deterministic) {
+    Interleaver interleaver(*this, options_.seed);
+    pause_.interleaver = &interleaver;
+    interleaver.run(guarded);
+    pause_.interleaver = nullptr;
+    return;
+  }
+  for (int k = 1; k < options_.host_threads; ++k) threads_.emplace_back([this, k] { work(k); });
+  guarded();
+  const Outside outside(options_);
+  work(0);
+  parking_.wake_all();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace pto2

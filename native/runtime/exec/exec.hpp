@@ -1,0 +1,141 @@
+// Who runs what: schedulers that complete and dispatch, virtual cores that execute, host threads that do both.
+//
+// A scheduler owns a range of clusters. Whoever holds its baton makes one round of it: take what its cores
+// have finished, give idle cores ready tasks, look for new ready tasks. A core with a task can be claimed by
+// any host thread. So the simulated machine has as many cores as one likes, and the host runs as many at a
+// time as it has threads; a thread that finds nothing to do sleeps.
+//
+// `outstanding` counts the tasks that are ready or further, and not yet completed. A task is counted before
+// anybody can run it and discounted after everything its completion makes possible has been counted. Hence:
+// outstanding == 0 and no unseen tasks means that only the orchestrator can bring new work. That is the proof
+// on which deadlock reports and the end of a run rest.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core.hpp"
+#include "error.hpp"
+#include "graph.hpp"
+#include "kernel.hpp"
+#include "machine.hpp"
+#include "mpmc_queue.hpp"
+#include "pause.hpp"
+#include "records.hpp"
+
+namespace pto2 {
+
+struct ExecOptions {
+  int block_dim = kMaxBlockDim;
+  int schedulers = 3;
+  int shards = 3;        // PTO2_READY_QUEUE_SHARDS
+  int host_threads = 1;  // the caller's is one of them
+  size_t queue = 65536;  // tasks that may be ready at one time
+  bool deterministic = false;
+  uint64_t seed = 0;
+  bool record = false;
+  /// Called on the orchestrator's thread: when it stops orchestrating to help, when it goes on, and now and
+  /// then while it waits (may call Exec::fail).
+  std::function<void()> leave, enter, poll;
+};
+
+struct Scheduler {
+  int number = 0;
+  uint64_t mine[kCoreTypes] = {};  // its cores, as bits
+  SpinLock baton;
+  alignas(64) std::atomic<uint64_t> idle[kCoreTypes];      // changed by the holder of the baton only
+  alignas(64) std::atomic<uint64_t> finished[kCoreTypes];  // set by who ran the core, taken by the holder
+  alignas(64) std::atomic<uint64_t> runnable[kCoreTypes];  // set by the holder, taken by who claims the core
+  uint64_t rounds = 0, completed = 0, hits = 0, misses = 0;  // of the holder
+};
+
+class Exec {
+ public:
+  Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels);
+  ~Exec();
+
+  /// Start the threads, call `orchestrate` on this one, and return when every task has completed or the run
+  /// has failed. `orchestrate` may throw Aborted; another exception becomes the failure.
+  void run(const std::function<void()>& orchestrate);
+
+  // --- for graphs ---
+  /// A task can start; it has been counted with `count`. The ticket comes back in Graph::fill. `from` is a
+  /// scheduler, or -1 for the orchestrator.
+  void ready(int64_t ticket, CoreType type, int cluster, int from);
+  void count(int tasks) { outstanding_.fetch_add(tasks, std::memory_order_relaxed); }
+  void discount(int tasks);
+
+  // --- for orchestrators ---
+  /// Wake somebody who looks at what was published.
+  void published() { parking_.wake_one(); }
+  /// Work on other things until `free()`; false if that is proven never to come. Counts tries in `spins`.
+  bool help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked, int& spins);
+  /// Something an orchestrator may be blocked on has changed.
+  void released() {
+    if (orchestrator_blocked_.load(std::memory_order_relaxed)) parking_.wake_all();
+  }
+  void throw_if_failed() const {
+    if (failure_.failed()) throw Aborted();
+  }
+
+  void fail(ErrorCode code, std::string text);
+  Failure& failure() { return failure_; }
+  const Pause& pause() const { return pause_; }
+  Machine& machine() { return machine_; }
+  const ExecOptions& options() const { return options_; }
+  bool nothing_can_happen() const;
+  size_t queued(CoreType type) const;
+  std::string waiting_cores() const;  // what cores in the middle of a kernel wait for, a line each
+  std::vector<Recorder>& recorders() { return recorders_; }
+  Recorder* recorder() { return options_.record ? &recorders_[0] : nullptr; }  // of the orchestrator's thread
+  const std::vector<std::unique_ptr<Scheduler>>& schedulers() const { return schedulers_; }
+  VirtualCore& core(CoreType type, int index) { return cores_[static_cast<int>(type)][static_cast<size_t>(index)]; }
+
+ private:
+  friend class Interleaver;
+  bool wants(const Scheduler& s) const;
+  bool round(Scheduler& s, int thread);
+  int complete(Scheduler& s, int thread);
+  int dispatch(Scheduler& s, int thread);
+  bool next_ready(CoreType type, const VirtualCore& core, int shard, int64_t& ticket);
+  bool turn(int thread);
+  VirtualCore* claim(int thread);
+  void execute(VirtualCore& core, int thread);
+  void after(VirtualCore& core, Ran ran, int thread);
+  bool resume_waiting(int thread);
+  void work(int thread);
+  bool over() const;
+  void rest(int thread, int& idle);
+  bool anything_to_do(int thread) const;
+  void check_stuck();
+
+  const ExecOptions options_;
+  Graph& graph_;
+  const Kernels& kernels_;
+  Pause pause_;
+  Failure failure_;
+  Machine machine_;
+  std::deque<VirtualCore> cores_[kCoreTypes];
+  std::vector<std::unique_ptr<Scheduler>> schedulers_;
+  std::vector<std::unique_ptr<MpmcQueue>> queues_[kCoreTypes];    // by shard
+  std::vector<std::unique_ptr<MpmcQueue>> pinned_[kCoreTypes];    // by cluster
+  alignas(64) std::atomic<int64_t> outstanding_{0};
+  alignas(64) std::atomic<int> pinned_count_{0};
+  std::atomic<bool> orchestrator_done_{false};
+  std::atomic<bool> orchestrator_blocked_{false};
+  std::atomic<int> waiting_count_{0};       // cores that wait in the middle of a kernel
+  std::atomic<uint64_t> activity_{0};       // grows when a core has run or gone on, while some wait
+  Parking parking_;
+  std::unique_ptr<std::atomic<uint64_t>[]> idle_in_;  // by thread: activity + 1 when it last found nothing to do
+  std::vector<std::vector<VirtualCore*>> waiting_;  // by thread
+  std::vector<Recorder> recorders_;                 // by thread
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace pto2

@@ -1,0 +1,107 @@
+#include "fiber.hpp"
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "pto/core/fiber.hpp"
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace pto2 {
+
+struct Fiber::State {
+  pto::detail::Context here, there;  // of the fiber, of its resumer
+  char* stack = nullptr;
+  std::function<void()> body;
+  bool done = true;
+#if defined(__SANITIZE_THREAD__)
+  void *mine = nullptr, *resumer = nullptr;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  void *fake = nullptr, *resumer_fake = nullptr;
+  const void* resumer_stack = nullptr;
+  size_t resumer_size = 0;
+#endif
+};
+
+thread_local Fiber* Fiber::starting_ = nullptr;
+
+Fiber::Fiber() : state_(new State) {
+  state_->stack = pto::detail::make_stack();
+  if (state_->stack == nullptr) {
+    delete state_;
+    throw std::bad_alloc();
+  }
+}
+
+Fiber::~Fiber() {
+#if defined(__SANITIZE_THREAD__)
+  if (state_->mine != nullptr) __tsan_destroy_fiber(state_->mine);
+#endif
+  pto::detail::drop_stack(state_->stack);
+  delete state_;
+}
+
+void Fiber::start(std::function<void()> body) {
+  state_->body = std::move(body);
+  state_->done = false;
+  pto::detail::prepare(state_->here, state_->stack, &Fiber::main);
+#if defined(__SANITIZE_THREAD__)
+  if (state_->mine != nullptr) __tsan_destroy_fiber(state_->mine);
+  state_->mine = __tsan_create_fiber(0);
+#endif
+}
+
+void Fiber::main() {
+  Fiber& self = *starting_;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &self.state_->resumer_stack, &self.state_->resumer_size);
+#endif
+  self.state_->body();
+  self.abandon();
+}
+
+bool Fiber::resume() {
+  State& s = *state_;
+  starting_ = this;
+#if defined(__SANITIZE_THREAD__)
+  s.resumer = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(s.mine, 0);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&s.resumer_fake, s.stack + pto::detail::kGuard, pto::detail::kStack);
+#endif
+  pto::detail::switch_to(s.there, s.here);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(s.resumer_fake, nullptr, nullptr);
+#endif
+  return s.done;
+}
+
+void Fiber::suspend() {
+  State& s = *state_;
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(s.resumer, 0);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(s.done ? nullptr : &s.fake, s.resumer_stack, s.resumer_size);
+#endif
+  pto::detail::switch_to(s.here, s.there);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(s.fake, &s.resumer_stack, &s.resumer_size);
+#endif
+}
+
+void Fiber::abandon() {
+  state_->done = true;
+  suspend();
+  std::abort();  // nobody resumes a fiber that has ended
+}
+
+}  // namespace pto2

@@ -1,0 +1,35 @@
+// What the execution layer asks of a task graph. It knows tasks by their ids only; which of them exist, and
+// what the completion of one makes possible, is the graph's affair.
+#pragma once
+
+#include <cstdint>
+
+#include "platform.hpp"
+#include "records.hpp"
+
+namespace pto2 {
+
+class Graph {
+ public:
+  virtual ~Graph() = default;
+
+  /// Whether tasks have been published that no scheduler has looked at. When this is false and nothing is
+  /// outstanding, only the orchestrator can bring new work.
+  virtual bool has_unseen() const = 0;
+
+  /// Phases 3 and 4 of a scheduler: find tasks that can start and hand them to Exec::ready. The number found.
+  virtual int look_for_ready(int scheduler) = 0;
+
+  /// What a ticket that was given to Exec::ready stands for, as it is about to be dispatched: id, kernel,
+  /// arguments.
+  virtual void fill(int64_t ticket, DispatchPayload& payload, int scheduler) = 0;
+
+  /// A task has run: hand what it makes possible to Exec::ready, release what it held. False if this was only
+  /// a block of a task that has more of them.
+  virtual bool completed(int64_t id, int scheduler) = 0;
+
+  /// Where the times of a task go; null unless the run records them.
+  virtual TaskRecord* record(int64_t id) = 0;
+};
+
+}  // namespace pto2

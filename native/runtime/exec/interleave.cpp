@@ -1,0 +1,74 @@
+#include "interleave.hpp"
+
+#include "exec.hpp"
+
+namespace pto2 {
+
+void yield_to_others(Interleaver& interleaver, bool always) { interleaver.yield(always); }
+
+Interleaver::Interleaver(Exec& exec, uint64_t seed) : exec_(exec), state_(seed) {}
+
+uint64_t Interleaver::random() {  // splitmix64
+  uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+void Interleaver::yield(bool always) {
+  if (running_ == nullptr) return;  // a core: it runs its task in one piece
+  if (always || (random() & 3) == 0) running_->fiber.suspend();
+}
+
+void Interleaver::run(const std::function<void()>& orchestrate) {
+  actors_.push_back(std::make_unique<Actor>());
+  actors_[0]->fiber.start(orchestrate);
+  for (const auto& s : exec_.schedulers_) {
+    actors_.push_back(std::make_unique<Actor>());
+    Actor& actor = *actors_.back();
+    Scheduler& scheduler = *s;
+    actor.fiber.start([this, &actor, &scheduler] {
+      for (;;) {
+        actor.in_round = true;
+        exec_.round(scheduler, 0);
+        actor.in_round = false;
+        actor.fiber.suspend();
+      }
+    });
+  }
+  std::vector<int> able;
+  while (!actors_[0]->done || !exec_.over()) {
+    able.clear();
+    if (!actors_[0]->done) able.push_back(0);
+    bool waiting = false;
+    if (!exec_.failure_.failed()) {
+      for (size_t k = 0; k < exec_.schedulers_.size(); ++k) {
+        if (actors_[k + 1]->in_round || exec_.wants(*exec_.schedulers_[k])) able.push_back(static_cast<int>(k) + 1);
+        for (int t = 0; t < kCoreTypes; ++t) {
+          if (exec_.schedulers_[k]->runnable[t].load() != 0) waiting = true;
+        }
+      }
+      if (waiting || exec_.waiting_count_.load() > 0) able.push_back(-1);
+    }
+    if (able.empty()) {
+      exec_.fail(ErrorCode::Internal, "nobody can go on and the run is not over");
+      break;
+    }
+    const int chosen = able[static_cast<size_t>(below(static_cast<int>(able.size())))];
+    if (chosen < 0) {
+      // Some of the cores with a task, from a scheduler the seed picks.
+      VirtualCore* core = exec_.claim(below(static_cast<int>(exec_.schedulers_.size())));
+      if (core != nullptr) {
+        exec_.execute(*core, 0);
+      } else if (!exec_.resume_waiting(0) && able.size() == 1) {
+        exec_.fail(ErrorCode::Stuck, "no core can go on:\n" + exec_.waiting_cores());
+      }
+      continue;
+    }
+    running_ = actors_[static_cast<size_t>(chosen)].get();
+    running_->done = running_->fiber.resume();
+    running_ = nullptr;
+  }
+}
+
+}  // namespace pto2

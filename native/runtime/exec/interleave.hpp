@@ -1,0 +1,40 @@
+// Deterministic mode: orchestrator, schedulers and cores take turns on one thread, in an order that a seed
+// decides. They part at every `Pause::point` and wherever one waits, so that an interleaving that breaks
+// something can be found by trying seeds, and comes back with the same seed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "fiber.hpp"
+
+namespace pto2 {
+
+class Exec;
+
+class Interleaver {
+ public:
+  Interleaver(Exec& exec, uint64_t seed);
+  void run(const std::function<void()>& orchestrate);
+
+  /// Called by an actor: let others go on; `always`, or as the seed decides.
+  void yield(bool always);
+
+ private:
+  uint64_t random();
+  int below(int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); }
+
+  struct Actor {
+    Fiber fiber;
+    bool done = false;
+    bool in_round = false;
+  };
+  Exec& exec_;
+  uint64_t state_;
+  std::vector<std::unique_ptr<Actor>> actors_;  // the orchestrator, then the schedulers
+  Actor* running_ = nullptr;
+};
+
+}  // namespace pto2

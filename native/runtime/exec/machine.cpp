@@ -1,0 +1,152 @@
+#include "machine.hpp"
+
+// Kernels are compiled for one target each; the memories here are large enough for all of them.
+#define PTO_UBUF_SIZE_BYTES (512u * 1024)
+#define PTO_CBUF_SIZE_BYTES (1024u * 1024)
+#define PTO_L0A_SIZE_BYTES (64u * 1024)
+#define PTO_L0B_SIZE_BYTES (64u * 1024)
+#define PTO_L0C_SIZE_BYTES (256u * 1024)
+#define PTO_BIAS_SIZE_BYTES (64u * 1024)
+#define PTO_FBUF_SIZE_BYTES (64u * 1024)
+#define PTO_SCALELEFT_SIZE_BYTES (4u * 1024)
+#define PTO_SCALERIGHT_SIZE_BYTES (4u * 1024)
+#include "pto/core/machine.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <new>
+
+namespace pto2 {
+
+using pto::detail::Core;
+using pto::detail::Host;
+using pto::detail::Waiting;
+
+struct MachineState {
+  Core core;
+  Fiber fiber;
+  const Waiting* waiting = nullptr;
+  bool failed = false;
+  std::string failure;
+
+  MachineState() {
+    if (!pto::detail::make_spaces(core)) throw std::bad_alloc();
+  }
+  ~MachineState() { pto::detail::drop_spaces(core); }
+  MachineState(const MachineState&) = delete;
+  MachineState& operator=(const MachineState&) = delete;
+
+  Ran resume() {
+    const bool ended = fiber.resume();
+    return failed ? Ran::IntoAFailure : ended ? Ran::ToItsEnd : Ran::IntoAWait;
+  }
+};
+
+VirtualCore::VirtualCore() = default;
+VirtualCore::~VirtualCore() = default;
+
+namespace {
+
+void host_wait(Core& core, const Waiting& waiting) {
+  auto& state = *static_cast<MachineState*>(core.fiber);
+  do {
+    state.waiting = &waiting;
+    state.fiber.suspend();
+  } while (!waiting.ready(waiting.state));
+  state.waiting = nullptr;
+}
+
+void host_fail(Core& core, const char* message) {
+  auto& state = *static_cast<MachineState*>(core.fiber);
+  state.failed = true;
+  state.failure = message;
+  state.fiber.abandon();
+}
+
+void host_print(Core&, const char* text) {
+  std::fputs(text, stdout);
+  std::fflush(stdout);
+}
+
+constexpr Host kHost = {host_wait, host_fail, host_print};
+
+}  // namespace
+
+Machine::Machine(int block_dim) : block_dim_(block_dim) {
+  clusters_ = static_cast<pto::detail::Cluster*>(
+      std::calloc(static_cast<size_t>(block_dim), sizeof(pto::detail::Cluster)));
+  if (clusters_ == nullptr) throw std::bad_alloc();
+}
+
+Machine::~Machine() {
+  for (int c = 0; c < block_dim_; ++c) reset_cluster(c);
+  std::free(static_cast<void*>(clusters_));
+}
+
+void Machine::reset_cluster(int cluster) {
+  pto::detail::Cluster& it = clusters_[cluster];
+  for (std::atomic<void*>& shared : it.shared) std::free(shared.exchange(nullptr));
+  for (auto& box : it.semaphores) {
+    for (std::atomic<int32_t>& semaphore : box) semaphore.store(0);
+  }
+  for (auto& kind : it.arrived) {
+    for (std::atomic<uint32_t>& count : kind) count.store(0);
+  }
+}
+
+Ran Machine::begin(VirtualCore& core, const Kernel& kernel) {
+  if (kernel.plain != nullptr) {
+    kernel.plain(core.payload.args);
+    return Ran::ToItsEnd;
+  }
+  if (kernel.on_core != nullptr) return on_core(core, kernel);
+  kernel.call(core.payload);
+  return Ran::ToItsEnd;
+}
+
+Ran Machine::on_core(VirtualCore& core, const Kernel& kernel) {
+  if (core.machine == nullptr) core.machine = std::make_unique<MachineState>();
+  MachineState& state = *core.machine;
+  Core& me = state.core;
+  me.block_idx = static_cast<uint32_t>(core.payload.block_idx);
+  me.block_num = static_cast<uint32_t>(core.payload.block_num);
+  me.kind = core.type == CoreType::Aic ? pto::detail::CoreKind::Cube : pto::detail::CoreKind::Vector;
+  me.subblock_num = kAivPerBlock;
+  me.subblock_idx = core.type == CoreType::Aiv ? static_cast<uint32_t>(core.index % kAivPerBlock) : 0;
+  me.cluster = &clusters_[core.cluster];
+  if (core.type == CoreType::Aiv) me.cluster->vector_memory[me.subblock_idx] = me.space[0];
+  me.host = &kHost;
+  me.fiber = &state;
+  state.failed = false;
+  state.fiber.start([&state, &core, &kernel] {
+    try {
+      kernel.on_core(core.payload.args, &state.core);
+    } catch (const std::exception& error) {
+      state.failed = true;
+      state.failure = std::string("the kernel threw a C++ exception: ") + error.what();
+    } catch (...) {
+      state.failed = true;
+      state.failure = "the kernel threw a C++ exception";
+    }
+  });
+  return state.resume();
+}
+
+bool Machine::can_go_on(const VirtualCore& core) {
+  const Waiting* waiting = core.machine->waiting;
+  return waiting == nullptr || waiting->ready(waiting->state);
+}
+
+Ran Machine::go_on(VirtualCore& core) { return core.machine->resume(); }
+
+std::string Machine::waits_for(const VirtualCore& core) {
+  const Waiting* waiting = core.machine->waiting;
+  if (waiting == nullptr) return "nothing";
+  char text[256] = "";
+  waiting->describe(waiting->description, text, sizeof text);
+  return text;
+}
+
+std::string Machine::failure(const VirtualCore& core) { return core.machine->failure; }
+
+}  // namespace pto2

@@ -1,0 +1,61 @@
+// The machine that tasks run on: how many cores there are, how they form clusters, and the registers through
+// which a scheduler and a core talk.
+#pragma once
+
+#include <cstdint>
+
+namespace pto2 {
+
+inline constexpr int kMaxBlockDim = 24;  // PLATFORM_MAX_BLOCKDIM
+inline constexpr int kAivPerBlock = 2;   // a block is one AIC and two AIV: a cluster
+inline constexpr int kCoresPerBlock = 1 + kAivPerBlock;
+inline constexpr int kMaxCores = kMaxBlockDim * kCoresPerBlock;
+
+/// PTO2_WORKER_CUBE runs on AIC, PTO2_WORKER_VECTOR on AIV.
+enum class CoreType : int32_t { Aic = 0, Aiv = 1 };
+inline constexpr int kCoreTypes = 2;
+
+inline constexpr int cores_of(CoreType type, int block_dim) {
+  return type == CoreType::Aic ? block_dim : block_dim * kAivPerBlock;
+}
+inline constexpr int cluster_of(CoreType type, int index) {
+  return type == CoreType::Aic ? index : index / kAivPerBlock;
+}
+/// Workers 0..block_dim-1 are the AICs, the rest the AIVs.
+inline constexpr int worker_of(CoreType type, int index, int block_dim) {
+  return type == CoreType::Aic ? index : block_dim + index;
+}
+
+// --- registers ---------------------------------------------------------------------------------------------
+// DATA_MAIN_BASE, scheduler to core: 0 idle, task id + 1 dispatch, kExitSignal quit.
+// COND, core to scheduler: bit 31 says finished (1) or acknowledged (0), the other bits are the task id.
+// Ids are cut to 31 bits here; who needs the whole id has it in the payload.
+
+inline constexpr uint32_t kExitSignal = 0x7FFFFFF0u;
+inline constexpr uint32_t kTaskIdMask = 0x7FFFFFFFu;
+inline constexpr uint32_t kFinBit = 0x80000000u;
+inline constexpr uint32_t kIdleValue = kFinBit | kTaskIdMask;
+
+inline constexpr uint32_t dispatch_value(int64_t id) {
+  const auto value = static_cast<uint32_t>(id + 1) & kTaskIdMask;
+  return value == 0 || value == kExitSignal ? value ^ 0x40000000u : value;  // never idle, never exit
+}
+inline constexpr uint32_t ack_value(int64_t id) { return static_cast<uint32_t>(id) & kTaskIdMask; }
+inline constexpr uint32_t fin_value(int64_t id) { return ack_value(id) | kFinBit; }
+
+// --- what a core is given ----------------------------------------------------------------------------------
+
+inline constexpr int kMaxArgs = 32;
+
+/// Built by the scheduler from a task; one per core, used again and again.
+struct DispatchPayload {
+  int64_t task_id = -1;
+  int32_t kernel_id = -1;
+  CoreType core_type = CoreType::Aic;
+  uint64_t function_bin_addr = 0;
+  int32_t num_args = 0;
+  int32_t block_idx = 0, block_num = 1;
+  int64_t args[kMaxArgs] = {};
+};
+
+}  // namespace pto2

@@ -1,0 +1,70 @@
+// What happened when: one record per task, one per phase of an actor. Nothing is recorded, and next to
+// nothing paid, unless a run asks for it.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace pto2 {
+
+inline int64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+/// Times are nanoseconds of the monotonic clock; 0 where nothing was recorded.
+struct TaskRecord {
+  int64_t task_id;
+  int64_t submit, ready, dispatch, start, end, finish;
+  int32_t func_id, scope, cluster, block, site;
+  int16_t core, thread, scheduler, core_type;
+};
+
+/// AicpuPhaseId of the field's profiles.
+enum class Phase : int8_t {
+  Complete = 0,
+  Dispatch = 1,
+  Scan = 2,
+  Idle = 3,
+  OrchSync = 16,
+  OrchAlloc = 17,
+  OrchParams = 18,
+  OrchLookup = 19,
+  OrchHeap = 20,
+  OrchInsert = 21,
+  OrchFanin = 22,
+  OrchFinalize = 23,
+  OrchScopeEnd = 24,
+};
+
+struct PhaseRecord {
+  int64_t start, end;
+  int32_t count;
+  int16_t thread, actor;  // actor: a scheduler, or -1 for the orchestrator
+  Phase phase;
+};
+
+struct EdgeRecord {
+  int64_t pred, succ;
+  int32_t arg;
+  int8_t kind;  // 0 RAW, 1 WAW, 2 WAR, 3 explicit
+};
+
+enum class Counter : int8_t { TaskRing, Heap, DepPool, TensorMap, ReadyAic, ReadyAiv };
+
+struct CounterRecord {
+  int64_t time, value;
+  Counter which;
+};
+
+/// What one thread has recorded.
+struct Recorder {
+  std::vector<TaskRecord> tasks;
+  std::vector<PhaseRecord> phases;
+  std::vector<CounterRecord> counters;
+};
+
+}  // namespace pto2

@@ -1,0 +1,162 @@
+// The schedulers' side: finding ready tasks, completing them, moving the watermark.
+#include <algorithm>
+#include <cstring>
+
+#include "tmr.hpp"
+
+namespace pto2 {
+
+namespace {
+constexpr int64_t kScanAtOnce = 32;
+}
+
+bool Tmr::has_unseen() const {
+  return next_scan_.load(std::memory_order_acquire) !=
+         memory_.header().current_task_index.load(std::memory_order_acquire);
+}
+
+/// Phase 3: go over the tasks published since the last time and start those that wait for nobody; one thread
+/// does it at a time, and no slot is used again before this has passed it. Phase 4: take what the
+/// orchestrator found to be ready.
+int Tmr::look_for_ready(int scheduler) {
+  int found = 0;
+  if (has_unseen() && scan_lock_.try_lock()) {
+    const int64_t first = next_scan_.load(std::memory_order_relaxed);
+    const int64_t published = memory_.header().current_task_index.load(std::memory_order_acquire);
+    const int64_t end = std::min(published, first + kScanAtOnce);
+    for (int64_t id = first; id < end; ++id) {
+      TaskDescriptor& task = memory_.task(id);
+      if (task.fanin_count.load(std::memory_order_relaxed) != 0) continue;
+      task.state.store(kReady, std::memory_order_relaxed);
+      exec_.count(1);
+      make_ready(task, scheduler);
+      ++found;
+    }
+    next_scan_.store(end, std::memory_order_release);  // after the counting: see Graph::has_unseen
+    scan_lock_.unlock();
+  }
+  int64_t id;
+  for (int n = 0; n < kScanAtOnce && orch_ready_.pop(id); ++n, ++found) {
+    make_ready(memory_.task(id), scheduler);
+  }
+  return found;
+}
+
+/// A task that has been counted goes to the queues.
+void Tmr::make_ready(TaskDescriptor& task, int from) {
+  if (records_) (*records_)[memory_.slot(task.task_id)].ready = now_ns();
+  const auto type = static_cast<CoreType>(task.worker_type);
+  if (task.cluster_ids == nullptr) {
+    exec_.ready(task.task_id, type, task.cluster_id, from);
+    return;
+  }
+  const int64_t id = task.task_id;  // the task may be over before the last block has been handed on
+  const int blocks = task.block_dim;
+  const int32_t* clusters = task.cluster_ids;
+  for (int64_t b = 0; b < blocks; ++b) exec_.ready(id | (b + 1) << kBlockShift, type, clusters[b], from);
+}
+
+void Tmr::fill(int64_t ticket, DispatchPayload& payload, int scheduler) {
+  const int64_t id = ticket & ((int64_t{1} << kBlockShift) - 1);
+  TaskDescriptor& task = memory_.task(id);
+  payload.task_id = id;
+  payload.kernel_id = task.kernel_id;
+  payload.num_args = task.arg_count;
+  std::memcpy(payload.args, task.args, sizeof(int64_t) * static_cast<size_t>(task.arg_count));
+  payload.block_idx = 0;
+  payload.block_num = 1;
+  if (task.block_dim == 0) return;
+  payload.block_num = task.block_dim;
+  if ((ticket >> kBlockShift) != 0) {
+    payload.block_idx = static_cast<int32_t>(ticket >> kBlockShift) - 1;
+  } else {
+    payload.block_idx = task.next_block.fetch_add(1, std::memory_order_relaxed);
+    if (payload.block_idx + 1 < task.block_dim) {  // the next block is for whoever comes next
+      exec_.ready(id, static_cast<CoreType>(task.worker_type), task.cluster_id, scheduler);
+    }
+  }
+  payload.args[payload.num_args++] = task.block_dim;
+  payload.args[payload.num_args++] = payload.block_idx;
+}
+
+bool Tmr::completed(int64_t id, int scheduler) {
+  TaskDescriptor& task = memory_.task(id);
+  if (task.block_dim > 0) {
+    if (task.done_blocks.fetch_add(1, std::memory_order_acq_rel) + 1 < task.block_dim) return false;
+    if (task.cluster_ids != nullptr) {
+      for (int b = 0; b < task.block_dim; ++b) {
+        if (clusters_.completed(task.cluster_ids[b])) exec_.released();
+      }
+    }
+  }
+  if (task.cluster_id >= 0 && clusters_.completed(task.cluster_id)) exec_.released();
+  int32_t consumers;
+  {
+    const Locked guard(task.fanout_lock, exec_.pause());
+    task.state.store(kCompleted, std::memory_order_release);
+    consumers = task.fanout_head;  // nobody joins from here on
+  }
+  exec_.pause().point();
+  for (int32_t at = consumers; at != 0;) {
+    const DepListEntry& entry = memory_.entry(at);
+    at = entry.next_fanout;  // the consumer may run, and the entry be used again, as soon as it is ready
+    TaskDescriptor& consumer = memory_.task(entry.task_id);
+    const int32_t count = consumer.fanin_refcount.fetch_add(1, std::memory_order_seq_cst) + 1;
+    if (count == consumer.fanin_count.load(std::memory_order_seq_cst)) {
+      int32_t expected = kInitial;
+      if (consumer.state.compare_exchange_strong(expected, kReady, std::memory_order_seq_cst)) {
+        exec_.count(1);
+        make_ready(consumer, scheduler);
+      }
+    }
+    exec_.pause().point();
+  }
+  bool consumed = false;
+  for (int32_t at = task.fanin_head; at != 0; at = memory_.entry(at).next_fanin) {
+    consumed |= release(memory_.task(memory_.entry(at).producer));
+    exec_.pause().point();
+  }
+  {
+    const Locked guard(task.fanout_lock, exec_.pause());
+    task.handled = true;
+    if (task.fanout_released == task.fanout_count) {
+      task.state.store(kConsumed, std::memory_order_release);
+      consumed = true;
+    }
+  }
+  if (consumed) advance();
+  return true;
+}
+
+/// A consumer or the scope lets go of a task; true if nobody holds it any more.
+bool Tmr::release(TaskDescriptor& task) {
+  const Locked guard(task.fanout_lock, exec_.pause());
+  ++task.fanout_released;
+  if (!task.handled || task.fanout_released != task.fanout_count) return false;
+  task.state.store(kConsumed, std::memory_order_release);
+  return true;
+}
+
+/// Move the watermark over consumed tasks. Any number of threads may be here: a step is taken by one of them,
+/// and whoever has consumed a task comes here after it, so none is forgotten.
+void Tmr::advance() {
+  SharedMemoryHeader& header = memory_.header();
+  int64_t oldest = header.last_task_alive.load(std::memory_order_acquire);
+  bool moved = false;
+  while (oldest < header.current_task_index.load(std::memory_order_acquire)) {
+    const TaskDescriptor& task = memory_.task(oldest);
+    if (task.state.load(std::memory_order_acquire) != kConsumed) break;
+    const uint64_t end = task.packed_buffer_end.load(std::memory_order_relaxed);
+    exec_.pause().point();
+    // If another thread was faster, the slot may already be somebody else's; then this fails.
+    if (!header.last_task_alive.compare_exchange_strong(oldest, oldest + 1, std::memory_order_acq_rel)) continue;
+    moved = true;
+    ++oldest;
+    uint64_t tail = header.heap_tail.load(std::memory_order_relaxed);
+    while (end > tail && !header.heap_tail.compare_exchange_weak(tail, end, std::memory_order_release)) {
+    }
+  }
+  if (moved) exec_.released();
+}
+
+}  // namespace pto2

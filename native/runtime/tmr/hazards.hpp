@@ -1,0 +1,105 @@
+// Accesses that nothing orders: a task that writes what an earlier one reads or writes, with no path between
+// them. The TensorMap does not order these (readers are not recorded, an OUTPUT looks nothing up), so their
+// outcome depends on the schedule. This looks at every task as it is submitted and knows the whole graph, so
+// what it finds does not depend on how fast tasks ran.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "pto2/tensormap_and_ringbuffer/pto_types.h"
+
+namespace pto2 {
+
+struct Hazard {
+  int64_t earlier, later;
+  int8_t kind;  // 1 WAW, 2 WAR
+  int32_t arg;  // of the later task
+};
+
+class Hazards {
+ public:
+  /// A task is being submitted: its parameters, and the tasks it will wait for. Returns the accesses of
+  /// earlier tasks that conflict and are not ordered before it. With `order`, the caller adds edges to them.
+  std::vector<Hazard> submit(int64_t id, const PTOParamType* types, const TensorData* const* tensors, int count,
+                             const std::vector<int64_t>& producers, bool order) {
+    predecessors_.push_back(producers);
+    std::vector<Hazard> found;
+    for (int i = 0; i < count; ++i) {
+      if (types[i] == PTOParamType::SCALAR || types[i] == PTOParamType::INPUT) continue;
+      for (const Access& access : accesses_[tensors[i]->buffer.addr]) {
+        if (access.task == id || tensor_overlap(*tensors[i], access.region.get()) == OverlapStatus::NO_OVERLAP) {
+          continue;
+        }
+        if (known(found, access.task) || before(access.task, id)) continue;
+        found.push_back({access.task, id, static_cast<int8_t>(access.writes ? 1 : 2), i});
+      }
+    }
+    if (order) {
+      for (const Hazard& hazard : found) predecessors_.back().push_back(hazard.earlier);
+    }
+    for (int i = 0; i < count; ++i) {
+      if (types[i] != PTOParamType::SCALAR) add(id, *tensors[i], types[i] != PTOParamType::INPUT);
+    }
+    return found;
+  }
+
+ private:
+  /// A copy of a descriptor; TensorData itself cannot be copied.
+  struct Region {
+    alignas(TensorData) char bytes[sizeof(TensorData)];
+    explicit Region(const TensorData& data) { __builtin_memcpy(bytes, static_cast<const void*>(&data), sizeof bytes); }
+    const TensorData& get() const { return *reinterpret_cast<const TensorData*>(bytes); }
+  };
+  struct Access {
+    int64_t task;
+    bool writes;
+    Region region;
+  };
+
+  static bool known(const std::vector<Hazard>& found, int64_t task) {
+    for (const Hazard& hazard : found) {
+      if (hazard.earlier == task) return true;
+    }
+    return false;
+  }
+
+  /// Whether there is a path from one task to a later one. Only tasks between the two can be on it.
+  bool before(int64_t from, int64_t to) {
+    seen_.resize(predecessors_.size(), 0);
+    ++search_;
+    stack_.assign(1, to);
+    while (!stack_.empty()) {
+      const int64_t at = stack_.back();
+      stack_.pop_back();
+      for (const int64_t p : predecessors_[static_cast<size_t>(at)]) {
+        if (p == from) return true;
+        if (p < from || seen_[static_cast<size_t>(p)] == search_) continue;
+        seen_[static_cast<size_t>(p)] = search_;
+        stack_.push_back(p);
+      }
+    }
+    return false;
+  }
+
+  /// Remember an access. A write that covers earlier accesses and comes after them stands for them.
+  void add(int64_t id, const TensorData& tensor, bool writes) {
+    std::vector<Access>& list = accesses_[tensor.buffer.addr];
+    if (writes) {
+      std::erase_if(list, [&](const Access& access) {
+        return access.task != id && tensor_overlap(tensor, access.region.get()) == OverlapStatus::COVERED &&
+               before(access.task, id);
+      });
+    }
+    list.push_back({id, writes, Region(tensor)});
+  }
+
+  std::vector<std::vector<int64_t>> predecessors_;  // by task
+  std::unordered_map<uint64_t, std::vector<Access>> accesses_;  // by base address
+  std::vector<uint32_t> seen_;
+  std::vector<int64_t> stack_;
+  uint32_t search_ = 0;
+};
+
+}  // namespace pto2

@@ -1,0 +1,160 @@
+// Words for an orchestrator that is blocked: the documented lines, and who waits for whom.
+#include <cstdarg>
+#include <cstdio>
+
+#include "tmr.hpp"
+
+namespace pto2 {
+
+namespace {
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* text, ...) {
+  char line[512];
+  std::va_list rest;
+  va_start(rest, text);
+  std::vsnprintf(line, sizeof line, text, rest);
+  va_end(rest);
+  return line;
+}
+
+using ull = unsigned long long;
+constexpr const char* kRule = "========================================\n";
+
+uint64_t power_above(uint64_t value) {
+  uint64_t power = 4;
+  while (power < value) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+std::string Tmr::site_text(Site site) const {
+  return site.file == nullptr ? "unknown place" : std::string(site.file) + ":" + std::to_string(site.line);
+}
+
+std::string Tmr::task_line(int64_t id) const {
+  const TaskDescriptor& task = memory_.task(id);
+  const Kernel* kernel = kernels_.find(task.kernel_id);
+  return format("task %lld (%s, submitted at ", static_cast<long long>(id), kernel != nullptr ? kernel->name.c_str() : "?") +
+         site_text({task.site_file, task.site_line}) + ")";
+}
+
+/// Used, free and peak of everything that can run out.
+std::string Tmr::rings() const {
+  const auto line = [](const char* name, uint64_t used, uint64_t size, uint64_t peak, const char* unit) {
+    return format("  %-12s used %llu of %llu %s (free %llu, peak %llu)\n", name, ull(used), ull(size), unit,
+                  ull(size - used), ull(peak));
+  };
+  return "Rings and pools:\n" +
+         line("task ring", static_cast<uint64_t>(next_id_ - alive()), options_.task_window - 1, stats_.window_peak, "tasks") +
+         line("heap ring", heap_.used(), heap_.size(), heap_.peak(), "bytes") +
+         line("dep pool", deps_.used(), deps_.size(), deps_.peak(), "entries") +
+         line("tensormap", map_.used(), map_.size(), map_.peak(), "entries") +
+         line("clusters", static_cast<uint64_t>(clusters_.count() - clusters_.free_count()),
+              static_cast<uint64_t>(clusters_.count()), static_cast<uint64_t>(clusters_.count()), "");
+}
+
+void Tmr::say_blocked(Resource resource, uint64_t wanted, int spins) {
+  const auto current = static_cast<long long>(next_id_), oldest = static_cast<long long>(alive());
+  const auto window = static_cast<long long>(options_.task_window);
+  switch (resource) {
+    case kTaskRing:
+      log_(Level::Warn, "submit",
+           "[TaskRing] BLOCKED (Flow Control): current=%lld, last_alive=%lld, active=%lld/%lld (%.1f%%), spins=%d",
+           current, oldest, current - oldest, window, 100.0 * double(current - oldest) / double(window), spins);
+      break;
+    case kHeapRing:
+      log_(Level::Warn, "submit", "[HeapRing] BLOCKED: requesting %llu bytes, available=%llu, top=%llu, tail=%llu, spins=%d",
+           ull(wanted), ull(heap_.available()), ull(heap_.top() % heap_.size()), ull(heap_.tail() % heap_.size()), spins);
+      break;
+    case kDepPool:
+      log_(Level::Warn, "submit", "[DepPool] BLOCKED: requesting %llu entries, available=%llu, spins=%d", ull(wanted),
+           ull(deps_.size() - deps_.used()), spins);
+      break;
+    case kTensorMap:
+      log_(Level::Warn, "submit", "[TensorMap] BLOCKED: requesting %llu entries, available=%llu, spins=%d", ull(wanted),
+           ull(map_.size() - map_.used()), spins);
+      break;
+    case kClusters:
+      log_(Level::Warn, "submit", "[Cluster] BLOCKED: no free cluster, spins=%d", spins);
+      break;
+  }
+}
+
+std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
+  const int64_t oldest = alive();
+  const auto active = static_cast<uint64_t>(next_id_ - oldest);
+  const uint64_t held = tasks_in_scopes_.size();
+  std::string text = kRule;
+  uint64_t enough = 0;
+  switch (resource) {
+    case kTaskRing:
+      text += "FATAL: Flow Control Deadlock Detected!\n" + std::string(kRule);
+      text += format("Task Ring is FULL and no progress after %d spins.\n", spins);
+      text += "Flow Control Status:\n";
+      text += format("  - Current task index:  %lld\n", static_cast<long long>(next_id_));
+      text += format("  - Last task alive:     %lld\n", static_cast<long long>(oldest));
+      text += format("  - Active tasks:        %llu\n", ull(active));
+      text += format("  - Window size:         %llu\n", ull(options_.task_window));
+      text += format("  - Window utilization:  %.1f%%\n", 100.0 * double(active) / double(options_.task_window));
+      text += "Root Cause:\n  Tasks cannot transition to CONSUMED state because fanout_count includes 1 for the\n"
+              "  owning scope, and scope_end() requires the orchestrator to continue, which waits for\n"
+              "  task ring space: a circular dependency.\n";
+      enough = power_above(2 * active);
+      text += format("Solution:\n  Recommended: %llu (at least 2x current active tasks): PTO2_RING_TASK_WINDOW=%llu,\n"
+                     "  or end scopes earlier: open scopes hold %llu tasks here, at most %llu fit\n",
+                     ull(enough), ull(enough), ull(held + 1), ull(options_.task_window - 1));
+      break;
+    case kHeapRing:
+      text += "FATAL: Heap Ring Deadlock Detected!\n" + std::string(kRule);
+      text += format("Orchestrator blocked waiting for heap space after %d spins.\n", spins);
+      text += format("  - Requested:     %llu bytes\n", ull(wanted));
+      text += format("  - Available:     %llu bytes\n", ull(heap_.available()));
+      text += format("  - Heap top:      %llu\n", ull(heap_.top() % heap_.size()));
+      text += format("  - Heap tail:     %llu\n", ull(heap_.tail() % heap_.size()));
+      text += format("  - Heap size:     %llu\n", ull(heap_.size()));
+      enough = power_above(2 * (heap_.used() + wanted));
+      text += format("Solution: Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=%llu would do, or end scopes earlier\n", ull(enough));
+      break;
+    case kDepPool:
+      text += "FATAL: Dependency Pool Deadlock Detected!\n" + std::string(kRule);
+      text += format("The task needs %llu entries, %llu are free of %llu.\n", ull(wanted),
+                     ull(deps_.size() - deps_.used()), ull(deps_.size()));
+      text += format("Solution: PTO2_RING_DEP_POOL=%llu would do, or end scopes earlier\n",
+                     ull(power_above(2 * (deps_.used() + wanted))));
+      break;
+    case kTensorMap:
+      text += "FATAL: TensorMap Pool Deadlock Detected!\n" + std::string(kRule);
+      text += format("The task needs %llu entries, %llu are free of %llu. Solution: end scopes earlier, or a larger\n"
+                     "tensormap pool (%llu would do)\n",
+                     ull(wanted), ull(map_.size() - map_.used()), ull(map_.size()), ull(power_above(2 * (map_.used() + wanted))));
+      break;
+    case kClusters:
+      text += "FATAL: Cluster allocation deadlock \xE2\x80\x94 all clusters occupied\n" + std::string(kRule);
+      text += format("All %d clusters are allocated and every submitted task has completed: nobody but the\n"
+                     "orchestrator can free one. Solution: free clusters before allocating more than block_dim\n",
+                     clusters_.count());
+      break;
+  }
+  text += "Who waits for whom:\n  the orchestrator, at " + site_text(site_) + ", waits for ";
+  static constexpr const char* names[] = {"a task slot", "heap space", "dependency entries", "TensorMap entries", "a cluster"};
+  text += std::string(names[resource]) + "\n";
+  if (resource != kClusters && oldest < next_id_ && active > 0 && memory_.task(oldest).task_id == oldest) {
+    const TaskDescriptor& task = memory_.task(oldest);
+    static constexpr const char* states[] = {"not ready", "ready", "completed", "consumed"};
+    text += "  which waits for the oldest, " + task_line(oldest) + ": " + states[task.state.load() & 3];
+    text += format(", released by %d of %d holders\n", task.fanout_released, task.fanout_count);
+    for (const Scope& scope : scopes_) {
+      if (scope.number != task.scope) continue;
+      text += "  which is held by its scope, opened at " + site_text(scope.site) + ", which the orchestrator has to end\n";
+    }
+  }
+  text += "Open scopes, outermost first:\n";
+  for (size_t i = 0; i < scopes_.size(); ++i) {
+    const size_t end = i + 1 < scopes_.size() ? scopes_[i + 1].first : tasks_in_scopes_.size();
+    text += format("  depth %zu, %zu tasks, opened at ", i + 1, end - scopes_[i].first) + (i == 0 ? "the start of the orchestration" : site_text(scopes_[i].site)) + "\n";
+  }
+  return text + rings() + kRule;
+}
+
+}  // namespace pto2

@@ -1,0 +1,123 @@
+// The region that orchestrator and schedulers share: header, task descriptors, list entries.
+//
+//   header | TaskDescriptor[window] | DepListEntry[pool + 1]       each part aligned to 64 bytes
+//
+// The region is fresh zeroed memory, mapped as it is touched: a large window costs nothing until it is used.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "../exec/mpmc_queue.hpp"
+#include "../exec/pause.hpp"
+
+namespace pto2 {
+
+inline constexpr uint64_t kAlign = 64;               // PTO2_ALIGN_SIZE
+inline constexpr uint64_t kPackedOutputAlign = 1024;  // PTO2_PACKED_OUTPUT_ALIGN
+inline constexpr int kMaxParams = 16;                 // PTO2_MAX_INPUTS: parameters of one task
+inline constexpr int kMaxScopeDepth = 64;             // PTO2_MAX_SCOPE_DEPTH
+
+inline constexpr uint64_t align_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+/// States of a task, in the scheduler's array.
+enum State : int32_t {
+  kInitial = 0,    // not yet ready, or the slot is free
+  kReady = 1,      // all fan-in satisfied, up to the end of its execution
+  kCompleted = 2,  // has run
+  kConsumed = 3,   // every consumer and the scope have released it
+};
+
+struct alignas(64) SharedMemoryHeader {
+  // Written by the orchestrator.
+  std::atomic<int64_t> current_task_index;  // next task id: all before it are published
+  std::atomic<uint64_t> heap_top;           // bytes ever allocated, gaps at the wrap included
+  std::atomic<int32_t> orchestrator_done;
+  // Written by schedulers.
+  alignas(64) std::atomic<int64_t> last_task_alive;  // oldest task whose slot is in use
+  std::atomic<uint64_t> heap_tail;                   // bytes ever released; never goes back
+  // Written once.
+  alignas(64) uint64_t task_window_size;
+  uint64_t heap_size;
+  uint64_t dep_list_pool_size;
+  uint64_t task_descriptors_offset;
+  uint64_t dep_list_pool_offset;
+  uint64_t total_size;
+};
+
+/// An edge of the graph. It is a member of two lists: the consumers of its producer and the producers of its
+/// consumer. Entry 0 ends lists.
+struct DepListEntry {
+  int64_t task_id;   // the consumer
+  int64_t producer;  // -1 in entry 0
+  int32_t next_fanout;
+  int32_t next_fanin;
+};
+
+struct alignas(64) TaskDescriptor {
+  int64_t task_id;
+  int32_t kernel_id;
+  int32_t worker_type;
+  std::atomic<int32_t> fanin_count;  // producers; kNotYet until submission has counted them
+  int32_t fanin_head;
+  SpinLock fanout_lock;  // guards fanout_head, fanout_count, fanout_released and the steps of `state` to 2, 3
+  int32_t fanout_head;
+  int32_t fanout_count;     // 1 for the scope, 1 for each consumer
+  int32_t fanout_released;  // how many of them have let go
+  bool handled;             // its completion needs neither this descriptor nor its entries any more
+  std::atomic<int32_t> state;
+  std::atomic<int32_t> fanin_refcount;  // producers that have completed
+  uint64_t packed_buffer_base;  // in bytes ever allocated, as heap_top
+  std::atomic<uint64_t> packed_buffer_end;  // 0: it has none
+  int32_t cluster_id;  // -1: any
+  int32_t group_id;    // -1: none
+  int32_t block_dim;   // 0: not a block task
+  std::atomic<int32_t> next_block, done_blocks;
+  int32_t scope, site_line;
+  const char* site_file;
+  int32_t arg_count;
+  uint64_t dep_end;     // entries of the pool ever taken when this task had been submitted
+  uint64_t tensor_end;  // likewise descriptors of tensors
+  int64_t args[kMaxParams];  // what the kernel gets: a TensorData*, or the scalar
+  const int32_t* cluster_ids;  // of a block task whose blocks are pinned
+};
+
+inline constexpr int32_t kNotYet = INT32_MAX;
+
+class SharedMemory {
+ public:
+  SharedMemory(uint64_t window, uint64_t heap, uint64_t dep_pool)
+      : memory_(size(window, dep_pool)), header_(reinterpret_cast<SharedMemoryHeader*>(memory_.data())) {
+    header_->task_window_size = window;
+    header_->heap_size = heap;
+    header_->dep_list_pool_size = dep_pool;
+    header_->task_descriptors_offset = align_up(sizeof(SharedMemoryHeader), kAlign);
+    header_->dep_list_pool_offset =
+        header_->task_descriptors_offset + align_up(window * sizeof(TaskDescriptor), kAlign);
+    header_->total_size = size(window, dep_pool);
+    mask_ = window - 1;
+    tasks_ = reinterpret_cast<TaskDescriptor*>(memory_.data() + header_->task_descriptors_offset);
+    entries_ = reinterpret_cast<DepListEntry*>(memory_.data() + header_->dep_list_pool_offset);
+    entries_[0].task_id = entries_[0].producer = -1;
+  }
+
+  static uint64_t size(uint64_t window, uint64_t dep_pool) {
+    return align_up(sizeof(SharedMemoryHeader), kAlign) + align_up(window * sizeof(TaskDescriptor), kAlign) +
+           align_up((dep_pool + 1) * sizeof(DepListEntry), kAlign);
+  }
+
+  SharedMemoryHeader& header() const { return *header_; }
+  uint64_t window() const { return mask_ + 1; }
+  size_t slot(int64_t id) const { return static_cast<uint64_t>(id) & mask_; }
+  TaskDescriptor& task(int64_t id) const { return tasks_[slot(id)]; }
+  DepListEntry& entry(int32_t offset) const { return entries_[offset]; }
+
+ private:
+  ZeroedArray<char> memory_;
+  SharedMemoryHeader* header_;
+  uint64_t mask_ = 0;
+  TaskDescriptor* tasks_ = nullptr;
+  DepListEntry* entries_ = nullptr;
+};
+
+}  // namespace pto2
