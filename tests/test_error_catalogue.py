@@ -44,6 +44,18 @@ _PYTHON_TESTS = {
     "PTO-E2402": "engine/cpp/test_kernel.py::test_e2402_a_compiler_error_names_the_line_of_the_program",
     "PTO-E2403": "engine/cpp/test_kernel.py::test_e2403_options_of_the_reference_engine",
     "PTO-E2404": "cli/test_build.py::test_e2404_no_such_kernel",
+    "PTO-E2601": "runtime/test_folder.py::test_e2601_missing_files",
+    "PTO-E2602": "runtime/test_golden.py::test_e2602_an_exception_names_its_line",
+    "PTO-E2603": "runtime/test_folder.py::test_e2603_all_mistakes_at_once",
+    "PTO-E2604": "runtime/test_golden.py::test_e2604_unknown_case",
+    "PTO-E2605": "runtime/test_compile.py::test_e2605_no_entry_point",
+    "PTO-E2606": "runtime/test_golden.py::test_e2606_what_differs",
+    "PTO-E2607": "runtime/test_folder.py::test_e2607_stray_writes",
+    "PTO-E2608": "runtime/test_folder.py::test_e2608_no_native_module",
+    "PTO-E2609": "runtime/test_folder.py::test_e2609_a_failing_engine",
+    "PTO-E2610": "runtime/test_compile.py::test_e2610_a_view_needs_a_tensor",
+    "PTO-E2801": "runtime/test_records.py::test_e2801_unreadable",
+    "PTO-E2802": "runtime/test_records.py::test_e2802_contradictions",
 }
 
 #: Codes of a bytecode file, which is no text: a Python test of this folder names each of them.

@@ -48,7 +48,9 @@ std::vector<uint64_t> numbers(nb::handle sequence, uint64_t rank, const char* wh
   return out;
 }
 
-PyTensor make(uint64_t address, nb::handle shape, int dtype, nb::object owner) {
+/// `offset`: elements from the start of the buffer to the first one; the buffer has `bytes` bytes (0: what the
+/// shape needs).
+PyTensor make(uint64_t address, nb::handle shape, int dtype, nb::object owner, uint64_t offset, uint64_t size) {
   const std::vector<uint64_t> shapes = numbers(shape, 0, "shape");
   const uint64_t zeros[RUNTIME_MAX_TENSOR_DIMS] = {};
   PyTensor tensor;
@@ -56,6 +58,9 @@ PyTensor make(uint64_t address, nb::handle shape, int dtype, nb::object owner) {
   for (const uint64_t n : shapes) bytes *= n;
   tensor.data.init(reinterpret_cast<void*>(address), bytes, shapes.data(), shapes.data(), zeros, shapes.size(),
                    static_cast<DataType>(dtype), 0);
+  if (size != 0) tensor.data.buffer.size = size;
+  tensor.data.base_offset = offset;
+  tensor.data.update_start_offset();
   tensor.owner = std::move(owner);
   return tensor;
 }
@@ -365,6 +370,7 @@ class PyTmr {
 }  // namespace
 
 NB_MODULE(_runtime, m) {
+  nb::set_leak_warnings(false);  // what a traceback holds at exit is no leak of ours
   nb::class_<PyTensor>(m, "Tensor")
       .def_prop_ro("address", [](const PyTensor& t) { return t.data.buffer.addr; })
       .def_prop_ro("start_offset", [](const PyTensor& t) { return t.data.start_offset; })
@@ -388,7 +394,7 @@ NB_MODULE(_runtime, m) {
              return view;
            })
       .def("dump", [](const PyTensor& t) { return t.data.dump(); });
-  m.def("make_tensor", &make, "address"_a, "shape"_a, "dtype"_a, "owner"_a.none());
+  m.def("make_tensor", &make, "address"_a, "shape"_a, "dtype"_a, "owner"_a.none(), "offset"_a = 0, "size"_a = 0);
   m.def("slot_tensor", [](int64_t slot) {
     PyTensor tensor;
     tensor.data.init(*reinterpret_cast<const TensorData*>(slot));

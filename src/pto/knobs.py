@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from .isa.record import Record
@@ -25,6 +25,19 @@ KNOBS: dict[str, Knob] = {
         Knob("PTO_CACHE_DIR", "", "where compiled kernels are kept (default: pto in XDG_CACHE_HOME)"),
         Knob("XDG_CACHE_HOME", "", "the user's cache (default: ~/.cache)"),
         Knob("PTO_REPRODUCER_DIR", "", "where a reproducer of an internal error is written (default: here)"),
+        Knob("PTO2_RING_TASK_WINDOW", "", "task runtime: slots of the task ring (default: 65536)"),
+        Knob("PTO2_RING_HEAP", "", "task runtime: bytes of the heap ring (default: 1073741824)"),
+        Knob("PTO2_RING_DEP_POOL", "", "task runtime: entries of the dependency pool (default: 65536)"),
+        Knob("PTO2_READY_QUEUE_SHARDS", "", "task runtime: ready queues per core type, 1 to 4 (default: 3)"),
+        Knob(
+            "PTO_AICPU_BUILD_GRAPH_BUILD_MODE",
+            "",
+            "aicpu_build_graph: 1 concurrent, 0 sequential (default: 1)",
+        ),
+        Knob("PTO_LOG_LEVEL", "", "messages of the task runtime: error, warn, info, debug (default: info)"),
+        Knob("PTO_LOG_FILE", "", "task runtime: messages are appended to this file"),
+        Knob("PA_CASE", "", "pto runtime run: case to run, where --case is not given"),
+        Knob("PA_SEQ_LEN", "", "pto runtime run: sequence lengths of a case, with commas between"),
     )
 }
 
@@ -50,3 +63,18 @@ def override(**values: str) -> Iterator[None]:
     finally:
         _overrides.clear()
         _overrides.update(saved)
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the duration of a block, also for native code that reads them."""
+    saved = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in saved.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

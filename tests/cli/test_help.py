@@ -19,6 +19,7 @@ COMMANDS: dict[str, list[str]] = {
     "ptobc": ["pto.cli.ptobc", "--help"],
     **{f"ptobc-{verb}": ["pto.cli.ptobc", verb, "--help"] for verb in ("encode", "decode", "dump")},
     **{f"pto-{verb}": ["pto.cli.main", verb, "--help"] for verb in VERBS},
+    "pto-runtime-run": ["pto.cli.main", "runtime", "run", "--help"],
 }
 
 

@@ -225,6 +225,75 @@ def test_halves_of_the_vector_cores_meet_in_a_slot(arch: str, split: int) -> Non
         assert np.array_equal(out, x), seed
 
 
+def odd_halves(arch: str, split: int) -> str:
+    """15 rows or columns of which the first vector core has 8 and the second one 7."""
+    down = split == 3
+    rows, cols = (15, 16) if down else (16, 15)
+    part = "8x16" if down else "16x8"
+    type = f"!pto.tile_buf<vec, {part}xf16, valid=?x?>"
+    whole = MAT.replace("16x16xf16", f"16x16xf16, valid={rows}x{cols}")
+    where = "gm_slot_buffer = %gm : !pto.ptr<f16>, " if arch == "a3" else ""
+    pipe = f"{{dir_mask = 2, slot_size = 512, slot_num = 4}} ({where}v2c_consumer_buf = %buf : i32)"
+    r, c = ("%mine", "%c16") if down else ("%c16", "%mine")
+    view = "pto.make_tensor_view %{}, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<?x?xf16>"
+    window = "!pto.tensor_view<?x?xf16> -> !pto.partition_tensor_view"
+    return f"""module attributes {{pto.target_arch = "{arch}"}} {{
+func.func @k_aic(%x: !pto.ptr<f16>, %out: !pto.ptr<f16>, %gm: !pto.ptr<f16>) attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+    {CONSTANTS}
+    %c16 = arith.constant 16 : index
+    %rows = arith.constant {rows} : index
+    %cols = arith.constant {cols} : index
+    %buf = pto.reserve_buffer {{name = "ring", size = 4096, location = #pto.address_space<mat>, auto = false, base = 0}} -> i32
+    pto.aic_initialize_pipe {pipe}
+    %t = pto.tpop_from_aiv {{split = {split}}} -> {whole}
+    {ALL}
+    %v = {view.format("out")}
+    %o = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%rows, %cols] : {window}<{rows}x{cols}xf16>
+    pto.tstore ins(%t : {whole}) outs(%o : !pto.partition_tensor_view<{rows}x{cols}xf16>)
+    {ALL}
+    pto.tfree_from_aiv {{split = {split}}}
+    return
+}}
+func.func @k_aiv(%x: !pto.ptr<f16>, %out: !pto.ptr<f16>, %gm: !pto.ptr<f16>) attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+    {CONSTANTS}
+    %c16 = arith.constant 16 : index
+    %buf = pto.import_reserved_buffer {{name = "ring", peer_func = @k_aic}} -> i32
+    pto.aiv_initialize_pipe {pipe}
+    %s = pto.get_subblock_idx
+    %lane = arith.index_cast %s : i64 to index
+    %c8 = arith.constant 8 : index
+    %mine = arith.subi %c8, %lane : index
+    %start = arith.muli %lane, %c8 : index
+    %a0 = arith.constant 0 : i64
+    %t = pto.alloc_tile addr = %a0 valid_row = {r} valid_col = {c} : {type}
+    %v = {view.format("x")}
+    %p = pto.partition_view %v, offsets = [{"%start, %c0" if down else "%c0, %start"}], sizes = [{r}, {c}] : {window}<?x?xf16>
+    pto.tload ins(%p : !pto.partition_tensor_view<?x?xf16>) outs(%t : {type})
+    {ALL}
+    pto.tpush_to_aic(%t : {type}) {{split = {split}}}
+    {ALL}
+    return
+}}
+}}
+"""
+
+
+@pytest.mark.parametrize("arch", ["a3", "a5"])
+@pytest.mark.parametrize("split", [3, 4])
+def test_uneven_halves_meet_in_a_slot(arch: str, split: int) -> None:
+    import pto
+
+    x = np.random.default_rng(5).integers(-99, 99, (16, 16)).astype(np.float16)
+    kernel = pto.kernel(pto.parse(odd_halves(arch, split)), check=False)
+    want = x.copy()
+    want[(15, slice(None)) if split == 3 else (slice(None), 15)] = 0
+    for seed in (None, *range(8)):
+        out, gm = np.zeros_like(x), np.zeros(4096, np.float16)
+        result = kernel.run(x, out, gm, schedule=seed)
+        assert result.ok, result.diagnostics
+        assert np.array_equal(out, want), seed
+
+
 ENTRIES = f"""module attributes {{{{pto.target_arch = "a3"}}}} {{{{
 func.func @k(%x: !pto.ptr<f32>, %out: !pto.ptr<f32>, %gm: !pto.ptr<f32>) {{{{
     {CONSTANTS}

@@ -289,3 +289,65 @@ def test_a_cube_core_waits_for_both_vector_cores() -> None:
     one = f"scf.if %first {{\n{both}\n}}"
     result = run(program(body.format(signal=one)), np.zeros(1, np.int64))
     assert codes(result) == ["PTO-E2104"] and "AIV1" in result.diagnostics[0].message
+
+
+def like_cores(mode: int, signals: str = "") -> str:
+    """Every vector core writes its number, signals, waits and reads that of the last core of its group."""
+    return program(
+        f"""%c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %i0 = arith.constant 0 : i64
+    %i3 = arith.constant 3 : i64
+    %i2 = arith.constant 2 : i64
+    %one = arith.constant 1 : i64
+    pto.section.vector {{
+      %b = pto.get_block_idx
+      %bn = pto.get_block_num
+      %s = pto.get_subblock_idx
+      %b2 = arith.muli %b, %i2 : i64
+      %me = arith.addi %b2, %s : i64
+      %my = arith.index_cast %me : i64 to index
+      %n = arith.addi %me, %one : i64
+      pto.store_scalar %n, %x[%my] : !pto.ptr<i64>, i64
+      {signals or f"pto.set_cross_core %i0, %i3 {{mode = {mode} : i32}} : i64, i64"}
+      pto.wait_flag_dev %i0, %i3 : i64, i64
+      %last = {"arith.muli %bn, %i2" if mode == 0 else "arith.addi %b2, %i2"} : i64
+      %l1 = arith.subi %last, %one : i64
+      %at = arith.index_cast %l1 : i64 to index
+      %v = pto.load_scalar %x[%at] : !pto.ptr<i64> -> i64
+      pto.store_scalar %v, %out[%my] : !pto.ptr<i64>, i64
+    }}
+    pto.section.cube {{
+    }}""",
+        "%x: !pto.ptr<i64>, %out: !pto.ptr<i64>",
+    )
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("engine", ["reference", "cpp"])
+def test_like_cores_meet_at_a_signal_of_mode(mode: int, engine: str) -> None:
+    """Mode 1: the vector cores of a block; mode 0: those of all blocks. Nobody goes on before the last one."""
+    import pto
+
+    blocks = 3
+    kernel = pto.kernel(pto.parse(like_cores(mode)), engine=engine)
+    want = [6] * 6 if mode == 0 else [2, 2, 4, 4, 6, 6]
+    for seed in range(12 if engine == "reference" else 1):
+        x, out = np.zeros(6, np.int64), np.zeros(6, np.int64)
+        options = {"schedule": seed} if engine == "reference" else {}
+        result = kernel.run(x, out, blocks=blocks, **options)
+        assert result.ok, result.diagnostics
+        assert out.tolist() == want
+
+
+def test_signals_of_like_cores_order_what_they_wrote() -> None:
+    x, out = np.zeros(6, np.int64), np.zeros(6, np.int64)
+    result = run(like_cores(0), x, out, blocks=3, sanitize="race,sync")
+    assert result.ok, result.diagnostics
+    # Without a signal from the second vector core nobody goes on.
+    some = """%first = arith.cmpi eq, %s, %i0 : i64
+      scf.if %first {
+        pto.set_cross_core %i0, %i3 {mode = 1 : i32} : i64, i64
+      }"""
+    assert codes(run(like_cores(1, some), x, out)) == ["PTO-E2104"]

@@ -14,6 +14,7 @@ import pytest
 from pto.isa import Row, rows
 from pto.isa.audit import problems
 from pto.isa.errors import CATALOGUE
+from pto.isa.profiles import ISAS, PROFILES
 
 _HERE = Path(__file__).parent
 _ROWS = [pytest.param(row, id=row.name) for row in rows()]
@@ -64,3 +65,18 @@ def test_opcodes_are_the_frozen_ones() -> None:
 def test_every_code_of_a_row_is_explained(row: Row) -> None:
     codes = {row.dtype_code, *(rule.code for rule in row.rules), *(c.code for c in row.combos)} - {""}
     assert codes <= set(CATALOGUE)
+
+
+def test_scratch_that_only_some_targets_use() -> None:
+    """A row says where its scratch is written, and where the target has some of its own instead."""
+    for row in rows():
+        tmp = [o for o in row.operands if o.role == "tmp"]
+        if row.tmp_on:
+            assert tmp and set(row.tmp_on) < set(ISAS), row.name
+        if row.own_tmp_on:
+            assert all(o.optional for o in tmp) and set(row.own_tmp_on) <= set(row.tmp_on), row.name
+            assert any(p.own_tmp for p in PROFILES.values() if p.isa in row.own_tmp_on), row.name
+    found = {row.name: row.tmp_on for row in rows()}
+    assert found["trowsum"] == ("a2a3",) and found["tcvt"] == ()
+    at, size = PROFILES["a2a3"].own_tmp or (0, 0)
+    assert at + size == PROFILES["a2a3"].capacity["vec"]

@@ -3,7 +3,8 @@
 Tiles are placed anywhere, on top of each other too: whatever the addresses are, the program means what it
 does in program order. Loops may run zero times, branches may lack an else, windows are static, dynamic or
 ragged, tiles are selected by parity or swapped by a loop, and scalars are read from and written to tiles
-and global memory.
+and global memory. Wild programs also have pointers that move, several views of one array, tiles under other
+names, tiles that a branch or a while loop hands on, barriers, atomic stores, and calls.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Maker:
     size: int  # about how many instructions
     flat: bool = False  # no loops and branches, and whole tiles: whatever is there happens
     placed: bool = True  # with addresses
+    wild: bool = False
     lines: list[str] = field(default_factory=list)
     indent: int = 2
     names: int = 0
@@ -64,6 +66,8 @@ class Maker:
     scalars: list[str] = field(default_factory=list)
     head: list[str] = field(default_factory=list)
     kinds: str = "vector"
+    views: list[tuple[str, str, int, int]] = field(default_factory=list)  # of f32: name, type, rows, columns
+    pointers: list[str] = field(default_factory=list)  # to numbers that end 512 elements after them
 
     def name(self, start: str = "v") -> str:
         self.names += 1
@@ -154,14 +158,19 @@ class Maker:
         """A window of an array: its name and type."""
         r = self.random
         array = r.choice(("%h0", "%h1")) if half else f"%x{r.randrange(3)}"
+        view, height, width = "!half" if half else "!view", ROWS, COLS
+        if self.views and not half and r.random() < 0.5:
+            array, view, height, width = r.choice(self.views)
         offsets: list[str] = []
-        for extent, size in ((ROWS, rows), (COLS, cols)):
+        for extent, size in ((height, rows), (width, cols)):
             most = extent - size
             kind = r.random()
             if self.loops and kind < 0.35 and most >= 8:
                 step = r.choice([n for n in (1, 2, 4, 8, 16) if n * 2 <= most])
                 name = self.name()
                 self.line(f"{name} = arith.muli {r.choice(self.loops)}, {self.constant(step)} : index")
+                if self.wild and r.random() < 0.4:
+                    name = self.turned(name, 2 * step)
                 offsets.append(name)
             elif kind < 0.6:
                 offsets.append(self.constant(0))
@@ -171,12 +180,44 @@ class Maker:
         type = f"!pto.partition_tensor_view<{rows}x{cols}x{elem}>"
         name = self.name("w")
         sizes = f"{self.constant(rows)}, {self.constant(cols)}"
-        view = "!half" if half else "!view"
         self.line(
             f"{name} = pto.partition_view {array}, offsets = [{', '.join(offsets)}], sizes = [{sizes}] "
             f": {view} -> {type}"
         )
         return name, type
+
+    def turned(self, name: str, most: int) -> str:
+        """A number between 0 and `most` counted from the other end."""
+        other = self.name()
+        self.line(f"{other} = arith.subi {self.constant(most)}, {name} : index")
+        return other
+
+    def small(self, most: int) -> str:
+        """A number from 0 to `most`, which may change from iteration to iteration."""
+        r = self.random
+        if r.random() < 0.3:
+            return self.constant(r.randrange(most + 1))
+        count, scaled = r.choice([*self.loops, "%n0", "%n1"]), self.name()
+        self.line(f"{scaled} = arith.muli {count}, {self.constant(most // 3)} : index")
+        return self.turned(scaled, most // 3 * 3) if r.random() < 0.3 else scaled
+
+    def view(self) -> None:
+        """Another view of an array, of a part of it perhaps."""
+        r = self.random
+        name, strides = self.name("x"), [COLS, 1]
+        pointer, rows = f"%p{r.randrange(3)}", ROWS
+        if r.random() < 0.6:
+            moved, rows = self.name("p"), 48
+            self.line(f"{moved} = pto.addptr {pointer}, {self.small(480)} : !pto.ptr<f32> -> !pto.ptr<f32>")
+            pointer = moved
+            self.pointers.append(pointer)
+        elif r.random() < 0.5:
+            rows, strides = 32, [2 * COLS, 1]  # every other row
+        type = f"!pto.tensor_view<{rows}x{COLS}xf32>"
+        shape = ", ".join(self.constant(n) for n in (rows, COLS))
+        apart = ", ".join(self.constant(n) for n in strides)
+        self.line(f"{name} = pto.make_tensor_view {pointer}, shape = [{shape}], strides = [{apart}] : {type}")
+        self.views.append((name, type, rows, COLS))
 
     @staticmethod
     def valid(type: str) -> tuple[int, int]:
@@ -191,6 +232,9 @@ class Maker:
         self.left -= 1
         if self.kinds == "cube" or (self.kinds == "mix" and r.random() < 0.5):
             self.cube()
+            return
+        if self.wild and r.random() < 0.25:
+            self.unusual()
             return
         name, type = r.choice(self.vectors)
         kind = r.random()
@@ -219,6 +263,59 @@ class Maker:
         else:
             self.scalar_memory()
 
+    def unusual(self) -> None:
+        r = self.random
+        kind = r.random()
+        name, type = r.choice(self.vectors)
+        if kind < 0.35:
+            self.view()
+        elif kind < 0.5:
+            self.renamed(name, type)
+        elif kind < 0.6:
+            self.chosen(type)
+        elif kind < 0.7:
+            self.line(
+                f"pto.barrier <PIPE_{r.choice(('V', 'MTE3', 'ALL') if self.isa == 'a3' else ('MTE3', 'ALL'))}>"
+            )
+        elif kind < 0.8:
+            window, w = self.window(*self.valid(type))
+            atomic = "{atomicType = #pto<atomic_type atomic_add>}"
+            self.line(f"pto.tstore ins({name} : {type}) outs({window} : {w}) {atomic}")
+        elif kind < 0.9:
+            value = self.name("g")
+            self.line(f"{value} = pto.tgetval ins({name}, {self.small(6)} : {type}, index) outs : f32")
+            self.scalars.append(value)
+        elif self.placed:
+            self.line(f"func.call @{r.choice('fg')}(%p{r.randrange(3)}) : (!pto.ptr<f32>) -> ()")
+
+    def renamed(self, name: str, type: str) -> None:
+        """A tile under another name: the same bytes in another shape."""
+        if "valid" in type or name.startswith("%s"):
+            return
+        rows, cols = (int(n) for n in type.split()[1].removesuffix(">").split("x")[:2])
+        other = f"!pto.tile_buf<vec, {rows // 2}x{cols * 2}xf32>"
+        if cols > 16:
+            return
+        new = self.name("t")
+        self.line(f"{new} = pto.treshape {name} : {type} -> {other}")
+        self.vectors.append((new, other))
+        if name in self.ranges:
+            self.ranges[new] = self.ranges[name]
+
+    def chosen(self, type: str) -> None:
+        """One of two tiles, decided when the program runs."""
+        new = self.name("t")
+        a, b = self.same(type), self.same(type)
+        self.line(f"{new} = scf.if {self.condition()} -> ({type}) {{")
+        self.line(f"  scf.yield {a} : {type}")
+        self.line("} else {")
+        self.line(f"  scf.yield {b} : {type}")
+        self.line("}")
+        self.vectors.append((new, type))
+        if a in self.ranges and b in self.ranges:
+            (low, high), (first, last) = self.ranges[a], self.ranges[b]
+            self.ranges[new] = min(low, first), max(high, last)
+
     def scalar_store(self, name: str, type: str) -> None:
         value = self.usable()
         at = self.constant(self.random.randrange(4))
@@ -233,8 +330,10 @@ class Maker:
 
     def scalar_memory(self) -> None:
         r = self.random
-        at = self.constant(r.randrange(256))
+        at = self.small(255) if self.wild else self.constant(r.randrange(256))
         pointer = f"%p{r.randrange(3)}"
+        if self.pointers and r.random() < 0.5:
+            pointer = r.choice(self.pointers)
         if r.random() < 0.5:
             value = self.name("g")
             self.line(f"{value} = pto.load_scalar {pointer}[{at}] : !pto.ptr<f32> -> f32")
@@ -268,7 +367,13 @@ class Maker:
 
     def block(self, depth: int) -> None:
         """Some instructions and structures; what is defined inside is not used after."""
-        saved = list(self.vectors), list(self.scalars), list(self.loops)
+        saved = (
+            list(self.vectors),
+            list(self.scalars),
+            list(self.loops),
+            list(self.views),
+            list(self.pointers),
+        )
         for _ in range(self.random.randint(1, 6)):
             if self.left <= 0:
                 break
@@ -283,7 +388,7 @@ class Maker:
                 self.repeat(depth)
             else:
                 self.instruction()
-        self.vectors, self.scalars, self.loops = saved
+        self.vectors, self.scalars, self.loops, self.views, self.pointers = saved
 
     def loop(self, depth: int) -> None:
         r = self.random
@@ -362,9 +467,9 @@ class Maker:
         self.line(f"{self.name('r')} = scf.while ({state} = {self.constant(0)}) : (index) -> index {{")
         self.indent += 1
         if self.random.random() < 0.4:
-            scalars = list(self.scalars)
+            saved = list(self.vectors), list(self.scalars), list(self.views), list(self.pointers)
             self.instruction()
-            self.scalars = scalars
+            self.vectors, self.scalars, self.views, self.pointers = saved
         self.line(f"{more} = arith.cmpi slt, {state}, {high} : index")
         self.line(f"scf.condition({more}) {state} : index")
         self.indent -= 1
@@ -423,11 +528,40 @@ class Maker:
             _HEAD.replace("{left}", left),
             f'module attributes {{pto.target_arch = "{self.isa}"}} {{',
             f"  func.func @k({', '.join(args)}) attributes {{pto.entry}} {{",
-            *self.head, *views, body, "    return", "  }", "}", "",
+            *self.head, *views, body, "    return", "  }", *(_CALLED if self.wild and self.placed else ()), "}", "",
         ))  # fmt: skip
 
 
-def random_program(seed: int, isa: str, size: int = 24, flat: bool = False, placed: bool = True) -> Made:
-    r = random.Random(f"{seed} {isa}")
-    text = Maker(r, isa, r.randint(3, size), flat, placed).make()
+#: Functions that wild programs call.
+_CALLED = [
+    f"""\
+  func.func private @{name}(%p: !pto.ptr<f32>) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c8 = arith.constant 8 : index
+    %c64 = arith.constant 64 : index
+    %c32 = arith.constant 32 : index
+    %at = arith.constant {at} : i64
+    %f = arith.constant 0.5 : f32
+    %t = pto.alloc_tile addr = %at : !pto.tile_buf<vec, 8x32xf32>
+    %x = pto.make_tensor_view %p, shape = [%c64, %c32], strides = [%c32, %c1] : !view
+    scf.for %i = %c0 to %c2 step %c1 {{
+      %w = pto.partition_view %x, offsets = [%i, %c0], sizes = [%c8, %c32] : !view -> !pto.partition_tensor_view<8x32xf32>
+      pto.tload ins(%w : !pto.partition_tensor_view<8x32xf32>) outs(%t : !pto.tile_buf<vec, 8x32xf32>)
+      pto.tmuls ins(%t, %f : !pto.tile_buf<vec, 8x32xf32>, f32) outs(%t : !pto.tile_buf<vec, 8x32xf32>)
+      pto.tstore ins(%t : !pto.tile_buf<vec, 8x32xf32>) outs(%w : !pto.partition_tensor_view<8x32xf32>)
+      {more}
+    }}
+    return
+  }}"""
+    for name, at, more in (("f", 32768, ""), ("g", 36864, "func.call @f(%p) : (!pto.ptr<f32>) -> ()"))
+]
+
+
+def random_program(
+    seed: int, isa: str, size: int = 24, flat: bool = False, placed: bool = True, wild: bool = False
+) -> Made:
+    r = random.Random(f"{seed} {isa}{' wild' * wild}")
+    text = Maker(r, isa, r.randint(3, size), flat, placed, wild).make()
     return Made(text, isa, seed, 3, [r.randrange(4), r.randrange(4)])

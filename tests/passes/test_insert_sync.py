@@ -211,6 +211,51 @@ def test_insert_into_vec_runs_on_v() -> None:
     assert flags(program(body, "a5")) == ["set MTE2 V 0", "wait MTE2 V 0"]
 
 
+def test_insert_into_mat_runs_on_fix() -> None:
+    """Who reads the result waits for FIX, and nobody for MTE3."""
+    body = """
+        t m mat a0
+        t k mat a4
+        t l left a0
+        t r right a0
+        t c acc a0
+        load ph -> m
+        mov m -> l
+        mov m -> r
+        mm l, r -> c
+        pto.tinsert ins(%c, %c0, %c0 : !acc, index, index) outs(%k : !mat)
+    """
+    for arch in ("a3", "a5"):
+        found = flags(program(body, arch))
+        assert found[-2:] == ["set M FIX 0", "wait M FIX 0"] and not [n for n in found if "MTE3" in n]
+        read = flags(program(body + "mov k -> l", arch))
+        assert read[-2:] == ["set FIX MTE1 0", "wait FIX MTE1 0"]
+
+
+def test_extract_into_scaling_runs_on_mte1() -> None:
+    mat = "!pto.tile_buf<mat, 32x32xf16, slayout=col_major>"
+    scale = "!pto.tile_buf<scaling, 16x16xf16, slayout=row_major>"
+    body = f"""
+        %m = pto.alloc_tile addr = %a0 : {mat}
+        %f = pto.alloc_tile addr = %a0 : {scale}
+        pto.tload ins(%ph : !wh) outs(%m : {mat})
+        pto.textract ins(%m, %c0, %c0 : {mat}, index, index) outs(%f : {scale})
+    """
+    assert flags(program(body, "a5")) == ["set MTE2 MTE1 0", "wait MTE2 MTE1 0"]
+
+
+def test_moves_from_acc_to_vec_run_on_fix() -> None:
+    body = """
+        t l left a0
+        t r right a0
+        t c acc a0
+        t v big a0
+        mm l, r -> c
+        pto.tmov ins(%c : !acc) outs(%v : !big) {accToVecMode = #pto.acc_to_vec_mode<dual_mode_split_m>}
+    """
+    assert flags(program(body, "a5")) == ["set M FIX 0", "wait M FIX 0"]
+
+
 _CUBE_TILES = """
     t m0 mat a0
     t m1 mat a2
@@ -449,6 +494,104 @@ def test_windows_that_move_with_the_loop_do_not_meet() -> None:
     assert "barrier MTE3" in flags(program(body.format(3)))
     prove(program(body.format(16)))
     prove(program(body.format(3)))
+
+
+def test_offsets_that_are_kept_from_being_negative() -> None:
+    """`max(16 * block + 16 * i, 0)` is the number itself; that of an argument may be 0 twice."""
+    body = """
+        t a tile a0
+        load px -> a
+        %block = pto.get_block_idx
+        %start = arith.index_cast %block : i64 to index
+        scf.for %i = %c0 to %n step %c1 {
+          %at = arith.addi %start, %i : index
+          %row = arith.muli %at, %c16 : index
+          %r = arith.maxsi %row, %c0 : index
+          %o = pto.partition_view %vy, offsets = [%r, %c0], sizes = [%c16, %c16] : !view -> !w
+          pto.tstore ins(%a : !tile) outs(%o : !w)
+        }
+    """
+    assert "barrier MTE3" not in flags(program(body))
+    prove(program(body))
+    assert "barrier MTE3" in flags(program(body.replace("addi %start", "subi %start")))
+    assert "barrier MTE3" in flags(program(body.replace("addi %start", "addi %n")))
+
+
+def test_equal_computations_are_equal() -> None:
+    """Two windows at `n / 2` and `n / 2 + 16`, computed twice: they never meet."""
+    body = """
+        t a tile a0
+        load px -> a
+        %h1 = arith.divsi %n, %c2 : index
+        %o1 = pto.partition_view %vy, offsets = [%h1, %c0], sizes = [%c16, %c16] : !view -> !w
+        pto.tstore ins(%a : !tile) outs(%o1 : !w)
+        %h2 = arith.divsi %n, %c2 : index
+        %k = arith.addi %h2, %c{} : index
+        %o2 = pto.partition_view %vy, offsets = [%k, %c0], sizes = [%c16, %c16] : !view -> !w
+        pto.tstore ins(%a : !tile) outs(%o2 : !w)
+    """
+    assert "barrier MTE3" not in flags(program(body.format(16)))
+    assert "barrier MTE3" in flags(program(body.format(3)))
+    prove(program(body.format(16)))
+
+
+def test_views_that_move_with_the_loop_may_meet() -> None:
+    """The pointer goes up by what the window goes down: every iteration writes the same rows."""
+    body = """
+        t a tile a0
+        load px -> a
+        scf.for %i = %c0 to %n step %c1 {
+          %row = arith.muli %i, %c16 : index
+          %shift = arith.muli %row, %c64 : index
+          %p = pto.addptr %y, %shift : !pto.ptr<f32> -> !pto.ptr<f32>
+          %v = pto.make_tensor_view %p, shape = [%c64, %c64], strides = [%c64, %c1] : !view
+          %back = arith.subi %c2, %i : index
+          %r = arith.muli %back, %c16 : index
+          %o = pto.partition_view %v, offsets = [%r, %c0], sizes = [%c16, %c16] : !view -> !w
+          pto.tstore ins(%a : !tile) outs(%o : !w)
+        }
+    """
+    assert "barrier MTE3" in flags(program(body))
+    prove(program(body), counts=(3,))
+
+
+def test_a_pointer_moved_by_an_unknown_number_may_be_anywhere() -> None:
+    """`%y + n * 512` with n = 1 or 3 is where the second store of `%y` goes."""
+    body = """
+        t a tile a0
+        load px -> a
+        %shift = arith.muli %n, %c512 : index
+        %p = pto.addptr %y, %shift : !pto.ptr<f32> -> !pto.ptr<f32>
+        %v = pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<16x64xf32>
+        %o = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x64xf32> -> !w
+        %q = pto.partition_view %vy, offsets = [%c16, %c0], sizes = [%c16, %c16] : !view -> !w
+        pto.tstore ins(%a : !tile) outs(%o : !w)
+        pto.tstore ins(%a : !tile) outs(%q : !w)
+    """
+    text = program(body).replace("%half1 =", "%c512 = arith.constant 512 : index\n    %half1 =")
+    assert "barrier MTE3" in flags(text)
+    prove(text)
+
+
+def test_tiles_that_a_while_loop_hands_on() -> None:
+    """Whichever of the two it ends with is stored: neither load may come too late."""
+    body = """
+        t a tile a0
+        t b tile a1
+        load px -> a
+        mul a -> b
+        %r:2 = scf.while (%u = %a, %k = %c0) : (!tile, index) -> (!tile, index) {
+          %m = arith.cmpi slt, %k, %n : index
+          scf.condition(%m) %u, %k : !tile, index
+        } do {
+        ^bb0(%u: !tile, %k: index):
+          %next = arith.addi %k, %c1 : index
+          scf.yield %b, %next : !tile, index
+        }
+        pto.tstore ins(%r#0 : !tile) outs(%py : !w)
+    """
+    assert "set V MTE3 0" in flags(program(body))
+    prove(program(body))
 
 
 def test_views_that_a_loop_hands_round_may_meet() -> None:
@@ -831,6 +974,64 @@ def test_calls_are_drained() -> None:
     prove(text)
 
 
+_WORKER = """
+  func.func private @worker(%y: !pto.ptr<f32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %at = arith.constant 8192 : i64
+    %half = arith.constant 0.5 : f32
+    %a = pto.alloc_tile addr = %at : !tile
+    %v = pto.make_tensor_view %y, shape = [%c64, %c64], strides = [%c64, %c1] : !view
+    %p = pto.partition_view %v, offsets = [%c0, %c16], sizes = [%c16, %c16] : !view -> !w
+    scf.for %i = %c0 to %c2 step %c1 {
+      pto.tload ins(%p : !w) outs(%a : !tile)
+      pto.tmuls ins(%a, %half : !tile, f32) outs(%a : !tile)
+      pto.tstore ins(%a : !tile) outs(%p : !w)
+    }
+    return
+  }
+}
+"""
+
+
+def test_functions_and_their_callers_have_different_flags() -> None:
+    """A flag that is set around a call is none of those that the function itself sets."""
+    call = "func.call @worker(%y) : (!pto.ptr<f32>) -> ()"
+    around = f"""
+        t a tile a0
+        load px -> a
+        %b = arith.cmpi sgt, %n, %c1 : index
+        scf.if %b {{
+          {call}
+        }}
+        mul a -> a
+        store a -> pz
+    """
+    carried = f"""
+        t a tile a0
+        {call}
+        scf.for %i = %c0 to %n step %c1 {{
+          load px -> a
+          mul a -> a
+          store a -> pz
+        }}
+    """
+    for body in (around, carried):
+        text = program(body).rstrip()[:-1] + _WORKER
+        prove(text)
+        prove(text, ids=2)
+        prove(text, ids=1)  # none is left: barriers
+    # of a function that is only declared nothing is known
+    declared = program(around.replace("@worker", "@other")).rstrip()[:-1]
+    text = declared + "  func.func private @other(!pto.ptr<f32>)\n}\n"
+    assert lines(text)[:8] == [
+        "tload", "set MTE2 V 0", "wait MTE2 V 0", "if", "barrier ALL", "call", "barrier ALL", "}",
+    ]  # fmt: skip
+
+
 def test_what_is_synchronised_already_is_left_alone() -> None:
     body = "t a tile a0\nload px -> a\nstore a -> py"
     by_hand = program(
@@ -907,6 +1108,34 @@ def test_reserved_ids_are_not_used() -> None:
 def test_random_programs(isa: str, seeds: range) -> None:
     for seed in seeds:
         prove(random_program(seed, isa), schedules=5)
+
+
+@pytest.mark.parametrize("isa", ["a3", "a5"])
+def test_wild_programs(isa: str) -> None:
+    for seed in range(12):
+        prove(random_program(seed, isa, wild=True), schedules=2)
+
+
+def test_a_flag_that_one_side_of_a_branch_does_not_touch() -> None:
+    """What the inner loop's flag from MTE3 to MTE2 knows of V is from before the product of the other side."""
+    body = """
+        t a tile a0
+        load px -> a
+        scf.for %i = %c0 to %n step %c1 {
+          %b = arith.cmpi slt, %i, %c2 : index
+          scf.if %b {
+            mul a -> a
+          } else {
+            scf.for %j = %c0 to %c3 step %c1 {
+              load px -> a
+              store a -> py
+            }
+          }
+        }
+    """
+    for arch in ("a3", "a5"):
+        assert "wait V MTE2 0" in flags(program(body, arch))
+        prove(program(body, arch))
 
 
 def test_flags_of_an_inner_loop_say_nothing_of_the_same_iteration() -> None:

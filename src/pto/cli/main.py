@@ -11,6 +11,7 @@ from .. import __version__
 VERBS = {
     "run": "execute a kernel exactly, on arrays from files; sanitizers, schedules, pictures",
     "build": "compile a kernel to a shared library with the system's C++ compiler",
+    "runtime": "run graphs of kernels: folders with kernel_config.py and golden.py",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",
     "isa": "what the instruction table knows",
@@ -53,6 +54,7 @@ def usage() -> str:
     lines += [
         "  pto run k.pto --sanitize all -- @a.npy f32:16x64=out.npy",
         "  pto check k.pto",
+        "  pto runtime run examples/vector",
         "  pto isa tadd",
         "  pto explain SA-0353",
     ]

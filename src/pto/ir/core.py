@@ -254,6 +254,15 @@ _FOLDED: dict[str, Callable[[int, int], int]] = {
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
 
 
+#: Attributes that make a function a kernel entry: today's name, a newer one and the older two.
+ENTRY_MARKS = ("pto.entry", "pto.kernel", "hacc.entry", "pto.aicore")
+
+
+def entry_mark(func: Operation) -> str | None:
+    """The attribute that makes a function a kernel entry, if it has one."""
+    return next((mark for mark in ENTRY_MARKS if mark in func.attrs), None)
+
+
 def constant_of(value: Value | None, depth: int = 16) -> int | float | None:
     """The number a value is known to be: a constant, through casts and sums of constants."""
     op = value.op if value is not None else None

@@ -29,6 +29,7 @@ class Profile(Record):
     max_rows: int = 8192
     aliases: tuple[str, ...] = ()
     small_floats: bool = False  # 8-bit and 4-bit floating-point elements exist
+    own_tmp: tuple[int, int] | None = None  # (address, size) of scratch in UB for rows with `own_tmp_on`
 
     def override(self, capacity: Mapping[str, int] | None = None, align: int | None = None) -> Profile:
         """The same profile with other capacities (by location) or another alignment."""
@@ -51,7 +52,7 @@ PROFILES: dict[str, Profile] = {
         Profile("cpu", "cpu", "CPU simulator", _cap(512, 512, 64, 64, 256, 64, 64, 4),
                 left_blayout="col_major", max_rows=65535, small_floats=True),
         Profile("a2a3", "a2a3", "Ascend 910B / 910C", _cap(192, 512, 64, 64, 128, 1, 2, 0),
-                aliases=("a2", "a3")),
+                aliases=("a2", "a3"), own_tmp=(184 * K, 8 * K)),
         Profile("a5", "a5", "Ascend 950 PR / DT", _cap(256, 512, 64, 64, 256, 4, 4, 4),
                 left_blayout="col_major", max_rows=65535, small_floats=True),
         Profile("kirin9030", "a5", "Kirin 9030", _cap(128, 512, 32, 32, 64, 1, 7, 0),
@@ -76,28 +77,6 @@ OVERLAPPING_PIPES: dict[str, frozenset[str]] = {
     "a2a3": frozenset({"V", "MTE3"}),
     "a5": frozenset({"MTE3"}),
 }
-
-#: Instructions whose scratch operand only A2/A3 writes; other columns take it and leave it alone.
-SCRATCH_OF_A2A3: frozenset[str] = frozenset(
-    """txor txors tprelu trem trems trsqrt tsel tsels tadddeqrelu tpow tpows trowsum trowprod trowmax trowmin
-    trowargmax trowargmin tcolargmax tcolargmin trowexpandadd trowexpandsub trowexpandmul trowexpanddiv
-    trowexpandmax trowexpandmin trowexpandexpdif ttrans tgather tci""".split()
-)
-
-#: Bytes of the UB that A2/A3 uses as scratch where these instructions are given none and `src1` has one value
-#: per row, down a column: (address, size).
-HIDDEN_SCRATCH_OF_A2A3 = (184 * K, 8 * K)
-HIDDEN_SCRATCH_USERS: frozenset[str] = frozenset(
-    (
-        "trowexpandadd",
-        "trowexpandsub",
-        "trowexpandmul",
-        "trowexpanddiv",
-        "trowexpandmax",
-        "trowexpandmin",
-        "trowexpandexpdif",
-    )
-)
 
 
 def resolve(target: str | Profile | None, written: str | None) -> Profile:

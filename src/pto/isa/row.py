@@ -99,6 +99,7 @@ class Attr(Record):
     choices: tuple[Any, ...] = ()
     keyword: bool = False  # printed as a bare word where a format names it
     many: bool = False  # a comma-separated list of its choices
+    hint: bool = False  # changes no result, so that a spelling may leave it out
     doc: str = ""
 
     def admits(self, value: Any) -> bool:
@@ -178,6 +179,8 @@ class Row(Record):
     effect: str = "memory"
     in_place: str = ""  # "any", "none", or the sources the destination may share storage with
     in_place_on: tuple[str, ...] = ()  # columns in which in_place restricts; empty = all
+    tmp_on: tuple[str, ...] = ()  # columns that write the tmp operands, others leave them; empty = all
+    own_tmp_on: tuple[str, ...] = ()  # columns that take Profile.own_tmp where tmp is left out
     domain: str = ""  # elements the instruction defines
     cpp: str = ""  # C++ spelling
     no_cpp: str = ""  # why there is none
@@ -340,7 +343,7 @@ class Family:
         for key in ("operands", "results"):
             if isinstance(facts.get(key), str):
                 facts[key] = operand_list(facts[key])
-        for key in ("isas", "regions", "aliases", "also", "dtype_of", "in_place_on"):
+        for key in ("isas", "regions", "aliases", "also", "dtype_of", "in_place_on", "tmp_on", "own_tmp_on"):
             if isinstance(facts.get(key), str):
                 facts[key] = tuple(facts[key].split())
         dtypes = {isa: names(facts.pop(isa)) for isa in ISAS if isa in facts}

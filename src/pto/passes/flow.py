@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ..ir.core import Block, Operation, Region, Value, constant_of
 from ..ir.types import TileBufType, ViewType
-from ..isa.profiles import HIDDEN_SCRATCH_USERS, SCRATCH_OF_A2A3
 from ..isa.row import Row
 from .aliases import Aliases, Storage, allocates
 
@@ -29,15 +28,18 @@ _ONCE = ("pto.vecscope", "pto.strict_vecscope", "scf.execute_region")
 
 
 class _Use:
-    """How the instructions of a row touch operands: (index of the operand, reads, writes)."""
+    """How the instructions of a row touch operands: (index of the operand, reads, writes).
+
+    On column `isa` scratch that it does not use counts as untouched.
+    """
 
     __slots__ = ("keeps", "replaces", "roles")
 
-    def __init__(self, row: Row, no_scratch: bool) -> None:
+    def __init__(self, row: Row, isa: str) -> None:
         touches = row.effect in _TOUCHING or row.name in _ALSO_TOUCHING
         self.roles: tuple[tuple[bool, bool], ...] = ()
         if touches and not row.name.startswith(_NEVER_TOUCHING):
-            spare = no_scratch and row.name in SCRATCH_OF_A2A3
+            spare = isa and row.tmp_on and isa not in row.tmp_on
             self.roles = tuple(
                 (False, False) if spare and o.role == "tmp" else (o.reads, o.writes) for o in row.operands
             )
@@ -86,7 +88,7 @@ class Flow:
         self.loops: list[int] = []
         #: (step, function) of every call.
         self.calls: list[tuple[int, Operation]] = []
-        #: Steps at which the target uses scratch of its own, see `HIDDEN_SCRATCH_OF_A2A3`.
+        #: Steps at which the target uses scratch of its own, see `Profile.own_tmp`.
         self.hidden: list[int] = []
         #: Storages that each kind of core touches, where the program says which one runs.
         self.cores: dict[str, int] = {"cube": 0, "vector": 0}
@@ -94,7 +96,8 @@ class Flow:
         self.ranges: dict[Operation, tuple[int, int]] = {}
         self.graphs: list[tuple[list[Node], int]] = []
         self.kinds = kinds
-        self.spare = least and aliases.profile.isa != "a2a3"
+        self.isa = aliases.profile.isa
+        self.least = least
         self.uses: dict[str, _Use] = {}
         self.loop_count = 0
         for function in aliases.functions:
@@ -236,7 +239,7 @@ class _Builder:
             return
         use = self.into.uses.get(row.full_name)
         if use is None:
-            use = self.into.uses[row.full_name] = _Use(row, self.into.spare)
+            use = self.into.uses[row.full_name] = _Use(row, self.into.isa if self.into.least else "")
         if not use.roles:
             if row.name == "func.call":
                 self.call(op, at)
@@ -274,7 +277,7 @@ class _Builder:
             self.step(op, at, reads, writes, replaced & ~reads)
             if use.keeps:
                 self.kept |= reads
-            if row.name in HIDDEN_SCRATCH_USERS and self.aliases.profile.isa == "a2a3" and _lacks_scratch(op):
+            if row.own_tmp_on and self.into.isa in row.own_tmp_on and _lacks_scratch(op):
                 self.into.hidden.append(len(self.into.steps) - 1)
 
     def step(self, op: Operation, at: Node, reads: int, writes: int, replaced: int) -> int:

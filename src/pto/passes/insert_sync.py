@@ -26,7 +26,7 @@ from .sync.emit import Emitter, add_tails
 from .sync.events import IDS, Events
 from .sync.flags import Barrier, Flag
 from .sync.hazards import Hazards
-from .sync.linear import ONLY_ON, Program, Seq, Step, works
+from .sync.linear import ONLY_ON, Program, Seq, Step, Used, works
 from .sync.place import Placement
 from .sync.regions import Places
 
@@ -54,20 +54,26 @@ def run(ctx: PassContext, ids: int = IDS) -> Report:
     """Synchronise every function; `ids` is the number of event ids per pair of pipes."""
     report = Report()
     functions = {str(f.attr("sym_name")): f for f in ctx.module.functions}
-    working = _working(functions)
+    kinds = {name: _Kind(f) for name, f in functions.items()}
+    working: dict[str, Used] = dict.fromkeys(_working(kinds))
+    called = {callee for kind in kinds.values() for callee in kind.calls if callee in working}
     programs = {
         name: [Program(f, core, ctx.profile, working) for core in _cores(f, ctx.profile)]
         for name, f in functions.items()
-        if name in working and f.regions and f.regions[0].blocks and not _has_flags(f)
+        if name in working and not kinds[name].empty and not kinds[name].flags
     }
     drained = {name for name, found in programs.items() if max(p.elements for p in found) > 1}
-    for name, found in programs.items():
-        places = Places(functions[name], ctx.profile)
-        for program in found:
-            if program.root.steps:
-                _synchronise(program, places, drained, report, ids)
-        if name in drained:
-            add_tails(functions[name])
+    for name in _inner_first(kinds):
+        function = functions[name]
+        if name in programs:
+            places = Places(function, ctx.profile)
+            for program in programs[name]:
+                if program.root.steps:
+                    _synchronise(program, places, drained, report, ids)
+            if name in drained:
+                add_tails(function)
+        if name in called:
+            working[name] = _used(function, working)
     return report
 
 
@@ -117,24 +123,60 @@ def all_steps(seq: Seq) -> list[Step]:
     return [s for step in seq.steps for s in (step, *(t for inner in step.seqs for t in all_steps(inner)))]
 
 
-def _has_flags(function: Operation) -> bool:
-    return any(op.name in _FLAGS for op in function.walk())
+class _Kind:
+    """What a function is: whether it has no body, flags, instructions, and what it calls."""
 
-
-def _working(functions: dict[str, Operation]) -> set[str]:
-    """Functions that work on pipes, themselves or through what they call; those without a body may."""
-    calls: dict[str, set[str]] = {}
-    found: set[str] = set()
-    for name, function in functions.items():
-        callees = calls[name] = set[str]()
+    def __init__(self, function: Operation) -> None:
+        self.empty = not function.regions or not function.regions[0].blocks
+        self.flags = self.works = False
+        self.calls: list[str] = []
         for op in function.walk():
-            if op.name == "func.call":
-                callees.add(str(op.attr("callee")))
-            elif works(op) or op.name in _FLAGS:
-                found.add(name)
-        if not function.regions or not function.regions[0].blocks:
-            found.add(name)
-    while more := {name for name, callees in calls.items() if name not in found and callees & found}:
+            if op.name in _FLAGS:
+                self.flags = True
+            elif op.name == "func.call":
+                self.calls.append(str(op.attr("callee")))
+            elif not self.works and works(op):
+                self.works = True
+
+
+def _inner_first(kinds: dict[str, _Kind]) -> list[str]:
+    """Functions in an order in which those that are called come before those that call them."""
+    found: list[str] = []
+    seen: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name in kinds and name not in seen:
+            seen.add(name)
+            for callee in kinds[name].calls:
+                visit(callee)
+            found.append(name)
+
+    for name in kinds:
+        visit(name)
+    return found
+
+
+def _used(function: Operation, working: dict[str, Used]) -> Used:
+    """The flags that a function works with, itself or through what it calls."""
+    found: set[tuple[str, str, int]] = set()
+    for op in function.walk():
+        if op.name in ("pto.set_flag", "pto.wait_flag"):
+            src, dst = (str(op.attr(n)).removeprefix("PIPE_") for n in ("src_pipe", "dst_pipe"))
+            found.add((src, dst, int(str(op.attr("event_id")).removeprefix("EVENT_ID"))))
+        elif op.name in _FLAGS:
+            return None
+        elif op.name == "func.call" and (callee := str(op.attr("callee"))) in working:
+            inner = working[callee]
+            if inner is None:
+                return None
+            found |= inner
+    return frozenset(found) if function.regions and function.regions[0].blocks else None
+
+
+def _working(kinds: dict[str, _Kind]) -> set[str]:
+    """Functions that work on pipes, themselves or through what they call; those without a body may."""
+    found = {name for name, kind in kinds.items() if kind.empty or kind.works or kind.flags}
+    while more := {n for n, kind in kinds.items() if n not in found and not found.isdisjoint(kind.calls)}:
         found |= more
     return found
 

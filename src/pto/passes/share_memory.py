@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.core import Operation
-from ..isa.profiles import HIDDEN_SCRATCH_OF_A2A3
 from ..verify.context import pipe_of
 from .accumulate import Accumulators
 from .aliases import Storage
@@ -55,8 +54,9 @@ class Planner:
         self.groups: Groups = accumulators.groups([s.bit for s in self.used])
         #: What the target itself uses, and the steps at which it does.
         self.hidden: list[Item] = []
-        at, size = HIDDEN_SCRATCH_OF_A2A3
-        if loc == "vec" and live.hidden and at + size <= self.capacity:
+        own = ctx.profile.own_tmp
+        if loc == "vec" and live.hidden and own is not None and sum(own) <= self.capacity:
+            at, size = own
             self.hidden.append(Item(size, 1, joined([(n, n) for n in live.hidden]), fixed=at))
         self.sharing = "none"
         self.addresses: dict[Storage, int] = {}

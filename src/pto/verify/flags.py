@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..diag import Diagnostic
-from ..ir.core import Operation, constant_of
+from ..ir.core import Operation, constant_of, entry_mark
 from ..isa.enums import SYNC_OP_PIPE
 from .balance import SECTIONS, Failure, Walk, runs_on
 from .conditions import enclosing
@@ -46,7 +46,7 @@ def check_flags(context: Context, severity: str = "error") -> None:
     found: dict[tuple[int, str], tuple[Operation, Diagnostic]] = {}
     called = {op.attr("callee") for calls in program.calls.values() for op in calls}
     for func in program.calls:
-        if func.attr("sym_name") in called and "pto.entry" not in func.attrs:
+        if func.attr("sym_name") in called and not entry_mark(func):
             continue
         part = program.reached(func)
         if any(_unstructured(f) for f in part):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..ir.core import Operation, Region, Value, uses
+from ..ir.core import Operation, Region, Value, entry_mark, uses
 from ..ir.types import MaskType, TokenType, Type, VRegType
 from .context import Context
 
@@ -15,7 +15,7 @@ _NO_VECSCOPE_KIND = "llvm.loop.aivector_scope"  # older carrier loop of a vecsco
 
 def check_scopes(context: Context) -> None:
     for func in context.module.functions:
-        if "pto.entry" in func.attrs and func.regions[0].blocks:
+        if entry_mark(func) and func.regions[0].blocks:
             _carried(context, func, func.regions[0].blocks[0].args)
         kind = func.attr("pto.kernel_kind")
         for region in func.regions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..diag import did_you_mean
-from ..ir.core import Block, Operation, Region, Value
+from ..ir.core import Block, Operation, Region, Value, entry_mark
 from ..ir.types import ERROR, FunctionType, Type
 from ..isa.enums import ENUMS
 from .context import Context
@@ -91,7 +91,7 @@ def _symbols(context: Context) -> dict[str, Operation]:
 
 def entries(functions: dict[str, Operation]) -> list[Operation]:
     """Kernel entries: marked ones, or the only function that has a body."""
-    marked = [f for f in functions.values() if "pto.entry" in f.attrs or "hacc.entry" in f.attrs]
+    marked = [f for f in functions.values() if entry_mark(f)]
     if marked:
         return marked
     defined = [f for f in functions.values() if f.regions[0].blocks]
@@ -101,8 +101,9 @@ def entries(functions: dict[str, Operation]) -> list[Operation]:
 def _function(context: Context, op: Operation, functions: dict[str, Operation]) -> None:
     signature: FunctionType = op.attrs["function_type"].value
     has_body = bool(op.regions[0].blocks)
-    if "pto.entry" in op.attrs and not has_body:
-        context.report(op, "PTO-E0217", "`pto.entry` is only valid on function definitions", at="pto.entry")
+    mark = entry_mark(op)
+    if mark is not None and not has_body:
+        context.report(op, "PTO-E0217", f"`{mark}` is only valid on function definitions", at=mark)
     if has_body and signature.results and op in entries(functions):
         context.report(
             op, "PTO-E0215", "PTO entry functions must return void", expected="no results",

@@ -182,8 +182,10 @@ inline void TSYNC(Events&... events) {
 /// Wait for the pipe of a kind of instruction.
 template <Op Kind>
 inline void TSYNC() {
-  static_assert(pipe_of(Kind) == PIPE_V || pipe_of(Kind) == PIPE_MTE2 || pipe_of(Kind) == PIPE_MTE3,
-                "[PTO][SA-0096] TSYNC: only vector instructions, loads and stores are waited for alone");
+  static_assert(
+      detail::kIsa != detail::Isa::a5 || pipe_of(Kind) == PIPE_MTE2 || pipe_of(Kind) == PIPE_MTE3 ||
+          pipe_of(Kind) == PIPE_ALL,
+      "[PTO][SA-0096] TSYNC: A5 waits for loads and stores only, not for the pipe of this operation");
 }
 
 template <pipe_t Src, pipe_t Dst>

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ...ir.core import Operation, Value
+from ...ir.types import TokenType
 from ...isa.enums import ENUMS, SYNC_OP_PIPE
 from .function import Function, handles
 from .spelling import string
+from .views import start_of
 
 _SPLIT = ("TILE_NO_SPLIT", "TILE_UP_DOWN", "TILE_LEFT_RIGHT", "TILE_UP_DOWN_ODD", "TILE_LEFT_RIGHT_ODD")
 _DIRECTION = {1: "DIR_C2V", 2: "DIR_V2C", 3: "DIR_BOTH"}
@@ -139,7 +141,7 @@ def _initialize(f: Function, op: Operation) -> None:
     type = f"TPipe<{base}, Direction::{direction}, {size}, {slots}, {local}, {nosplit}>"
     result = op.results[0]
     f.pipes[result] = type
-    gm = f.text(op.group("gm_addr")[0]) if in_gm else f.helper("__gm__ void *", "nullptr")
+    gm = start_of(f, op.group("gm_addr")[0]) if in_gm else f.helper("__gm__ void *", "nullptr")
     first, second = (_buffer(f, op.group(name)) for name in ("local_addr", "peer_local_addr"))
     if mask == 2:
         first, second = second, first
@@ -163,20 +165,41 @@ def _transfer(f: Function, op: Operation) -> None:
     name = op.name.removeprefix("pto.")
     entry = op.group("entry" if name == "talloc" else "tile")[0]
     pipe = op.group("pipe_handle")[0]
-    if name == "tpush" and (op.attr("quant_mode") != "NoQuant" or op.attr("reluPreMode") != "no_relu"):
-        f.unit.no_spelling(
-            op, f"with '{'quant_mode' if op.attr('quant_mode') != 'NoQuant' else 'reluPreMode'}'"
-        )
+    if name == "tpush" and _fixpipe(op):
+        _push_through_fixpipe(f, op)
         return
     types = f"{f.type_of(pipe)}, {f.type_of(entry)}, {_split(op)}"
     values = [pipe, entry, *(op.group("aiv_subblockid") if name != "talloc" else [])]
     f.line(f"{name.upper()}<{types}>({', '.join(f.text(v) for v in values)});")
 
 
+_FIXPIPE = ("quant_mode", "reluPreMode", "layout_mode", "stPhase")
+
+
+def _fixpipe(op: Operation) -> list[str]:
+    """What a push from the accumulator does on the way that is not the default."""
+    assert op.row is not None
+    return [name for name in _FIXPIPE if op.attr(name) != op.row.attr_index[name].default]
+
+
+def _push_through_fixpipe(f: Function, op: Operation) -> None:
+    """The configuration takes the place of the split, so that the tile goes out whole."""
+    if op.attr("split") or op.group("aiv_subblockid"):
+        f.unit.no_spelling(op, f"of a split push with '{_fixpipe(op)[0]}'")
+        return
+    tile, pipe = op.group("tile")[0], op.group("pipe_handle")[0]
+    relu, phase = (ENUMS[e].spelling(str(op.attr(n))) for e, n in
+                   (("relu_pre_mode", "reluPreMode"), ("st_phase", "stPhase")))  # fmt: skip
+    layout, quant = op.attr("layout_mode"), op.attr("quant_mode")
+    config = f"FixpipeParams<LayoutMode_t::{layout}, QuantMode_t::{quant}, {relu}, {phase}>"
+    f.line(f"TPUSH<{f.type_of(pipe)}, {f.type_of(tile)}, {config}>({f.text(pipe)}, {f.text(tile)});")
+
+
 @handles("pto.tfree")
 def _free(f: Function, op: Operation) -> None:
-    pipe = op.group("pipe_handle")[0]
-    f.line(f"TFREE<{f.type_of(pipe)}, {_split(op)}>({f.text(pipe)});")
+    values = [op.group("pipe_handle")[0], *op.group("entry")]
+    types = ", ".join(f.type_of(v) for v in values)
+    f.line(f"TFREE<{types}, {_split(op)}>({', '.join(f.text(v) for v in values)});")
 
 
 @handles("pto.reserve_buffer")
@@ -191,8 +214,12 @@ def _reserve(f: Function, op: Operation) -> None:
 
 @handles("pto.tsync")
 def _tsync(f: Function, op: Operation) -> None:
+    """The call takes events; where data stand for what produced them, every pipe is waited for."""
     given = op.attr("op")
+    values = ", ".join(f.text(v) for v in op.operands)
     if given is not None:
         f.line(f"TSYNC<{ENUMS['op'].spelling(str(given))}>();")
+    elif all(isinstance(v.type, TokenType) for v in op.operands):
+        f.line(f"TSYNC({values});")
     else:
-        f.line(f"TSYNC({', '.join(f.text(v) for v in op.operands)});")
+        f.line(f"pipe_barrier(PIPE_ALL); // TSYNC({values})")

@@ -23,6 +23,7 @@ from ...ir.types import (
     ViewType,
 )
 from ...isa.enums import ENUMS
+from ...verify.context import view_layout
 from .spelling import NARROW, Unspellable, identifier
 from .template import Alternative, template
 
@@ -52,11 +53,23 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 
 #: Operations that look at a view without needing it as a GlobalTensor.
 _VIEW_QUERIES = frozenset(
-    ("pto.partition_view", "pto.get_tensor_view_dim", "pto.get_tensor_view_stride", "pto.tensor_view_addr")
-)
+    ("pto.partition_view", "pto.get_tensor_view_dim", "pto.get_tensor_view_stride", "pto.tensor_view_addr",
+     "pto.initialize_l2g2l_pipe")
+)  # fmt: skip
 #: Operations that hand a tile on, so that its C++ type must be the one its IR type says.
 _HANDS_ON = frozenset(("scf.yield", "scf.condition", "func.call", "func.return", "scf.for", "scf.while",
                        "cf.br", "cf.cond_br", "cf.switch", "arith.select"))  # fmt: skip
+
+
+def reads_otherwise(op: Operation, view: Value) -> bool:
+    """Whether an access reads its window in a layout of its own."""
+    return str(op.attrs["layout"].value).upper() != (view_layout(view) or "ND")
+
+
+def _as_tile(op: Operation, value: Value) -> bool:
+    """Whether an operation takes one of its operands as a tile."""
+    row = op.row
+    return row is not None and any("tile" in o.kinds and value in op.group(o.name) for o in row.operands)
 
 
 class Function:
@@ -95,6 +108,7 @@ class Function:
         where: dict[Value, Block | None] = {}
         self.shown_views: set[Value] = set()
         self.handed_on: set[Value] = set()
+        self.memref_tiles: set[Operation] = set()  # instructions with a memref where they take a tile
         for op in self.op.walk():
             parent, name = op.parent, op.name
             for value in op.operands:
@@ -102,10 +116,13 @@ class Function:
                 where[value] = parent
                 type = value.type
                 if isinstance(type, ViewType):
-                    if name not in _VIEW_QUERIES:
+                    own = "layout" in op.attrs and reads_otherwise(op, value)
+                    if name not in _VIEW_QUERIES and not own:
                         self.shown_views.add(value)
                 elif name in _HANDS_ON and isinstance(type, TileBufType):
                     self.handed_on.add(value)
+                elif isinstance(type, MemRefType) and type.local and _as_tile(op, value):
+                    self.memref_tiles.add(op)
             for successor in op.successors:
                 for value in successor.args:
                     count[value] = count.get(value, 0) + 1
@@ -226,11 +243,13 @@ class Function:
         handlers = HANDLERS
         for op in block.ops:
             self.here = op.start
-            handler = handlers.get(op.name)
-            if handler is not None:
-                handler(self, op)
+            handler = handlers.get(op.name, Function.regular)
+            if op in self.memref_tiles:
+                from .memrefs import with_tiles
+
+                with_tiles(self, op, handler)
             else:
-                self.regular(op)
+                handler(self, op)
 
     def nested(self, block: Block) -> None:
         """The operations of a block, one level deeper."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ...ir.core import Operation, constant_of
 from ...ir.types import PtrType, TileBufType, ViewType
 from ...isa.dtypes import SPELLINGS
@@ -24,7 +27,9 @@ def _mx_results(f: Function, op: Operation) -> str:
 
 @handles("pto.tquant")
 def _tquant(f: Function, op: Operation) -> None:
-    if op.attr("grp_axis") == 0:
+    if op.attr("grp_axis") == 0 and op.group("exp_zz"):
+        f.unit.no_spelling(op, "of groups along rows with 'exp_zz'")
+    elif op.attr("grp_axis") == 0 and op.group("exp"):
         f.line(f"TQUANT<0, {_mx(op)}>({_mx_results(f, op)});")
     else:
         f.regular(op)
@@ -146,15 +151,51 @@ def _tmrgsort(f: Function, op: Operation) -> None:
 
 @handles("pto.mte_gm_ub")
 def _gm_to_ub(f: Function, op: Operation) -> None:
-    """Paddings that are not given are 0; a fill value or outer loops have no builtin."""
-    for name in ("pad_value", "loop"):
-        if op.group(name):
-            f.unit.no_spelling(op, f"with '{name}'")
-            return
-    names = ("ub_dst", "gm_src", "", "n_burst", "len_burst", "left_padding", "right_padding", "",
-             "l2_cache_ctl", "src_stride", "dst_stride")  # fmt: skip
-    values = [op.group(name) if name else [] for name in names]
-    f.line(f"copy_gm_to_ubuf_align_v2({', '.join(f.text(v[0]) if v else '0' for v in values)});")
+    """Rows without padding: no builtin takes the value to fill them with."""
+    if op.group("pad_value"):
+        f.unit.no_spelling(op, "with 'pad_value'")
+        return
+    names = ("n_burst", "len_burst", "l2_cache_ctl", "src_stride", "dst_stride")
+    bursts, length, cache, down, across = (f.text(op.group(n)[0]) for n in names)
+    with _looped(f, op, "gm_src", "ub_dst") as (source, target):
+        rest = f"{bursts}, {length}, 0, 0, 0, {cache}, {down}, {across}"
+        f.line(f"copy_gm_to_ubuf_align_v2({target}, {source}, 0, {rest});")
+
+
+@handles("pto.mte_ub_gm")
+def _ub_to_gm(f: Function, op: Operation) -> None:
+    names = ("n_burst", "len_burst", "dst_stride", "src_stride")
+    bursts, length, across, down = (f.text(op.group(n)[0]) for n in names)
+    with _looped(f, op, "ub_src", "gm_dst") as (source, target):
+        rest = f"{bursts}, {length}, 0, {across}, {down}"
+        f.line(f"copy_ubuf_to_gm_align_v2({target}, {source}, 0, {rest});")
+
+
+@contextmanager
+def _looped(f: Function, op: Operation, source: str, target: str) -> Iterator[list[str]]:
+    """Source and target of a copy inside its loops, which are written innermost first, strides in bytes."""
+    pointers = [op.group(name)[0] for name in (source, target)]
+    loops = op.group("loop")
+    if not loops:
+        yield [f.text(v) for v in pointers]
+        return
+    steps: list[list[str]] = [[], []]
+    for at in range(len(loops) - 3, -1, -3):
+        count, *strides = (f.operand(v) for v in loops[at : at + 3])
+        index = f.token()
+        f.line(f"for (uint64_t {index} = 0; {index} < (uint64_t) {count}; {index} += 1) {{")
+        f.open()
+        for terms, stride in zip(steps, strides, strict=True):
+            terms.append(f"{index} * {stride}")
+    out: list[str] = []
+    for value, terms in zip(pointers, steps, strict=True):
+        type = f.types(value.type)
+        space = type.partition(" ")[0]
+        out.append(f"({type}) (({space} uint8_t*) {f.unary(value)} + ({' + '.join(terms)}))")
+    yield out
+    for _ in range(0, len(loops), 3):
+        f.close()
+        f.line("}")
 
 
 @handles("pto.copy_gm_to_ubuf")

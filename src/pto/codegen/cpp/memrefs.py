@@ -1,6 +1,7 @@
-"""Memrefs of global memory: pointers with known sizes and strides, element accesses, and affine indices.
+"""Memrefs: pointers with known sizes and strides, element accesses, and affine indices.
 
-A memref of an on-chip buffer is what the field's lowering makes of a tile; programs here keep their tiles.
+A memref of an on-chip buffer is what the field's lowering makes of a tile; where it stands for one without
+saying how it lies, its strides say it, and it is a tile for the length of one instruction.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import re
 
 from ...ir.core import Operation, Value
 from ...ir.shape import DYNAMIC
-from ...ir.types import MemRefType
-from .function import ATOM, OTHER, Function, handles
+from ...ir.types import MemRefType, TileBufType
+from .function import ATOM, OTHER, Function, Handler, handles
 from .views import Extent, View, declare_tensor, extent, index_text, number_text
 
 
@@ -36,6 +37,55 @@ def memref_view(f: Function, value: Value) -> View:
 def memref_tensor(f: Function, value: Value) -> str:
     """A memref as the tensor an instruction takes."""
     return declare_tensor(f, memref_view(f, value))
+
+
+def with_tiles(f: Function, op: Operation, handler: Handler) -> None:
+    """Print an instruction whose memref operands are pointers here and tiles to it."""
+    values = [v for v in op.operands if isinstance(v.type, MemRefType) and v.type.local]
+    raw = {v: f.known[v] for v in values if v in f.known and v not in f.tile_types}
+    for value in raw:
+        _tile(f, op, value)
+    handler(f, op)
+    for value, known in raw.items():
+        f.known[value] = known
+        f.tile_types.pop(value, None)
+
+
+def _tile(f: Function, op: Operation, value: Value) -> None:
+    """A tile at the storage of a memref, whose lines may lie apart."""
+    view = memref_view(f, value)
+    tile = _strided_tile(value, view)
+    if tile is None:
+        f.unit.report(
+            op, "PTO-E1302", f"a value of type {value.type} has no place in C++ as a tile",
+            help="rows or columns of a tile are contiguous and equally far apart; bind it with pto.bind_tile",
+        )  # fmt: skip
+        return
+    token, type = f.token(), f.types(tile)
+    f.line(f"{type} {token};")
+    f.line(f"TASSIGN({token}, reinterpret_cast<uint64_t>({f.text(value)}));")
+    f.name(value, token)
+    f.tile_types[value] = type
+
+
+def _strided_tile(value: Value, view: View) -> TileBufType | None:
+    type = value.type
+    assert isinstance(type, MemRefType)
+    dims = [d for d in view.dims if isinstance(d, int)]
+    strides = [s for s in view.strides if isinstance(s, int)]
+    if not dims or not len(dims) == len(strides) == len(view.dims) == len(view.strides):
+        return None
+    while len(dims) > 2:  # outer dimensions that follow one another are more rows
+        if strides[0] != dims[1] * strides[1]:
+            return None
+        dims, strides = [dims[0] * dims[1], *dims[2:]], strides[1:]
+    (rows, cols), (down, across) = [1] * (2 - len(dims)) + dims, [dims[-1]] * (2 - len(dims)) + strides
+    if (across == 1 or cols == 1) and (down >= cols or rows == 1):
+        pitch = cols if rows == 1 else down
+        return TileBufType(type.elem, type.space, rows, pitch, rows, cols)
+    if (down == 1 or rows == 1) and across >= rows:
+        return TileBufType(type.elem, type.space, across, cols, rows, cols, "col_major")
+    return None
 
 
 def _mixed(op: Operation, name: str) -> list[Extent]:

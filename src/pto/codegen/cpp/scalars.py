@@ -193,6 +193,15 @@ _SIGNED = {"eq": "==", "ne": "!=", "slt": "<", "sle": "<=", "sgt": ">", "sge": "
 _UNSIGNED = {"ult": "<", "ule": "<=", "ugt": ">", "uge": ">="}
 
 
+@handles("arith.truncf")
+def _truncf(f: Function, op: Operation) -> None:
+    """A cast rounds to nearest even, and to nothing else."""
+    if op.attr("roundingmode") != "to_nearest_even":
+        f.unit.no_spelling(op, "with 'roundingmode'")
+    else:
+        expression(f, op)
+
+
 @handles("arith.cmpi")
 def _cmpi(f: Function, op: Operation) -> None:
     predicate = str(op.attr("predicate"))
@@ -234,4 +243,12 @@ def _small(f: Function, value: Value) -> str:
 @handles("arith.select")
 def _select(f: Function, op: Operation) -> None:
     condition, yes, no = (f.operand(v) for v in op.operands)
+    kinds = {f.tile_types.get(v, "") for v in op.operands[1:]}
+    if kinds != {""}:  # memrefs that are tiles: one of two tiles of one type
+        if len(kinds) > 1:
+            f.unit.no_spelling(op, "of tiles of different types")
+            return
+        f.tile_types[op.results[0]] = kinds.pop()
+        f.declare(op.results[0], f.tile_types[op.results[0]], f"{condition} ? {yes} : {no}")
+        return
     f.define(op.results[0], f"{condition} ? {yes} : {no}", OTHER)

@@ -16,11 +16,8 @@ from ...ir.core import Operation
 from ...isa.enums import ENUMS
 from ...isa.row import Attr, Row
 
-#: Attributes and operands that change nothing in the result, so that C++ may leave them out.
-_SILENT = frozenset(
-    "st_phase layout fastmath overflowFlags nontemporal pad_mode init_out_buffer pad_value left_padding_num "
-    "right_padding_num init_condition".split()
-)
+#: Attributes that the type of an argument says: the layout of an access is that of its tensor.
+_IN_TYPES = frozenset(("layout",))
 
 #: Attributes that mean something where they are absent: a comparison is for equality.
 _IMPLIED = frozenset(("cmpMode",))
@@ -100,6 +97,7 @@ class Template:
         self.alternatives = [Alternative(row, text) for text in row.cpp.split(" | ")]
         self._optional = [(i, o.name) for i, o in enumerate(row.operands) if o.optional or o.variadic]
         self._defaults = {a.name: a.default for a in row.attrs}
+        self._silent = _IN_TYPES | {a.name for a in row.attrs if a.hint}
         self._choices: dict[tuple[str, ...], tuple[Alternative | None, str]] = {}
 
     def choose(self, op: Operation) -> tuple[Alternative | None, str]:
@@ -135,7 +133,7 @@ class Template:
             if self.row.set == "comm" and missing:
                 return None, f"without '{missing}'"
             return self._without(absent | unset), ""
-        left = facts - best[1].operands - best[1].attrs - _SILENT
+        left = facts - best[1].operands - best[1].attrs - self._silent
         return (best[1], "") if not left else (None, f"with '{min(left)}'")
 
     def _without(self, names: set[str]) -> Alternative:

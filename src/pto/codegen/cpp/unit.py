@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError, has_errors
-from ...ir.core import Module, Operation
+from ...ir.core import Module, Operation, entry_mark
 from ...isa.profiles import Profile
 from ...verify.context import Context
 from . import comm, control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
@@ -77,7 +77,9 @@ class Unit:
         if row is None:
             self.report(op, "PTO-E1301", "no C++ spelling: the operation is not of a dialect we know")
         elif what:
-            self.report(op, "PTO-E1301", f"no C++ spelling {what}", at=what.partition("'")[2].rstrip("'"))
+            name = what.partition("'")[2].rstrip("'")
+            more = f"give '{name}': the call has no form without it" if what.startswith("without") else ""
+            self.report(op, "PTO-E1301", f"no C++ spelling {what}", at=name, help=more)
         elif row.set in ("vector", "predicate", "micro") or row.scope == "vec":
             self.report(
                 op, "PTO-E1301", "no C++ spelling: vector registers have none outside the tile library",
@@ -95,8 +97,7 @@ class Unit:
 
     def entry(self, func: Operation) -> bool:
         """Whether a function is a kernel: marked, or the only one there is."""
-        marked = "pto.entry" in func.attrs or "hacc.entry" in func.attrs
-        return marked or (len(self._defined) == 1 and func is self._defined[0])
+        return entry_mark(func) is not None or (len(self._defined) == 1 and func is self._defined[0])
 
     def prefix(self, func: Operation) -> str:
         if not func.regions[0].blocks:

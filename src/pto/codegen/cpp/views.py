@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...ir.core import Operation, Value, constant_of
 from ...ir.types import MemRefType, PtrType, ViewType
 from ...verify.context import view_layout
-from .function import ATOM, CAST, OTHER, Function, handles
+from .function import ATOM, CAST, OTHER, Function, handles, reads_otherwise
 from .spelling import QUALIFIER
 
 Extent = int | Value
@@ -29,6 +29,10 @@ class View:
         self.elem = elem
         self.terms = terms  # offset and stride of every window taken
         self.type = ""
+
+    def but(self, layout: str) -> View:
+        """The same window in another layout."""
+        return View(self.pointer, self.dims, self.strides, layout, self.elem, self.terms)
 
 
 def extent(value: Value, static: int | None = None) -> Extent:
@@ -180,6 +184,28 @@ def declare_tensor(f: Function, view: View, value: Value | None = None) -> str:
     return token
 
 
+@handles("pto.tload", "pto.tstore", "pto.tstore_fp")
+def _access(f: Function, op: Operation) -> None:
+    """An access that reads its window in a layout of its own has a tensor of its own."""
+    view = op.group("src" if op.name == "pto.tload" else "dst")[0]
+    if "layout" not in op.attrs or not isinstance(view.type, ViewType) or not reads_otherwise(op, view):
+        f.regular(op)
+        return
+    known, of = f.known.get(view), f.views.get(view)
+    made = (of or _argument(f, view)).but(str(op.attrs["layout"].value).upper())
+    f.name(view, declare_tensor(f, made))
+    f.views[view] = made
+    f.regular(op)
+    if of is None:
+        del f.views[view]
+    else:
+        f.views[view] = of
+    if known is None:
+        del f.known[view]
+    else:
+        f.known[view] = known
+
+
 def view_type(f: Function, value: Value) -> str:
     """C++ type of the tensor a view was printed as."""
     view = f.views.get(value)
@@ -192,6 +218,13 @@ def open_view(f: Function, value: Value) -> str:
     type = f.types(value.type)
     if view is None:
         return f.text(value)
+    matrix = all(d == 1 for d in view.dims[:-2])  # whose elements lie at the same places in ND and DN
+    if view.layout not in ("ND", "DN") or (view.layout == "DN" and not matrix):
+        f.unit.report(
+            value.op or f.op, "PTO-E1302",
+            f"a view of layout {view.layout} that is handed on has no place in C++",
+            help="make the view where it is used",
+        )  # fmt: skip
     dims: list[Extent] = [1] * (5 - len(view.dims)) + view.dims
     texts = [str(stride) for stride in _strides(f, view)]
     declared = [("-1" if d is None else str(d)) for d in value.type.dims]  # type: ignore[attr-defined]
@@ -235,6 +268,14 @@ def _address(f: Function, op: Operation) -> None:
         f.name(op.results[0], *f.known[source])
     else:
         f.define(op.results[0], f"{f.text(source)}.data()", ATOM)
+
+
+def start_of(f: Function, value: Value) -> str:
+    """A pointer, or where the memory of a view begins."""
+    view = f.views.get(value)
+    if view is not None:
+        return pointer_text(f, view)
+    return f"{f.text(value)}.data()" if isinstance(value.type, ViewType) else f.text(value)
 
 
 @handles("pto.addptr")

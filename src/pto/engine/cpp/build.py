@@ -81,9 +81,9 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     folder = cache_dir()
     path = folder / f"{key}.so"
     if path.exists():
-        _touch(path)
+        touch(path)
         return Built(str(path), cached=True)
-    with _locked(folder, key):
+    with locked(folder, key):
         if path.exists():  # somebody else was faster
             return Built(str(path), cached=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
@@ -91,7 +91,7 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
             if not built.ok:
                 return built
             os.replace(built.path, path)
-        _prune(folder)
+        prune(folder)
     return Built(str(path))
 
 
@@ -134,7 +134,7 @@ def _objcopy() -> str:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, key: str) -> Iterator[None]:
+def locked(folder: Path, key: str) -> Iterator[None]:
     """Held by one builder of a key at a time, over threads and processes."""
     locks = folder / "locks"
     locks.mkdir(exist_ok=True)
@@ -143,12 +143,12 @@ def _locked(folder: Path, key: str) -> Iterator[None]:
         yield
 
 
-def _touch(path: Path) -> None:
+def touch(path: Path) -> None:
     with contextlib.suppress(OSError):
         os.utime(path)
 
 
-def _prune(folder: Path) -> None:
+def prune(folder: Path) -> None:
     """Drop the libraries used longest ago when there are too many."""
     with contextlib.suppress(OSError):
         found = [(p.stat().st_mtime, p) for p in folder.glob("*.so")]

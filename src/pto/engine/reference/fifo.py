@@ -303,8 +303,12 @@ class Push(Item):
         whole, at = (rows, cols), (0, 0)
         if f.direction == V2C and i.core.kind == "vector" and self.split:
             down = self.split in (1, 3)
-            whole = (rows * f.lanes, cols) if down else (rows, cols * f.lanes)
-            at = (self.lane * rows, 0) if down else (0, self.lane * cols)
+            mine = rows if down else cols
+            total, first = mine * f.lanes, self.lane * mine
+            if self.split > 2 and f.lanes > 1:  # the first lane has one more
+                total, first = (total + 1, first + 1) if self.lane else (total - 1, 0)
+            whole = (total, cols) if down else (rows, total)
+            at = (first, 0) if down else (0, first)
         data = f.entry(self.index).matrix(f"slot {self.index % f.count} of {f.name}", whole, dtype)
         size = data.buffer.data.size
         if size > f.size > 0 and bits >= 8:

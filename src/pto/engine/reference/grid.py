@@ -6,6 +6,7 @@ same every time. A later block starts early only when all earlier ones wait for 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -93,6 +94,8 @@ class Grid:
         self._steps = 0
         self._meetings: dict[str, set[Core]] = {}
         self._left: dict[Core, str] = {}  # cores that met and may go on
+        #: Like cores that have signalled each other: by block (None: all), kind and id, what each released.
+        self.arrived: dict[tuple[int | None, str, int], dict[Core, deque[Any]]] = {}
         self.active: list[Core] = []
         self._ended: list[str] = []  # cores, in words
         self._started = 0

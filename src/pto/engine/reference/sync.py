@@ -343,11 +343,41 @@ class Signal(Item):
 
     def perform(self, core: Core, pipe: str) -> None:
         token = core.clock.release(core, pipe) if core.clock is not None else None
-        for target in self.targets:
-            raised = core.cluster.semaphores.setdefault(target, deque())
+        self.add(core, core, self.targets, token)
+
+    def add(self, core: Core, to: Core, targets: list[tuple[str, int]], token: Any) -> None:
+        """One to semaphores of the cluster of `to`."""
+        for target in targets:
+            raised = to.cluster.semaphores.setdefault(target, deque())
             raised.append((token, self.op))
             if len(raised) > 15 and core.grid.checks_sync:
                 core.grid.token_misuse(core, self.op, f"semaphore {target[1]} of {target[0]} passes 15")
+
+
+class Arrival(Signal):
+    """One of the like cores of a block, or of all blocks, is there; the last one signals all of them."""
+
+    __slots__ = ("id", "mode")
+
+    def __init__(self, op: Operation, targets: list[tuple[str, int]], mode: int, id: int) -> None:
+        super().__init__(op, targets)
+        self.mode = mode
+        self.id = id
+
+    def perform(self, core: Core, pipe: str) -> None:
+        token = core.clock.release(core, pipe) if core.clock is not None else None
+        lanes = sum(kind == core.kind for kind, _, _ in core.grid.roles)
+        block = core.block if self.mode == 1 else None
+        here = core.grid.arrived.setdefault((block, core.kind, self.id), {})
+        here.setdefault(core, deque()).append(token)
+        if len(here) < lanes * (core.grid.blocks if block is None else 1):
+            return
+        tokens = [tokens.popleft() for tokens in here.values()]
+        joined = core.clock.merged(tokens) if core.clock is not None else None
+        for other in list(here):
+            self.add(core, other, _cross_sources(other, self.id), joined)
+            if not here[other]:
+                del here[other]
 
 
 class Await(Item):
@@ -385,8 +415,7 @@ class Await(Item):
         return queued(core.cluster.cores, raises)
 
 
-def _signal(core: Core, op: Operation, pipe: str, targets: list[tuple[str, int]]) -> int | None:
-    item = Signal(op, targets)
+def _signal(core: Core, pipe: str, item: Signal) -> int | None:
     if pipe == "ALL":
         if not core.idle:
             core.waiting = "all its pipes to drain"
@@ -414,11 +443,19 @@ def _cross_sources(core: Core, id: int) -> list[tuple[str, int]]:
     return [(f"AIC from {c.name}", id) for c in core.cluster.vectors] or [("", id)]
 
 
+def _cross(core: Core, op: Operation, mode: Any, id: int) -> Signal:
+    """Mode 2 (also if absent) goes between the cube core and its vector cores; 1 among the like cores of a
+    block, 0 among those of all blocks, where a wait ends once all of them have signalled."""
+    if mode is None or int(mode) == 2:
+        return Signal(op, _cross_targets(core, id))
+    return Arrival(op, _cross_sources(core, id), int(mode), id)
+
+
 @sync("set_cross_core")
 def set_cross_core(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     pipe = op.attr("pipe")
     number = _checked("semaphore", int(args["event_id"]), 15)
-    return _signal(core, op, pipe_name(pipe) if pipe else "ALL", _cross_targets(core, number))
+    return _signal(core, pipe_name(pipe) if pipe else "ALL", _cross(core, op, op.attr("mode"), number))
 
 
 @sync("wait_flag_dev")
@@ -441,7 +478,7 @@ def _intra_target(core: Core, id: int) -> tuple[str, int]:
 
 @sync("set_intra_block")
 def set_intra_block(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    return _signal(core, op, pipe_name(op.attr("pipe")), [_intra_target(core, _id(op, args))])
+    return _signal(core, pipe_name(op.attr("pipe")), Signal(op, [_intra_target(core, _id(op, args))]))
 
 
 def _await(core: Core, op: Operation, pipe: str, id: int) -> int | None:
@@ -461,11 +498,11 @@ def wait_intra_core(core: Core, op: Operation, args: dict[str, Any]) -> int | No
 def sync_set(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     id, pipe = _id(op, args), pipe_name(op.attr("pipe"))
     if core.profile.isa != "a5":
-        return _signal(core, op, pipe, _cross_targets(core, id))
+        return _signal(core, pipe, _cross(core, op, op.attr("ffts_mode"), id))
     targets = [_intra_target(core, id)]
     if pipe == "FIX" and core.kind != "vector" and len(core.cluster.vectors) > 1:
         targets.append(_intra_target(core, id + 16))
-    return _signal(core, op, pipe, targets)
+    return _signal(core, pipe, Signal(op, targets))
 
 
 @sync("sync.wait")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.core import Operation
-from ...isa.profiles import SCRATCH_OF_A2A3, Profile
+from ...isa.profiles import Profile
 from ..elements import Array
 from ..memory import Buffer, ConvTile, Tile, View
 from ..reference.grid import Watch
@@ -139,7 +139,8 @@ class Observer(Watch):
 
     def _scratch(self, i: Instr, place: Any) -> None:
         """A scratch operand is written with nobody knows what, if the target uses it."""
-        if i.isa != "a2a3" and i.name in SCRATCH_OF_A2A3:
+        row = i.op.row
+        if row is not None and row.tmp_on and i.isa not in row.tmp_on:
             return
         if not isinstance(place, Tile) or place.address is None or place.buffer.space == "gm":
             return

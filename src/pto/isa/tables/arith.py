@@ -15,11 +15,11 @@ from ..row import Attr, Family, Row
 from ..rules import R
 
 _OVERFLOW = Attr(
-    "overflowFlags", "str", "none", keyword=True, many=True, choices=("none", "nsw", "nuw"),
+    "overflowFlags", "str", "none", keyword=True, many=True, hint=True, choices=("none", "nsw", "nuw"),
     doc="promises that the result does not wrap; `#arith.overflow<..>` in a dictionary",
 )  # fmt: skip
 _FAST = Attr(
-    "fastmath", "str", "none", keyword=True, many=True,
+    "fastmath", "str", "none", keyword=True, many=True, hint=True,
     choices=("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast"),
     doc="relaxations of floating-point rules; `#arith.fastmath<..>` in a dictionary",
 )  # fmt: skip

@@ -82,7 +82,7 @@ ROWS = (
     ),
     _memref(
         "memref.load", opcode=0x5006, operands="memref=memref indices=index*", results="result=scalar",
-        infer={"result": "$memref.dtype"}, attrs=Attr("nontemporal", "bool", False, doc="cache hint"),
+        infer={"result": "$memref.dtype"}, attrs=Attr("nontemporal", "bool", False, hint=True, doc="cache hint"),
         format="$memref '[' [$indices...] ']' attr-dict : type($memref)", pipe="S",
         types={"memref": _LINE, "indices": "index"}, meaning="memref[indices]", cpp="$memref[$indices]",
         doc="Read one element.",
@@ -90,7 +90,7 @@ ROWS = (
     ),
     _memref(
         "memref.store", opcode=0x5007, operands="value=scalar memref=memref:out indices=index*",
-        attrs=Attr("nontemporal", "bool", False, doc="cache hint"), in_place="any", pipe="S",
+        attrs=Attr("nontemporal", "bool", False, hint=True, doc="cache hint"), in_place="any", pipe="S",
         format="$value, $memref '[' [$indices...] ']' attr-dict : type($memref)",
         rules=R("value.dtype == memref.dtype"),
         types={"value": "f32", "memref": _LINE, "indices": "index"}, meaning="memref[indices] = value",

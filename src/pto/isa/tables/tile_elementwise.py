@@ -43,7 +43,9 @@ binary = Family(
     _FAMILY, "tile", **_COMMON, operands="src0 src1 dst:out",
     rules=(*same_dtype("dst src0 src1"), *vec("src0 src1 dst"), *same_valid("dst src0 src1")),
 )  # fmt: skip
-scratch = binary.but(operands="src0 src1 tmp:tmp? dst:out", in_place="none", in_place_on="a2a3")
+scratch = binary.but(
+    operands="src0 src1 tmp:tmp? dst:out", in_place="none", in_place_on="a2a3", tmp_on="a2a3"
+)
 
 
 def _row_major(a5: str = "", a2a3: str = "") -> tuple[Rule, ...]:
@@ -226,7 +228,7 @@ _UNARY = (
         notes="Evaluated in double, then rounded; a negative argument gives NaN, -0.0 gives -0.0.",
     ),
     _unary(
-        "trsqrt", "SA-0318", "SA-0322", "SA-0319", "Rsqrt", opcode=0x1055, meaning="1 / sqrt(x)",
+        "trsqrt", "SA-0318", "SA-0322", "SA-0319", "Rsqrt", opcode=0x1055, tmp_on="a2a3", meaning="1 / sqrt(x)",
         doc="Element-wise reciprocal square root.", operands="src dst:out tmp:tmp?",
         cpu="f32 f16", a2a3="f32 f16", a5="f32 f16",
         rules=(*vec("tmp"), *row_major("tmp"), R("tmp.size >= 32", on="a2a3 a5")),
@@ -296,7 +298,7 @@ _PREDICATE = (
         ),
     ),
     _compare.but(in_place="src0 src1", domain="dst valid region")(
-        "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", meaning="where(bit(mask), x, y)",
+        "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", meaning="where(bit(mask), x, y)",
         doc="Selects from two tiles by a packed predicate.", cpp="TSEL($dst, $mask, $src0, $src1, $tmp)",
         dtype_code="SA-0326", cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="any",
         rules=(
@@ -387,7 +389,7 @@ _FUSED = (
         cpp="TSUBRELUCONV($dst, $src0, $src1)", combos=_NARROW, notes=_NARROW_NOTES,
     ),
     _narrow(
-        "tadddeqrelu", opcode=0x1106, operands="src0 src1 deqScale=float tmp:tmp dst:out",
+        "tadddeqrelu", opcode=0x1106, tmp_on="a2a3", operands="src0 src1 deqScale=float tmp:tmp dst:out",
         meaning="relu(f16(f32(x + y) * deqScale))",
         doc="Integer sum, dequantised by a scale, with ReLU.",
         cpp="TADDDEQRELU($dst, $src0, $src1, $deqScale, $tmp)",
@@ -407,7 +409,7 @@ _FUSED = (
     binary.but(
         operands="base exp tmp:tmp? dst:out", rules=(), attrs=PRECISION,
     )(
-        "tpow", opcode=0x1107, meaning="pow(x, y)", doc="Element-wise power of one tile to another.",
+        "tpow", opcode=0x1107, tmp_on="a2a3", meaning="pow(x, y)", doc="Element-wise power of one tile to another.",
         cpp=spelled("tpow", "$dst, $base, $exp, $tmp", "Pow"),
         cpu="any", a2a3="f32 ints32", a5="f32 f16 bf16 ints32",
         rules=(

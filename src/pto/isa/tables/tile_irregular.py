@@ -190,7 +190,7 @@ _SORT = (
 
 _INDEXED = (
     irregular(
-        "tgather", opcode=0x1028,
+        "tgather", opcode=0x1028, tmp_on="a2a3",
         operands="src dst:out cdst:out? indices? tmp:tmp? kValue=scalar? kTile?",
         attrs=(_PATTERN,
                Attr("cmpMode", "cmp", "eq", choices=("eq", "gt"), doc="compare form: which elements match"),
@@ -357,7 +357,7 @@ _INDEXED = (
 
 _GENERATORS = (
     irregular(
-        "tci", opcode=0x100D, operands="S=scalar tmp:tmp? dst:out", in_place="any", domain="row 0 of dst",
+        "tci", opcode=0x100D, tmp_on="a2a3", operands="S=scalar tmp:tmp? dst:out", in_place="any", domain="row 0 of dst",
         attrs=(Attr("descending", "bool", False, doc="count down"),),
         format="ins($S [, $tmp] attr-dict : type($S) [, type($tmp)]) outs($dst : type($dst))",
         doc="Fill a row with consecutive integers.",

@@ -36,6 +36,10 @@ _QUANT_CPU = f"{_QUANT_A5} i16,i32"
 _RELU = Attr("reluPreMode", "relu_pre_mode", "no_relu", doc="ReLU fused into a move out of the accumulator")
 _MODE = Attr("accToVecMode", "acc_to_vec_mode", doc="which vector core receives an accumulator move")
 _PHASE = Attr("st_phase", "st_phase", "unspecified", doc="unit-flag phase; no numeric effect")
+_FP_PHASES = (
+    "TMOV_FP<STPhase, Dst, Src, Fp, ReluPreMode>($dst, $src, $fp) | "
+    "TMOV<STPhase, Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp)"
+)
 
 _ACC = "!pto.tile_buf<acc, 64x64x{T}, blayout=col_major, slayout=row_major, fractal=1024>"
 _MAT = "!pto.tile_buf<mat, 64x64x{T}, blayout=col_major, slayout=row_major>"
@@ -177,7 +181,12 @@ _MOVES = (
             "TMOV<Dst, Src>($dst, $src, (uint64_t) $preQuantScalar) | "
             "TMOV<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
             "TMOV<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
-            "TMOV<grp_axis>($dst, $src, $tmp)",
+            "TMOV<grp_axis>($dst, $src, $tmp) | "
+            "TMOV<STPhase, Dst, Src>($dst, $src) | TMOV<STPhase, Dst, Src, ReluPreMode>($dst, $src) | "
+            "TMOV<STPhase, Dst, Src, AccToVecMode, ReluPreMode>($dst, $src) | "
+            "TMOV<STPhase, Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
+            "TMOV<STPhase, Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
+            f"{_FP_PHASES}",
         cpu="all", a2a3="any", a5="all", dtype_of="src dst", dtype_code="SA-0254",
         combos=(
             Combos.of("dst src", when=_MAT_TO_CUBE, code="SA-0254", a2a3=_alike(_CUBE_A2A3),
@@ -270,7 +279,7 @@ _MOVES = (
         meaning="dst[i,j] = quant(src[i,j]; fp[0,j]) over the dst valid region, vector modes of tstore, ReLU "
                 "last.",
         cpp="TMOV_FP<Dst, Src, Fp>($dst, $src, $fp) | TMOV_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp) | "
-            "TMOV<Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp)",
+            f"TMOV<Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp) | {_FP_PHASES}",
         rules=(R("valid_eq(src, dst)", on="cpu", when="dst.loc == MAT", code="CA-0001"),),
         notes=("Scheduled on MTE1 as the field's assembler does, although the hardware path is the "
                "fix-pipe.",),
@@ -560,7 +569,7 @@ _VIEWS = (
 
 _REARRANGE = (
     move(
-        "ttrans", opcode=0x106C, operands="src=tile|conv_tile tmp:tmp dst=tile|conv_tile:out", pipe="V",
+        "ttrans", opcode=0x106C, tmp_on="a2a3", operands="src=tile|conv_tile tmp:tmp dst=tile|conv_tile:out", pipe="V",
         core="vector",
         domain="src valid region, transposed",
         doc="Transpose a tile, or convert a convolution tile between its layouts.",

@@ -67,9 +67,10 @@ _tload = memory(
     operands="src=view dst=tile|conv_tile:out pad_value=any? left_padding_num=index? right_padding_num=any?"
     " init_condition=any?",
     attrs=(
-        Attr("pad_mode", "padmode", doc="padding mode; accepted, without effect"),
+        Attr("pad_mode", "padmode", hint=True, doc="padding mode; accepted, without effect"),
         LAYOUT,
-        Attr("init_out_buffer", "bool", False, doc="initialise the tile first; accepted, without effect"),
+        Attr("init_out_buffer", "bool", False, hint=True,
+             doc="initialise the tile first; accepted, without effect"),
     ),
     format="ins($src : type($src)) outs($dst : type($dst)) attr-dict [pad_mode = $pad_mode]"
     " [pad_value = $pad_value : type($pad_value)]"

@@ -65,7 +65,7 @@ _row_source = (
 )
 
 row_fold = reduce.but(
-    operands="src tmp:tmp dst:out",
+    operands="src tmp:tmp dst:out", tmp_on="a2a3",
     domain="column 0 of dst, rows of the src valid region (src decides, not dst)",
     types={"dst": _COLUMN_0},
     rules=(
@@ -126,7 +126,7 @@ _rows = (
     ),
 )  # fmt: skip
 
-arg = reduce.but(operands="src tmp:tmp dst:out dstVal:out?")
+arg = reduce.but(operands="src tmp:tmp dst:out dstVal:out?", tmp_on="a2a3")
 _arg_rules = (*located("VEC", "tmp", on=NPU), *vec("dstVal"))
 _arg_notes = (
     "dst is the index; dstVal, where given, receives the value (the value+index form)",
@@ -359,7 +359,7 @@ _PER_ROW1 = "src1.v_row == dst.v_row and src1.v_col == (32 // src1.bytes if src1
 _PER_ROW0 = _PER_ROW1.replace("src1", "src0")
 
 row_expand = expand.but(
-    operands="src0 src1 tmp:tmp? dst:out",
+    operands="src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", own_tmp_on="a2a3",
     in_place="src0 src1",
     types={
         "src1": "!pto.tile_buf<vec, 32x1x{T}, blayout=col_major>", "*": "!pto.tile_buf<vec, 32x64x{T}>",

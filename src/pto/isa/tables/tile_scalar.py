@@ -155,7 +155,7 @@ _BITS = (
         rules=(R(NON_EMPTY.expr, on="a2a3"),), notes=_NARROW_ASM, **_LOGIC,
     ),
     _bits(
-        "txors", "src scalar=int tmp:tmp? dst:out", "$dst, $src, $scalar, $tmp", opcode=0x106F,
+        "txors", "src scalar=int tmp:tmp? dst:out", "$dst, $src, $scalar, $tmp", opcode=0x106F, tmp_on="a2a3",
         meaning="x ^ s", doc="Bitwise exclusive OR of every element and a scalar.",
         rules=(NEEDS_TMP, R("tmp.dtype == dst.dtype", on="a2a3"), R("valid_le(dst, tmp)", on="a2a3")),
         types={"tmp": _TILE}, notes=(_TMP_A2A3, "On a2a3 src, tmp and dst do not overlap."), **_LOGIC,
@@ -184,7 +184,7 @@ _remainder = tile_scalar.but(
 
 _POWERS = (
     _remainder(
-        "trems", opcode=0x104B, operands="src scalar=scalar tmp:tmp? dst:out",
+        "trems", opcode=0x104B, tmp_on="a2a3", operands="src scalar=scalar tmp:tmp? dst:out",
         meaning="where(((x >= 0) != (s >= 0)) & (fmod(x, s) != 0), round(fmod(x, s)) + s, fmod(x, s))",
         doc="Floored remainder by a scalar: the result takes the sign of the scalar.",
         cpp=spelled("trems", "$dst, $src, $scalar, $tmp", "RemS"),
@@ -211,7 +211,7 @@ _POWERS = (
         ),
     ),
     tile_scalar(
-        "tpows", opcode=0x1140, operands="base exp=scalar tmp:tmp? dst:out", attrs=PRECISION,
+        "tpows", opcode=0x1140, tmp_on="a2a3", operands="base exp=scalar tmp:tmp? dst:out", attrs=PRECISION,
         meaning="convert(pow(double(x), double(s)))", doc="Raises every element to a scalar power.",
         cpp=spelled("tpows", "$dst, $base, $exp, $tmp", "Pow"),
         cpu="any", a2a3="f32 ints32", a5="f32 f16 bf16 ints32",
@@ -311,7 +311,7 @@ _SELECT = (
         ),
     ),
     tile_scalar(
-        "tsels", opcode=0x1058, operands="mask src tmp:tmp? scalar=scalar dst:out", in_place="src",
+        "tsels", opcode=0x1058, tmp_on="a2a3", operands="mask src tmp:tmp? scalar=scalar dst:out", in_place="src",
         meaning="where(bit(mask), x, s)", doc="Selects tile elements or a scalar by a packed predicate.",
         format=(form("mask src tmp scalar", "dst"), form("mask src scalar", "dst")),
         cpp="TSELS($dst, $mask, $src, $tmp, $scalar)", dtype_code="SA-0327",

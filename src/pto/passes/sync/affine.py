@@ -83,11 +83,12 @@ def _scaled(low: int, high: int, factor: int) -> Range:
 
 
 class Forms:
-    """The forms of the values of a function, each computed once."""
+    """The forms of the values of a function, each computed once; equal computations are one symbol."""
 
     def __init__(self) -> None:
         self._known: dict[Value, Form] = {}
         self._rests: dict[tuple[object, int], Symbol] = {}
+        self._symbols: dict[object, Symbol] = {}
 
     def of(self, value: Value, depth: int = 24) -> Form:
         found = self._known.get(value)
@@ -103,15 +104,25 @@ class Forms:
         if isinstance(constant, int):
             return Form(constant)
         if depth and op.name in _COMPUTED:
-            a = self.of(op.operands[0], depth - 1)
-            b = self.of(op.operands[-1], depth - 1)
-            found = self._folded(op, a, b, depth)
-            if found is not None:
-                return found
+            forms = [self.of(v, depth - 1) for v in op.operands]
+            found = self._folded(op, forms)
+            return found if found is not None else self._symbol(op, forms)
+        if op.name in _COUNTS:
+            return Form(0, {Symbol(op.parent, 0): 1})
         return Form(0, {Symbol(op.parent): 1})
 
-    def _folded(self, op: Operation, a: Form, b: Form, depth: int) -> Form | None:
+    def _symbol(self, op: Operation, forms: list[Form], low: int = -BIG, high: int = BIG) -> Form:
+        """What an operation computes of some numbers, the same wherever it is computed."""
+        key = (op.name, *(f.key for f in forms))
+        symbol = self._symbols.get(key)
+        if symbol is None:
+            scope = innermost(s.scope for f in forms for s in f.terms)
+            symbol = self._symbols[key] = Symbol(scope, low, high)
+        return Form(0, {symbol: 1})
+
+    def _folded(self, op: Operation, forms: list[Form]) -> Form | None:
         name = op.name
+        a, b = forms[0], forms[-1]
         if name in ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"):
             return a
         if name == "arith.addi":
@@ -131,18 +142,28 @@ class Forms:
             if not b.terms and b.constant > 0 and b.constant & (b.constant + 1) == 0:
                 return self._rest(op, a, b.constant + 1, signed=False)
         elif name == "arith.select":
-            c = self.of(op.operands[1], depth - 1)
-            low, high = min(b.range[0], c.range[0]), max(b.range[1], c.range[1])
-            return Form(0, {Symbol(op.parent, low, high): 1})
+            c = forms[1]
+            return self._symbol(op, forms, min(b.range[0], c.range[0]), max(b.range[1], c.range[1]))
         elif name in ("arith.minsi", "arith.minui", "arith.maxsi", "arith.maxui"):
-            pick = min if "min" in name else max
-            return Form(0, {Symbol(op.parent, pick(a.range[0], b.range[0]), pick(a.range[1], b.range[1])): 1})
+            return self._extreme(op, a, b)
         elif name in ("arith.divsi", "arith.divui", "arith.floordivsi", "arith.shrui", "arith.shrsi"):
-            by = 1 << b.constant if "shr" in name and not b.terms and 0 <= b.constant < 32 else b.constant
+            by = b.constant if "shr" not in name else 1 << b.constant if 0 <= b.constant < 32 else 0
             low, high = a.range
             if not b.terms and by > 0 and low >= 0:
-                return Form(0, {Symbol(op.parent, low // by, high // by if high < BIG else BIG): 1})
+                return self._symbol(op, forms, low // by, high // by if high < BIG else BIG)
         return None
+
+    def _extreme(self, op: Operation, a: Form, b: Form) -> Form | None:
+        """The smaller or the larger of two numbers: one of them, where their ranges say which."""
+        if op.name.endswith("ui") and (a.range[0] < 0 or b.range[0] < 0):
+            return None
+        smaller = "min" in op.name
+        if a.range[1] <= b.range[0]:
+            return a if smaller else b
+        if b.range[1] <= a.range[0]:
+            return b if smaller else a
+        pick = min if smaller else max
+        return self._symbol(op, [a, b], pick(a.range[0], b.range[0]), pick(a.range[1], b.range[1]))
 
     def _rest(self, op: Operation, a: Form, by: int, signed: bool) -> Form:
         """a % by: numbers that differ by a multiple of `by` share a symbol; of two, odd ones are 1 - even."""
@@ -168,7 +189,7 @@ class Forms:
         assert isinstance(block, Block)
         owner = block.parent.parent if block.parent is not None else None
         if owner is None or owner.name != "scf.for" or value.index:
-            return Symbol(block)
+            return Symbol(block, 0 if value.name.startswith(_SPMD) else -BIG)
         low, high, step = (self.of(v) for v in owner.operands[:3])
         by = step.constant if not step.terms and step.constant > 0 else 0
         first, last = low.range[0], high.range[1]
@@ -187,6 +208,13 @@ _COMPUTED = frozenset(
         "shrsi",
     )
 )  # fmt: skip
+
+
+#: Arguments and operations that number blocks and cores.
+_SPMD = "__pypto_spmd_"
+_COUNTS = frozenset(
+    f"pto.{name}" for name in ("get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num")
+)
 
 
 def innermost(scopes: Iterable[Block | None]) -> Block | None:
@@ -213,6 +241,16 @@ def inside(block: Block | None, op: Operation) -> bool:
     while block is not None and block.parent is not None:
         owner = block.parent.parent
         if owner is op:
+            return True
+        block = owner.parent if owner is not None else None
+    return False
+
+
+def repeats(block: Block | None) -> bool:
+    """Whether a block may run more than once."""
+    while block is not None and block.parent is not None:
+        owner = block.parent.parent
+        if owner is not None and owner.name in ("scf.for", "scf.while"):
             return True
         block = owner.parent if owner is not None else None
     return False

@@ -6,28 +6,39 @@ which may depend on the iteration of a loop.
 
 from __future__ import annotations
 
-from ...ir.core import Operation
+from ...ir.core import Block, Operation
 from ...ir.types import TileBufType
 from ...isa.profiles import Profile
 from ...isa.tile import LAYOUTS
-from .affine import BIG, Form, difference, separate
+from .affine import BIG, Form, difference, inside, repeats, separate
 
 
 class Box:
     """A window of a view: offsets and sizes by dimension. Boxes of one frame are apart where one of their
-    dimensions is."""
+    dimensions is. The frame is computed in the block `scope`: where that is in a loop, each iteration has
+    another one."""
 
-    __slots__ = ("fixed", "frame", "offsets", "sizes")
+    __slots__ = ("fixed", "frame", "offsets", "scope", "sizes")
 
-    def __init__(self, frame: object, offsets: tuple[Form, ...], sizes: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        frame: object,
+        offsets: tuple[Form, ...],
+        sizes: tuple[int, ...],
+        scope: Block | None = None,
+    ) -> None:
         self.frame = frame
         self.offsets = offsets
         self.sizes = sizes
-        self.fixed = not any(o.terms for o in offsets)
+        self.scope = scope
+        #: Whether it is the same window in all iterations.
+        self.fixed = not any(o.terms for o in offsets) and not repeats(scope)
 
     def apart(self, front: Box, loop: Operation | None) -> bool:
         """Whether this window shares nothing with another one, of an earlier iteration of `loop`."""
         if self.frame != front.frame or len(self.sizes) != len(front.sizes):
+            return False
+        if loop is not None and inside(self.scope, loop):
             return False
         fixed = self.fixed and front.fixed
         for a, b, size, other in zip(self.offsets, front.offsets, self.sizes, front.sizes, strict=True):
@@ -114,9 +125,11 @@ class Geometry:
         else:
             count, first, pitch = -(-(c % ic + cols) // ic), c // ic, self.rows * ic
             lead, chunk = r // ir * ir * ic, -(-(r % ir + rows) // ir) * ir * ic
-        low = self.base + (first * pitch + lead) * self.bits // 8
-        size, step = -(-chunk * self.bits // 8), pitch * self.bits // 8
-        if chunk == pitch or count == 1:
-            return Place(self.space, self.root, low, low + (count - 1) * step + size, exact=True)
-        high = low + (count - 1) * step + size
-        return Place(self.space, self.root, low, high, (count, size, step), exact=True)
+        start = (first * pitch + lead) * self.bits
+        end = start + ((count - 1) * pitch + chunk) * self.bits
+        low, high = self.base + start // 8, self.base - (-end // 8)
+        whole = not (start % 8 or chunk * self.bits % 8 or pitch * self.bits % 8)
+        if chunk == pitch or count == 1 or not whole:
+            return Place(self.space, self.root, low, high, exact=whole)
+        pattern = count, chunk * self.bits // 8, pitch * self.bits // 8
+        return Place(self.space, self.root, low, high, pattern, exact=True)

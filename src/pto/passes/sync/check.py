@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from .flags import Barrier, Flag, Set, Wait, drain, perform, repeat
 from .hazards import Hazards
-from .know import Know
+from .know import Know, Token
 from .linear import BLOCKS, CALL, LOOP, OP, SYNC, Program, Seq, Step
 
 
@@ -26,17 +26,19 @@ class Lazy(Know):
     """What pipes know, where barriers are applied when they are needed. Of each pipe that overlaps its own
     instructions: those unknown even with all barriers, and the barriers that would make the others known."""
 
-    __slots__ = ("left", "pending")
+    __slots__ = ("before", "left", "pending")
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self.left: dict[int, tuple[int, int]] = dict.fromkeys(program.overlapping, (0, 0))
         self.pending: dict[int, frozenset[Barrier]] = dict.fromkeys(program.overlapping, frozenset())
+        #: What a flag carries that was set before all this.
+        self.before: Token = (0, 0)
 
     def copy(self) -> Lazy:
         new = super().copy()
         assert isinstance(new, Lazy)
-        new.left, new.pending = self.left.copy(), self.pending.copy()
+        new.left, new.pending, new.before = self.left.copy(), self.pending.copy(), self.before
         return new
 
     def unknown_anyway(self, pipe: int) -> int:
@@ -67,6 +69,10 @@ class Lazy(Know):
 
     def join(self, other: Know) -> None:
         assert isinstance(other, Lazy)
+        # a flag that one of the ways does not touch is the one set before they part
+        for flag in self.flags.keys() ^ other.flags.keys():
+            self.flags.setdefault(flag, self.before)
+            other.flags.setdefault(flag, self.before)
         left = {n: self.unknown_anyway(n) | other.unknown_anyway(n) for n in self.left}
         super().join(other)
         for n, unknown in left.items():
@@ -77,6 +83,7 @@ class Lazy(Know):
         left = {n: (self.unknown_anyway(n), 0) for n in self.left}
         super().next_iteration()
         self.left = left
+        self.before = -1, 0
 
     def become(self, ends: list[Know]) -> None:
         super().become(ends)
@@ -146,6 +153,7 @@ class Check:
                     if (loop is None or again) and know.of(self.program.outside):
                         self.found[step] = -1
                     know.barrier_all()
+                    self._called(step, know, strict)
                 else:
                     self._structure(step, know, loop, strict, again)
             if step.after:
@@ -207,6 +215,10 @@ class Check:
                 assert isinstance(item, Wait)
                 if item.flag is not self.without:
                     self._wait(item.flag, know, strict)
+
+    def _called(self, step: Step, know: Know, strict: bool) -> None:
+        if strict and any(isinstance(key, tuple) and self.program.uses(step, key) for key in know.flags):
+            raise Unbalanced(f"a flag that '{step.op.attr('callee')}' works with is set when it is called")
 
     def _set(self, flag: Flag, know: Know, strict: bool) -> None:
         key = (flag.src, flag.dst, flag.id) if flag.id >= 0 else flag

@@ -1,8 +1,9 @@
 """Event ids: eight per pair of pipes, a few of them reserved.
 
-Two flags of the same pipes that are both set at some point need different ids. A flag takes an id nobody
-has used so far, else the lowest that is free from its set to its wait. A flag of the next iteration is set
-once more at the start of the program and waited for once more at its end, so it keeps its id throughout.
+Two flags of the same pipes that are both set at some point need different ids; so do a flag that is set while
+a function is called and those of that function. A flag takes an id nobody has used so far, else the lowest
+that is free from its set to its wait. A flag of the next iteration is set once more at the start of the
+program and waited for once more at its end, so it keeps its id throughout.
 Where ids run out for a pair of pipes:
 
 1. its carried flags are set and drained around the outermost loop they are in, then around their own;
@@ -26,8 +27,8 @@ TAKEN = frozenset((("MTE2", "MTE3"), ("MTE3", "MTE2")))
 #: Within a step: waits before it, flags set once before it, then flags set after it, drained after it.
 _WAIT, _PRIME, _SET, _DRAIN = range(4)
 Interval = tuple[int, int]
-#: By id, when which flags have it.
-Taken = dict[int, list[tuple[Interval, Flag]]]
+#: By id, when which flags have it; None: those of a function that is called.
+Taken = dict[int, list[tuple[Interval, Flag | None]]]
 _FUNCTION, _OUTERMOST, _OWN, _SHARED = range(4)
 
 
@@ -83,7 +84,7 @@ class Events:
 
     def _assign(self, pair: tuple[int, int], flags: list[Flag], mode: int) -> bool:
         """Try to give ids to the flags of a pair of pipes; the last mode always succeeds."""
-        taken: Taken = {n: [] for n in self._available(pair)}
+        taken: Taken = {n: self._elsewhere((*pair, n)) for n in self._available(pair)}
         if mode == _SHARED:
             flags = self._share(flags)
         for flag in flags:
@@ -94,6 +95,15 @@ class Events:
                 return False
             self._make_room(flag, taken)
         return True
+
+    def _elsewhere(self, flag: tuple[int, int, int]) -> list[tuple[Interval, Flag | None]]:
+        """When functions that are called work with a flag."""
+        program = self.program
+        return [
+            ((4 * c.begin + _PRIME, 4 * c.end + _SET - 1), None)
+            for c in program.calls
+            if program.uses(c, flag)
+        ]
 
     def _take(self, flag: Flag, taken: Taken) -> bool:
         wanted = _interval(flag)
@@ -131,7 +141,10 @@ class Events:
                 (n, i, other)
                 for n, users in taken.items()
                 for i, (interval, other) in enumerate(users)
-                if other.loop is None and other.set_at.seq is flag.set_at.seq and _meet(wanted, interval)
+                if other is not None
+                and other.loop is None
+                and other.set_at.seq is flag.set_at.seq
+                and _meet(wanted, interval)
             ]
             if others:  # the earlier wait, with the later set
                 n, i, other = max(others, key=lambda o: o[2].set_at.end)
@@ -165,7 +178,7 @@ def _meet(a: Interval, b: Interval) -> bool:
     return a[0] <= b[1] and b[0] <= a[1]
 
 
-def _free(wanted: Interval, users: list[tuple[Interval, Flag]]) -> bool:
+def _free(wanted: Interval, users: list[tuple[Interval, Flag | None]]) -> bool:
     """Whether none of the users of an id is in the way; the latest ones most likely are."""
     return not any(_meet(wanted, interval) for interval, _ in reversed(users))
 

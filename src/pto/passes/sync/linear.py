@@ -7,7 +7,8 @@ instruction of PIPE_V.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ...ir.core import Block, Operation, Region, constant_of
 from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
@@ -25,6 +26,9 @@ _NO_MEMORY = frozenset(("pto.eventid_array_get", "pto.eventid_array_set", "pto.p
 #: Pipes that one kind of core has.
 ONLY_ON = {"V": "vector", "M": "cube", "MTE1": "cube", "FIX": "cube"}
 _FIFO = ("pto.tpush", "pto.tpop", "pto.tfree")
+
+#: Flags that a function works with: pipes and event ids; None: any.
+Used = frozenset[tuple[str, str, int]] | None
 
 
 class Seq:
@@ -82,7 +86,11 @@ class Program:
     """The steps of one function on one kind of core."""
 
     def __init__(
-        self, function: Operation, core: str, profile: Profile, working: Set[str] = frozenset()
+        self,
+        function: Operation,
+        core: str,
+        profile: Profile,
+        working: Mapping[str, Used] = MappingProxyType({}),
     ) -> None:
         self.function = function
         self.core = core  # "cube", "vector", or "" where nothing says
@@ -90,6 +98,7 @@ class Program:
         self.ops: list[Step] = []
         self.loops: list[Step] = []  # inner before outer
         self.pipes: list[str] = []
+        self.calls: list[Step] = []
         self._working = working  # functions that work on pipes
         self._numbers: dict[str, int] = {}
         self.root = Seq(None)
@@ -124,6 +133,11 @@ class Program:
             found = self._numbers[name] = len(self.pipes)
             self.pipes.append(name)
         return found
+
+    def uses(self, call: Step, flag: tuple[int, int, int]) -> bool:
+        """Whether a function that is called works with a flag itself."""
+        used = self._working[str(call.op.attr("callee"))]
+        return used is None or (self.pipes[flag[0]], self.pipes[flag[1]], flag[2]) in used
 
     # -- steps -----------------------------------------------------------------------------------------
 
@@ -210,7 +224,9 @@ class Program:
         name = op.name
         if name == "func.call":
             if str(op.attr("callee")) in self._working:
-                seq.steps.append(Step(CALL, op, seq))
+                step = Step(CALL, op, seq)
+                seq.steps.append(step)
+                self.calls.append(step)
                 self.outside = self.pipe(OUTSIDE)
             return
         if row.effect in ("memory", "io"):

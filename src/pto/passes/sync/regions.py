@@ -13,7 +13,7 @@ from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, Type, Vi
 from ...isa.profiles import Profile
 from ...isa.tile import size_bytes
 from ..aliases import SPACES
-from .affine import BIG, Form, Forms
+from .affine import BIG, Form, Forms, innermost
 from .bytes import Box, Geometry, Place
 
 GM = "gm"
@@ -74,7 +74,7 @@ class Places:
         bits = getattr(value.type, "bits", None) or 0
         low, high = self.forms.of(index).range
         places = self.of(value)
-        if bits < 8 or low < 0 or any(p.box is not None or p.root is ANYWHERE for p in places):
+        if bits < 8 or low < 0 or any(p.box is not None or p.low <= -BIG for p in places):
             return places
         found: list[Place] = []
         for p in places:
@@ -98,48 +98,40 @@ class Places:
             return (self._one(Place(space, ("fifo", self.popped[value], space == GM))),)
         if value in self._moving:
             return self._anywhere(type)
+        sources = _sources(value)
+        if sources:
+            return self._joined(value, sources)
         op = value.op
         if op is None:
-            return self._argument(value)
+            known = _given(value) and space_of(type) == GM
+            return (self._one(Place(GM, value)),) if known else self._anywhere(type)
         handler = _HANDLERS.get(op.name)
         if handler is not None:
             return handler(self, op, type)
         if op.name in _RENAMES and op.operands:
             return self._renamed(op, type)
-        if op.regions and op.results:
-            return self._joined([v.operands[value.index] for v in _ends(op) if value.index < len(v.operands)])
         return self._anywhere(type)
 
-    def _joined(self, values: list[Value]) -> tuple[Place, ...]:
+    def _joined(self, value: Value, sources: list[Value]) -> tuple[Place, ...]:
+        """All that may come to a value, through whatever hands it on."""
         found: dict[Place, None] = {}
-        for v in values:
-            found.update(dict.fromkeys(self.of(v)))
+        seen = {value, *sources}
+        todo = list(sources)
+        while todo:
+            source = todo.pop()
+            more = [] if source in self.popped or source in self._moving else _sources(source)
+            if more:
+                todo += [v for v in more if v not in seen]
+                seen.update(more)
+            else:
+                found.update(dict.fromkeys(self.of(source)))
         return tuple(found)
-
-    def _argument(self, value: Value) -> tuple[Place, ...]:
-        """An argument of the function, or what a loop carries."""
-        block = value.owner
-        assert isinstance(block, Block)
-        owner = block.parent.parent if block.parent is not None else None
-        if owner is None or owner.name == "func.func":
-            space = space_of(value.type)
-            return (self._one(Place(space, value if space == GM else ANYWHERE)),)
-        if owner.name == "scf.for":
-            ends = [e.operands[value.index - 1] for e in _ends(owner)]
-            return self._joined([owner.operands[value.index + 2], *ends])
-        if owner.name == "scf.while":
-            before = block is owner.regions[0].blocks[0]
-            ends = [op for b in owner.regions[1 if before else 0].blocks for op in b.ops[-1:]]
-            skip = 0 if before else 1
-            given = [e.operands[value.index + skip] for e in ends if value.index + skip < len(e.operands)]
-            return self._joined([*([owner.operands[value.index]] if before else []), *given])
-        if owner.name == "pto.strict_vecscope":
-            return self.of(owner.operands[value.index])
-        return self._anywhere(value.type)
 
     def _renamed(self, op: Operation, type: Type) -> tuple[Place, ...]:
         """The same storage under another name or type."""
         found = self.of(op.operands[0])
+        if op.name == "pto.tensor_view_addr" and any(p.box is not None for p in found):
+            return tuple(self._one(_somewhere(p)) for p in found)
         size = _size(type)
         if size is None or any(p.count > 1 for p in found):
             return found
@@ -197,32 +189,31 @@ class Places:
 
     def _window(self, op: Operation, type: Type) -> tuple[Place, ...]:
         found = self.of(op.operands[0])
-        frame, strides = self._frame(op.operands[0])
+        frame, strides, scope = self._frame(op.operands[0])
         if frame is None or len(found) != 1 or found[0].root is ANYWHERE:
             return found
         offsets = tuple(self.forms.of(v) for v in op.group("offsets"))
         extents = [self.forms.of(v).range[1] for v in op.group("sizes")]
         low, high = found[0].low, found[0].high
-        if strides:
+        if strides and low > -BIG:
             low, high = self._hull(found[0], type, offsets, extents, strides)
-        return (self._one(Place(GM, found[0].root, low, high, box=Box(frame, offsets, tuple(extents)))),)
+        box = Box(frame, offsets, tuple(extents), scope)
+        return (self._one(Place(GM, found[0].root, low, high, box=box)),)
 
-    def _frame(self, view: Value) -> tuple[object, list[Form]]:
-        """What views have in common whose indices name the same elements, and the strides where they are
-        known; None for a view of which two elements may share memory."""
+    def _frame(self, view: Value) -> tuple[object, list[Form], Block | None]:
+        """What views have in common whose indices name the same elements, the strides where they are known,
+        and the block where all that is computed; None for a view of which two elements may share memory."""
         op = view.op
         if op is None:
-            block = view.owner
-            assert isinstance(block, Block)
-            owner = block.parent.parent if block.parent is not None else None
-            given = owner is not None and owner.name == "func.func"  # an array given to the kernel
-            return (view, []) if given else (None, [])
+            return (view if _given(view) else None), [], None
         if op.name != "pto.make_tensor_view":
-            return None, []
+            return None, [], None
         shape, strides = ([self.forms.of(v) for v in op.group(n)] for n in ("shape", "strides"))
         if not _nested(shape, strides):
-            return None, []
-        return (op.operands[0], tuple(s.key for s in strides)), strides
+            return None, [], None
+        pointer = op.operands[0]
+        scope = innermost((_block(pointer), *(symbol.scope for s in strides for symbol in s.terms)))
+        return (pointer, tuple(s.key for s in strides)), strides, scope
 
     def _hull(
         self, whole: Place, type: Type, offsets: tuple[Form, ...], extents: list[int], strides: list[Form]
@@ -241,9 +232,13 @@ class Places:
     def _addptr(self, op: Operation, type: Type) -> tuple[Place, ...]:
         form = self.forms.of(op.operands[1])
         bits = getattr(type, "bits", 8) or 8
-        shift = form.constant * bits // 8 if not form.terms and form.constant >= 0 else None
+        known = not form.terms
         return tuple(
-            self._one(Place(p.space, p.root, p.low + shift if shift is not None else 0))
+            self._one(
+                Place(p.space, p.root, p.low + form.constant * bits // 8)
+                if known and p.low > -BIG
+                else _somewhere(p)
+            )
             for p in self.of(op.operands[0])
         )
 
@@ -256,9 +251,6 @@ class Places:
         if space == GM or not isinstance(known, int):
             return self._anywhere(type)
         return (self._one(Place(space, None, known)),)
-
-    def _select(self, op: Operation, type: Type) -> tuple[Place, ...]:
-        return self._joined(op.operands[1:])
 
 
 def fifo_of(op: Operation) -> object:
@@ -295,6 +287,51 @@ def _size(type: Type) -> int | None:
     return None
 
 
+def _somewhere(place: Place) -> Place:
+    """All of what a place is part of."""
+    return Place(place.space, place.root, -BIG)
+
+
+def _block(value: Value) -> Block | None:
+    """The block a value is defined in."""
+    op = value.op
+    if op is not None:
+        return op.parent
+    assert isinstance(value.owner, Block)
+    return value.owner
+
+
+def _given(value: Value) -> bool:
+    """Whether a value is an argument of the function."""
+    block = value.owner
+    if not isinstance(block, Block) or block.parent is None:
+        return False
+    region = block.parent
+    return block is region.blocks[0] and region.parent is not None and region.parent.name == "func.func"
+
+
+def _sources(value: Value) -> list[Value]:
+    """The values one of which a value is, where something hands it on: a loop, a branch, a selection."""
+    op, index = value.op, value.index
+    if op is not None:
+        if op.name == "arith.select":
+            return op.operands[1:]
+        skip = op.name == "scf.while"  # the first operand of its end is the condition
+        return [e.operands[index + skip] for e in _ends(op, "scf.condition" if skip else "scf.yield")]
+    block = value.owner
+    assert isinstance(block, Block)
+    owner = block.parent.parent if block.parent is not None else None
+    if owner is None:
+        return []
+    if owner.name == "scf.for" and index:
+        return [owner.operands[index + 2], *(e.operands[index - 1] for e in _ends(owner, "scf.yield"))]
+    if owner.name == "scf.while":
+        if block is owner.regions[0].blocks[0]:
+            return [owner.operands[index], *(e.operands[index] for e in _ends(owner, "scf.yield"))]
+        return [e.operands[index + 1] for e in _ends(owner, "scf.condition")]
+    return [owner.operands[index]] if owner.name == "pto.strict_vecscope" else []
+
+
 def _resized(place: Place, size: int) -> Place:
     box = place.box
     if box is None:
@@ -305,14 +342,10 @@ def _resized(place: Place, size: int) -> Place:
     return Place(place.space, place.root, place.low, max(place.high, place.low + size), box=moved)
 
 
-def _ends(op: Operation) -> list[Operation]:
-    """What the regions of an operation end with, where that hands values on."""
+def _ends(op: Operation, name: str) -> list[Operation]:
+    """The ends of the blocks of an operation that hand values on."""
     found = [block.ops[-1] for region in op.regions for block in region.blocks if block.ops]
-    return (
-        [end for end in found if end.name == "scf.yield"]
-        if op.name != "scf.while"
-        else [end for end in found if end.name == "scf.condition"]
-    )
+    return [end for end in found if end.name == name]
 
 
 def _nested(shape: list[Form], strides: list[Form]) -> bool:
@@ -363,5 +396,4 @@ _HANDLERS = {
     "pto.partition_view": Places._window,
     "pto.addptr": Places._addptr,
     "pto.castptr": Places._castptr,
-    "arith.select": Places._select,
 }

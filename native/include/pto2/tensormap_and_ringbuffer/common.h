@@ -1,0 +1,87 @@
+// Assertions of orchestration code: debug_assert (gone under NDEBUG) and always_assert.
+//
+// A failed assertion throws AssertionError, which names the condition and the place. Nothing is printed and
+// nobody exits: the runtime catches it, releases what the run holds, and reports it to the caller.
+#pragma once
+
+#include <execinfo.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <stdexcept>
+#include <string>
+
+/// The calls that led here, one per line, innermost first, without the first `skip`.
+inline std::string get_stacktrace(int skip = 1) {
+  void* frames[64];
+  const int count = backtrace(frames, 64);
+  std::string text;
+  char** names = backtrace_symbols(frames, count);
+  if (names == nullptr) return text;
+  for (int i = skip > 0 ? skip : 0; i < count; i++) {
+    text += "  ";
+    text += names[i];
+    text += '\n';
+  }
+  free(names);
+  return text;
+}
+
+class AssertionError : public std::runtime_error {
+ public:
+  AssertionError(const char* condition, const char* file, int line)
+      : AssertionError(("assertion failed: " + std::string(condition)).c_str(), condition, file, line) {}
+  AssertionError(const char* text, const char* condition, const char* file, int line)
+      : std::runtime_error(placed(text, file, line)),
+        condition_(condition),
+        file_(file),
+        line_(line),
+        stacktrace_(get_stacktrace(3)) {}
+
+  const char* condition() const { return condition_.c_str(); }
+  const char* file() const { return file_.c_str(); }
+  int line() const { return line_; }
+  const char* stacktrace() const { return stacktrace_.c_str(); }
+
+ private:
+  static std::string placed(const char* text, const char* file, int line) {
+    char number[24];
+    snprintf(number, sizeof number, ":%d: ", line);
+    return std::string(file) + number + text;
+  }
+
+  // Copies: the strings of a shared object are gone when the error is reported.
+  std::string condition_, file_;
+  int line_;
+  std::string stacktrace_;
+};
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void assert_impl(const char* condition, const char* file,
+                                                               int line) {
+  throw AssertionError(condition, file, line);
+}
+
+/// The same for a condition that is best told as a sentence, with numbers.
+[[noreturn, gnu::cold, gnu::noinline, gnu::format(printf, 3, 4)]] inline void assert_fail(const char* file,
+                                                                                          int line,
+                                                                                          const char* format,
+                                                                                          ...) {
+  char text[400];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  throw AssertionError(text, text, file, line);
+}
+
+#define always_assert(cond)                              \
+  do {                                                   \
+    if (!(cond)) assert_impl(#cond, __FILE__, __LINE__); \
+  } while (0)
+
+#ifdef NDEBUG
+#define debug_assert(cond) ((void)0)
+#else
+#define debug_assert(cond) always_assert(cond)
+#endif

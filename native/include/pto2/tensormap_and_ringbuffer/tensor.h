@@ -1,0 +1,203 @@
+// Tensors of orchestration code: handles that are copied and passed by value and share a descriptor.
+#pragma once
+
+#include <inttypes.h>
+#include <memory.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "common.h"
+#include "data_type.h"
+#include "tensor_data.h"
+#include "tensor_pool.h"
+
+/// Copies share the descriptor, so an address that the runtime gives to an output is seen through all of
+/// them. view, reshape, transpose and copy make descriptors of their own: take them of an intermediate tensor
+/// after the task that writes it was submitted, before that there is no address to share.
+struct Tensor {
+  int32_t index = 0;  // in the TensorPool; 0: empty
+
+  Tensor() = default;
+  Tensor(void* addr, uint64_t buffer_size_bytes, const uint64_t raw_shapes[], const uint64_t shapes[],
+         const uint64_t offsets[], uint64_t ndims, DataType dtype, int32_t version,
+         const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    if (ndims > static_cast<uint64_t>(RUNTIME_MAX_TENSOR_DIMS)) {
+      assert_fail(file, line, "a tensor has at most 5 dimensions, got %" PRIu64, ndims);
+    }
+    TensorPool& pool = TensorPool::required(file, line);
+    index = pool.allocate(file, line);
+    pool.data(index).init(addr, buffer_size_bytes, raw_shapes, shapes, offsets, ndims, dtype, version);
+  }
+
+  Tensor(const Tensor& other) : index(other.index) { retain(); }
+  Tensor(Tensor&& other) noexcept : index(other.index) { other.index = 0; }
+  Tensor& operator=(const Tensor& other) {
+    if (index == other.index) return *this;
+    release();
+    index = other.index;
+    retain();
+    return *this;
+  }
+  Tensor& operator=(Tensor&& other) noexcept {
+    std::swap(index, other.index);
+    return *this;
+  }
+  ~Tensor() { release(); }
+
+  /// Give the reference away: the caller releases the index.
+  int32_t detach() {
+    const int32_t given = index;
+    index = 0;
+    return given;
+  }
+
+  TensorData& data(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return const_cast<TensorData&>(static_cast<const Tensor*>(this)->data(file, line));
+  }
+  const TensorData& data(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    if (index == 0) {
+      assert_fail(file, line, "the Tensor is empty: it was never made, or its contents were moved to a task");
+    }
+    return TensorPool::required(file, line).data(index);
+  }
+
+  Tensor copy(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    const TensorData& from = data(file, line);
+    Tensor made = allocated(file, line);
+    made.data().init(from);
+    return made;
+  }
+
+  /// A part: one shape and one offset per dimension, in elements, counted from where this tensor starts.
+  Tensor view(const uint64_t view_shapes[], const uint64_t view_offsets[],
+              const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    const TensorData& from = data(file, line);
+#ifndef NDEBUG
+    for (uint64_t d = 0; d < from.ndims; d++) {
+      if (view_offsets[d] > from.shapes[d] || view_shapes[d] > from.shapes[d] - view_offsets[d]) {
+        assert_fail(file, line,
+                    "view: dimension %" PRIu64 ": offset %" PRIu64 " and shape %" PRIu64
+                    " do not fit in %" PRIu64,
+                    d, view_offsets[d], view_shapes[d], from.shapes[d]);
+      }
+    }
+#endif
+    Tensor made = allocated(file, line);
+    made.data().init_with_view(from, view_shapes, view_offsets);
+    return made;
+  }
+
+  bool is_contiguous(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    return data(file, line).is_contiguous();
+  }
+
+  bool valid_reshape(const uint64_t new_shapes[], uint64_t new_ndims) const {
+    if (new_ndims > static_cast<uint64_t>(RUNTIME_MAX_TENSOR_DIMS)) return false;
+    uint64_t count = new_ndims == 0 ? 0 : 1;
+    for (uint64_t d = 0; d < new_ndims; d++) count *= new_shapes[d];
+    return count == numel();
+  }
+
+  /// The same elements with other extents. Of a part, only if its elements lie one after the other; the
+  /// result starts where the part starts.
+  Tensor reshape(const uint64_t new_shapes[], uint64_t new_ndims, const char* file = __builtin_FILE(),
+                 int line = __builtin_LINE()) const {
+    const TensorData& from = data(file, line);
+#ifndef NDEBUG
+    if (!valid_reshape(new_shapes, new_ndims)) {
+      assert_fail(file, line, "reshape: the new shape must have %" PRIu64 " elements", from.numel());
+    }
+#endif
+    if (!from.is_contiguous()) assert_fail(file, line, "reshape: the tensor is not contiguous");
+    Tensor made = allocated(file, line);
+    TensorData& to = made.data();
+    to.init(reinterpret_cast<void*>(from.buffer.addr), from.buffer.size, new_shapes, new_shapes,
+            pto2_detail::kNoOffsets, new_ndims, from.dtype, from.version);
+    to.base_offset = to.start_offset = from.start_offset;
+    return made;
+  }
+
+  bool valid_transpose(uint64_t x, uint64_t y) const { return x < data().ndims && y < data().ndims; }
+
+  /// Exchanges two dimensions of the descriptor: extents and offsets, not elements. A kernel that walks rows
+  /// with the strides that raw_shapes implies sees the right elements only if it knows of the exchange.
+  Tensor transpose(uint64_t x, uint64_t y, const char* file = __builtin_FILE(),
+                   int line = __builtin_LINE()) const {
+    const TensorData& from = data(file, line);
+    if (!valid_transpose(x, y)) {
+      assert_fail(file, line, "transpose: no dimensions %" PRIu64 " and %" PRIu64 " in a tensor of %" PRIu64,
+                  x, y, from.ndims);
+    }
+    Tensor made = allocated(file, line);
+    made.data().init(from);
+    made.data().transpose(x, y);
+    return made;
+  }
+
+  std::string dump(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    return data(file, line).dump();
+  }
+  uint64_t numel(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    return data(file, line).numel();
+  }
+  OverlapStatus is_overlap(const Tensor& pre_task_output, const char* file = __builtin_FILE(),
+                           int line = __builtin_LINE()) const {
+    return data(file, line).is_overlap(pre_task_output.data(file, line));
+  }
+
+ private:
+  static Tensor allocated(const char* file, int line) {
+    Tensor made;
+    made.index = TensorPool::required(file, line).allocate(file, line);
+    return made;
+  }
+  void retain() const {
+    if (index != 0 && TensorPool::instance() != nullptr) TensorPool::instance()->retain(index);
+  }
+  // Without a pool the run is over and every descriptor is gone: a static Tensor may outlive it.
+  void release() const {
+    if (index != 0 && TensorPool::instance() != nullptr) TensorPool::instance()->release(index);
+  }
+};
+
+namespace pto2_detail {
+
+/// Bytes of a whole buffer; more than 2^64 is refused.
+inline uint64_t buffer_bytes(const uint64_t shapes[], uint64_t ndims, DataType dtype, const char* file,
+                             int line) {
+  uint64_t bytes = ndims == 0 ? 0 : get_element_size(dtype);
+  if (get_element_size(dtype) == 0) assert_fail(file, line, "a tensor of an unknown data type");
+  for (uint64_t d = 0; d < ndims && d < static_cast<uint64_t>(RUNTIME_MAX_TENSOR_DIMS); d++) {
+    if (__builtin_mul_overflow(bytes, shapes[d], &bytes)) {
+      assert_fail(file, line, "a tensor of more than 2^64 bytes");
+    }
+  }
+  return bytes;
+}
+
+inline Tensor whole_tensor(void* addr, const uint64_t shapes[], uint64_t ndims, DataType dtype,
+                           int32_t version, const char* file, int line) {
+  const uint64_t bytes = buffer_bytes(shapes, ndims, dtype, file, line);
+  return Tensor(addr, bytes, shapes, shapes, kNoOffsets, ndims, dtype, version, file, line);
+}
+
+}  // namespace pto2_detail
+
+/// A tensor over memory that exists, such as an argument of the orchestration.
+inline Tensor make_tensor_external(void* addr, const uint64_t shapes[], uint64_t ndims,
+                                   DataType dtype = DataType::FLOAT32, int32_t version = 0,
+                                   const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return pto2_detail::whole_tensor(addr, shapes, ndims, dtype, version, file, line);
+}
+
+/// An intermediate tensor: the runtime places it when a task with it as OUTPUT is submitted.
+inline Tensor make_tensor(const uint64_t shapes[], uint64_t ndims, DataType dtype = DataType::FLOAT32,
+                          int32_t version = 0, const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
+  return pto2_detail::whole_tensor(nullptr, shapes, ndims, dtype, version, file, line);
+}

@@ -1,0 +1,68 @@
+// The memory that a graph allocates for its kernels. The host is the device here, so it is ordinary memory;
+// it is tracked, so that a copy that leaves it is refused and nothing outlives the run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace pto2 {
+
+/// Used by one thread at a time: who builds the graph, then who ends the run.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  ~DeviceMemory() { clear(); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  /// Null if there is no memory. `poison`: what nobody wrote is recognisable (NaN as a float).
+  void* allocate(size_t size, bool poison) {
+    const size_t rounded = (size + 63) / 64 * 64 + (size == 0 ? 64 : 0);
+    if (rounded < size) return nullptr;
+    void* memory = std::aligned_alloc(64, rounded);
+    if (memory == nullptr) return nullptr;
+    if (poison) std::memset(memory, 0xFF, rounded);
+    blocks_[reinterpret_cast<uintptr_t>(memory)] = size;
+    used_ += size;
+    if (used_ > peak_) peak_ = used_;
+    return memory;
+  }
+
+  /// False if the pointer is not the start of an allocation.
+  bool release(void* pointer) {
+    const auto at = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
+    if (at == blocks_.end()) return false;
+    used_ -= at->second;
+    blocks_.erase(at);
+    std::free(pointer);
+    return true;
+  }
+
+  void clear() {
+    for (const auto& [begin, size] : blocks_) std::free(reinterpret_cast<void*>(begin));
+    blocks_.clear();
+    used_ = 0;
+  }
+
+  /// Whether all these bytes are inside one allocation.
+  bool holds(const void* pointer, size_t size) const {
+    const auto address = reinterpret_cast<uintptr_t>(pointer);
+    auto at = blocks_.upper_bound(address);
+    if (at == blocks_.begin()) return false;
+    --at;
+    const size_t offset = address - at->first;
+    return offset <= at->second && size <= at->second - offset;
+  }
+
+  size_t used() const { return used_; }
+  size_t peak() const { return peak_; }
+
+ private:
+  std::map<uintptr_t, size_t> blocks_;
+  size_t used_ = 0, peak_ = 0;
+};
+
+}  // namespace pto2

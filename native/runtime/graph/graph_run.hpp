@@ -1,0 +1,117 @@
+// Running a graph with explicit edges: host_build_graph and aicpu_build_graph.
+//
+// The table of tasks is the one that users' code fills (pto2/platform/common/task_graph.h); this hands its
+// tasks to the execution layer as they become ready. Either everything is built first and then released,
+// after a look for circles and missing kernels; or tasks run from the moment they are published, while others
+// are added.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../exec/exec.hpp"
+#include "../exec/log.hpp"
+#include "device_memory.hpp"
+
+// The user's headers are not included here: they have a CoreType of their own.
+struct Task;
+namespace pto2_detail {
+class TaskGraph;
+}
+
+namespace pto2 {
+
+using TaskTable = pto2_detail::TaskGraph;
+
+struct GraphOptions {
+  ExecOptions exec;
+  bool concurrent = false;  // aicpu_build_graph, build_mode 1: run while building
+  bool poison = false;      // fresh device memory is filled with 0xFF
+};
+
+class GraphRun final : public Graph {
+ public:
+  GraphRun(const GraphOptions& options, const Kernels& kernels, Log& log);
+
+  /// The table to build; users' code may bring one of its own kind. Before anything was added only.
+  void adopt(std::shared_ptr<TaskTable> table) { table_ = std::move(table); }
+  TaskTable& table() { return *table_; }
+  DeviceMemory& memory() { return memory_; }
+
+  /// Call `build` as the orchestrator, run what it builds, copy back what it recorded. What went wrong is in
+  /// failure().
+  void run(const std::function<void()>& build);
+  Failure& failure() { return exec_.failure(); }
+
+  // --- while building; throws Aborted when the run has failed ---
+  int add_task(const uint64_t* args, int count, int func_id, CoreType type, const char* file, int line);
+  void add_edge(int from, int to);
+  /// The task is complete with all its edges; it runs as soon as it may, if the run is concurrent.
+  void publish(int id);
+
+  // --- Graph ---
+  bool has_unseen() const override { return false; }
+  int look_for_ready(int) override { return 0; }
+  void fill(int64_t ticket, DispatchPayload& payload, int scheduler) override;
+  bool completed(int64_t id, int scheduler) override;
+  TaskRecord* record(int64_t id) override;
+
+  // --- afterwards ---
+  const GraphOptions& options() const { return options_; }
+  Exec& exec() { return exec_; }
+  const Kernels& kernels() const { return kernels_; }
+  Log& log() { return log_; }
+  int tasks() const;
+  int completed_tasks() const { return completed_.load(std::memory_order_relaxed); }
+  const std::vector<EdgeRecord>& edges() const { return edges_; }        // if the run recorded
+  const std::vector<std::string>& task_sites() const { return sites_; }  // "file:line", by task
+
+ private:
+  void release_all();
+  int kernel_of(const Task& task);
+  void make_ready(int id, int from);
+  void check_all_ran();
+  void check_publishing();
+  void copy_back();
+  void keep_records();
+  std::string task_text(int id) const;
+  std::string cycle_text(const std::vector<int>& cycle) const;
+  std::vector<int> circle() const;
+
+  const GraphOptions options_;
+  const Kernels& kernels_;
+  Log& log_;
+  std::shared_ptr<TaskTable> table_;
+  DeviceMemory memory_;
+  Exec exec_;
+  std::atomic<int> completed_{0};
+  std::unique_ptr<ZeroedArray<TaskRecord>> records_;  // by task, if the run records
+  std::vector<EdgeRecord> edges_;
+  std::vector<std::string> sites_;
+};
+
+/// What functions without a runtime among their arguments need to know, while a graph is built on this
+/// thread.
+class BuildScope {
+ public:
+  explicit BuildScope(GraphRun& run);
+  ~BuildScope();
+  BuildScope(const BuildScope&) = delete;
+  BuildScope& operator=(const BuildScope&) = delete;
+
+  static GraphRun* current();
+  static void log_line(int level, const char* function, const char* text);  // a PTO2LogSink
+  static void* device_malloc(size_t size);
+  static void device_free(void* pointer);
+  static int copy_to_device(void* device, const void* host, size_t size);
+  static int copy_from_device(void* host, const void* device, size_t size);
+
+ private:
+  GraphRun* previous_;
+};
+
+}  // namespace pto2

@@ -1,0 +1,349 @@
+// Random graphs through tensormap_and_ringbuffer under random schedules, against running the tasks one after
+// the other.
+//
+//   fuzz_runtime FIRST_SEED COUNT [threads]      threads: real threads instead of the deterministic mode
+//
+// A graph has external buffers, intermediates, views, INOUT chains, nested scopes, block tasks and clusters,
+// on rings that are often as small as the graph allows. Kernels mix what they read into what they write, so any
+// wrong order or any buffer that is used again too early changes the result.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tmr/tmr.hpp"
+
+namespace {
+
+using namespace pto2;
+
+struct Random {
+  uint64_t state;
+  uint64_t next() {
+    uint64_t z = (state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  int below(int n) { return static_cast<int>(next() % static_cast<uint64_t>(n)); }
+  bool chance(int percent) { return below(100) < percent; }
+};
+
+constexpr int kRows = 8, kCols = 8;
+
+/// A part of a tensor: rows and columns of an 8 x 8 buffer of uint64.
+struct Region {
+  int buffer = 0;
+  int row = 0, col = 0, rows = kRows, cols = kCols;
+};
+
+struct Param {
+  PTOParamType type;
+  Region region;
+  bool fresh = false;  // an OUTPUT that the heap gives memory to
+};
+
+struct Step {
+  enum Kind { kTask, kBegin, kEnd } kind;
+  std::vector<Param> params;
+  uint64_t salt = 0;
+  int worker = 0;
+  int blocks = 0;
+  bool clustered = false;
+};
+
+struct Program {
+  int externals = 0, buffers = 0;
+  std::vector<Step> steps;
+  int widest = 0;  // tasks held by open scopes at one time
+};
+
+Program generate(Random& random) {
+  Program p;
+  p.externals = 1 + random.below(4);
+  p.buffers = p.externals;
+  const int length = 1 + random.below(60);
+  struct Open {
+    int tasks;
+    std::vector<int> buffers;  // intermediates that live in it
+  };
+  std::vector<Open> open(1);
+  int held = 0;
+  const auto region = [&](int buffer) {
+    Region r;
+    r.buffer = buffer;
+    if (random.chance(50)) {
+      r.row = random.below(kRows);
+      r.rows = 1 + random.below(kRows - r.row);
+    }
+    if (random.chance(30)) {
+      r.col = random.below(kCols);
+      r.cols = 1 + random.below(kCols - r.col);
+    }
+    return r;
+  };
+  for (int i = 0; i < length; ++i) {
+    if (open.size() < 5 && random.chance(15)) {
+      open.push_back({0, {}});
+      p.steps.push_back({Step::kBegin, {}, 0, 0, 0, false});
+      continue;
+    }
+    if (open.size() > 1 && random.chance(15)) {
+      held -= open.back().tasks;
+      open.pop_back();
+      p.steps.push_back({Step::kEnd, {}, 0, 0, 0, false});
+      continue;
+    }
+    Step step{Step::kTask, {}, random.next(), random.below(2), 0, false};
+    std::vector<int> usable;
+    for (int b = 0; b < p.externals; ++b) usable.push_back(b);
+    for (const Open& scope : open) usable.insert(usable.end(), scope.buffers.begin(), scope.buffers.end());
+    const int params = 1 + random.below(4);
+    std::vector<int> made;
+    for (int k = 0; k < params; ++k) {
+      if (random.chance(35)) {
+        step.params.push_back({PTOParamType::OUTPUT, {p.buffers, 0, 0, kRows, kCols}, true});
+        made.push_back(p.buffers++);
+      } else {
+        const int buffer = usable[static_cast<size_t>(random.below(static_cast<int>(usable.size())))];
+        const int kind = random.below(10);
+        const PTOParamType type = kind < 5   ? PTOParamType::INPUT
+                                  : kind < 8 ? PTOParamType::INOUT
+                                             : PTOParamType::OUTPUT;
+        step.params.push_back({type, region(buffer), false});
+      }
+    }
+    step.blocks = random.chance(15) ? 1 + random.below(4) : 0;
+    step.clustered = random.chance(10);
+    open.back().buffers.insert(open.back().buffers.end(), made.begin(), made.end());
+    ++open.back().tasks;
+    if (++held > p.widest) p.widest = held;
+    p.steps.push_back(step);
+  }
+  while (open.size() > 1) {
+    open.pop_back();
+    p.steps.push_back({Step::kEnd, {}, 0, 0, 0, false});
+  }
+  return p;
+}
+
+/// What a kernel does, on elements given by address and row distance: mix all that it reads with the salt, and
+/// write that, different for each element, into all that it writes. `share`: which rows of outputs it does.
+struct Place {
+  uint64_t* data;
+  int rows, cols, pitch;
+  bool reads, writes;
+};
+
+void compute(std::vector<Place>& places, uint64_t salt, int block, int blocks) {
+  uint64_t sum = salt;
+  for (const Place& p : places) {
+    if (!p.reads || (blocks > 1 && p.writes)) continue;  // blocks of a task do not read what others write
+    for (int r = 0; r < p.rows; ++r) {
+      for (int c = 0; c < p.cols; ++c) sum = (sum ^ p.data[r * p.pitch + c]) * 0x100000001B3u + 1;
+    }
+  }
+  for (const Place& p : places) {
+    if (!p.writes) continue;
+    for (int r = block; r < p.rows; r += blocks) {
+      for (int c = 0; c < p.cols; ++c) {
+        const uint64_t before = p.reads ? p.data[r * p.pitch + c] * 31 : 0;
+        p.data[r * p.pitch + c] = before + sum + static_cast<uint64_t>(r * 8 + c);
+      }
+    }
+  }
+}
+
+/// Parameters arrive as scalars behind the tensors: salt, then one word of roles. See submit below.
+void kernel(const DispatchPayload& payload) {
+  const bool in_blocks = payload.block_num > 1 || (payload.args[0] >> 32) != 0;
+  const int roles = static_cast<int>(payload.args[0] & 0xFFFF);
+  const auto salt = static_cast<uint64_t>(payload.args[1]);
+  const int count = payload.num_args - 2 - (in_blocks ? 2 : 0);
+  std::vector<Place> places;
+  for (int i = 0; i < count; ++i) {
+    const auto& t = *reinterpret_cast<const TensorData*>(payload.args[2 + i]);
+    const int role = (roles >> (2 * i)) & 3;
+    places.push_back({reinterpret_cast<uint64_t*>(t.buffer.addr) + t.start_offset, static_cast<int>(t.shapes[0]),
+                      static_cast<int>(t.shapes[1]), static_cast<int>(t.raw_shapes[1]), role != 1, role != 0});
+  }
+  compute(places, salt, payload.block_idx, payload.block_num);
+}
+
+using Buffers = std::vector<std::vector<uint64_t>>;
+
+Buffers initial(const Program& p) {
+  Buffers buffers(static_cast<size_t>(p.buffers), std::vector<uint64_t>(kRows * kCols, 0));
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    for (size_t i = 0; i < buffers[b].size(); ++i) buffers[b][i] = b * 1000 + i;
+  }
+  return buffers;
+}
+
+/// The tasks one after the other.
+Buffers oracle(const Program& p) {
+  Buffers buffers = initial(p);
+  for (const Step& step : p.steps) {
+    if (step.kind != Step::kTask) continue;
+    std::vector<Place> places;
+    for (const Param& param : step.params) {
+      const Region& r = param.region;
+      places.push_back({&buffers[static_cast<size_t>(r.buffer)][static_cast<size_t>(r.row * kCols + r.col)], r.rows,
+                        r.cols, kCols, param.type != PTOParamType::OUTPUT, param.type != PTOParamType::INPUT});
+    }
+    const int blocks = step.blocks > 0 ? step.blocks : 1;
+    for (int b = 0; b < blocks; ++b) compute(places, step.salt, b, blocks);
+  }
+  return buffers;
+}
+
+struct Outcome {
+  bool failed = false;
+  std::string text;
+  size_t hazards = 0;
+  Buffers externals;
+};
+
+Outcome execute(const Program& p, const TmrOptions& options) {
+  static Kernels kernels = [] {
+    Kernels made;
+    Kernel k;
+    k.name = "mix";
+    k.call = kernel;
+    made.add(0, std::move(k));
+    return made;
+  }();
+  Buffers memory = initial(p);
+  Log log(Level::Error, [](Level, const std::string&) {});
+  Tmr tmr(options, kernels, log);
+  const uint64_t whole[2] = {kRows, kCols}, zero[2] = {0, 0};
+  std::vector<std::unique_ptr<TensorData>> tensors;
+  for (int b = 0; b < p.buffers; ++b) {
+    tensors.push_back(std::make_unique<TensorData>());
+    void* at = b < p.externals ? memory[static_cast<size_t>(b)].data() : nullptr;
+    tensors.back()->init(at, kRows * kCols * 8, whole, whole, zero, 2, DataType::UINT64, 0);
+  }
+  tmr.run([&] {
+    for (const Step& step : p.steps) {
+      if (step.kind == Step::kBegin) {
+        tmr.scope_begin();
+        continue;
+      }
+      if (step.kind == Step::kEnd) {
+        tmr.scope_end();
+        continue;
+      }
+      Arg args[kMaxParams];
+      TensorData views[4];
+      uint64_t roles = 0;
+      int n = 2;
+      for (const Param& param : step.params) {
+        TensorData& whole_tensor = *tensors[static_cast<size_t>(param.region.buffer)];
+        const size_t i = static_cast<size_t>(n - 2);
+        TensorData* tensor = &whole_tensor;
+        if (!param.fresh) {
+          const uint64_t shape[2] = {static_cast<uint64_t>(param.region.rows), static_cast<uint64_t>(param.region.cols)};
+          const uint64_t offset[2] = {static_cast<uint64_t>(param.region.row), static_cast<uint64_t>(param.region.col)};
+          views[i].init_with_view(whole_tensor, shape, offset);
+          tensor = &views[i];
+        }
+        roles |= static_cast<uint64_t>(param.type) << (2 * i);
+        args[n++] = {param.type, tensor, 0};
+      }
+      if (step.blocks > 0) roles |= uint64_t{1} << 32;
+      args[0].scalar = roles;
+      args[1].scalar = step.salt;
+      Submission s{0, step.worker, args, n, -1, step.blocks, nullptr};
+      if (step.clustered && step.blocks == 0) s.cluster = tmr.allocate_cluster();
+      const int32_t cluster = s.cluster;
+      tmr.submit(s);
+      if (cluster >= 0) tmr.free_cluster(cluster);
+    }
+  });
+  Outcome out;
+  out.failed = tmr.failure().failed();
+  out.text = tmr.failure().text();
+  out.hazards = tmr.hazards().size();
+  memory.resize(static_cast<size_t>(p.externals));
+  out.externals = memory;
+  return out;
+}
+
+uint64_t power(uint64_t n) {
+  uint64_t p = 4;
+  while (p < n) p *= 2;
+  return p;
+}
+
+/// Two parameters of one task that overlap, one of them written: the result is the kernel's own affair.
+bool sane(const Program& p) {
+  for (const Step& step : p.steps) {
+    for (size_t i = 0; i < step.params.size(); ++i) {
+      for (size_t k = i + 1; k < step.params.size(); ++k) {
+        const Param &a = step.params[i], &b = step.params[k];
+        if (a.region.buffer == b.region.buffer && (a.type != PTOParamType::INPUT || b.type != PTOParamType::INPUT)) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t first = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
+  const uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1000;
+  const int threads = argc > 3 ? std::atoi(argv[3]) : 0;
+  uint64_t runs = 0, hazardous = 0, tasks = 0, too_small = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Random random{seed};
+    Program p = generate(random);
+    for (int tries = 0; !sane(p) && tries < 1000; ++tries) p = generate(random);
+    if (!sane(p)) continue;
+    Buffers expected = oracle(p);
+    expected.resize(static_cast<size_t>(p.externals));
+    for (const Step& step : p.steps) tasks += step.kind == Step::kTask ? 1 : 0;
+    TmrOptions options;
+    options.exec.deterministic = threads == 0;
+    options.exec.host_threads = threads > 0 ? threads : 1;
+    options.exec.seed = random.next();
+    options.exec.block_dim = 1 + random.below(4);
+    options.exec.schedulers = 1 + random.below(4);
+    options.exec.shards = 1 + random.below(4);
+    options.exec.record = random.chance(20);
+    options.poison = random.chance(50);
+    options.task_window = power(static_cast<uint64_t>(p.widest) + 2) << random.below(2);
+    options.exec.queue = options.task_window;
+    options.heap = uint64_t{1} << (random.chance(50) ? 20 : 16);
+    options.dep_pool = 16 + static_cast<uint64_t>(random.below(400));
+    options.tensormap_pool = 16 + static_cast<uint64_t>(random.below(400));
+    options.tensormap_buckets = uint64_t{1} << random.below(8);
+    for (int mode = 0; mode < 2; ++mode) {
+      options.check_hazards = mode == 0;
+      options.track_war = mode == 1;
+      const Outcome got = execute(p, options);
+      ++runs;
+      if (got.failed) {
+        const bool small = got.text.find("FATAL") != std::string::npos;  // pools were drawn at random
+        too_small += small ? 1 : 0;
+        if (small) continue;
+      }
+      const bool ordered = mode == 1 || got.hazards == 0;
+      hazardous += ordered ? 0 : 1;
+      if (got.failed || (ordered && got.externals != expected)) {
+        std::printf("seed %llu, %s: %s\n", static_cast<unsigned long long>(seed), mode == 0 ? "plain" : "track_war",
+                    got.failed ? got.text.c_str() : "the result differs");
+        return 1;
+      }
+    }
+  }
+  std::printf("%llu graphs, %llu tasks, %llu runs: %llu with unordered accesses, %llu with pools too small\n",
+              static_cast<unsigned long long>(count), static_cast<unsigned long long>(tasks),
+              static_cast<unsigned long long>(runs), static_cast<unsigned long long>(hazardous),
+              static_cast<unsigned long long>(too_small));
+  return 0;
+}

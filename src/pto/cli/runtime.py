@@ -1,0 +1,260 @@
+"""`pto runtime run`: run a folder of the task runtime and compare its results with golden."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import knobs
+from ..diag import Diagnostic, DiagnosticError, has_errors
+from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
+from .terminal import Screen
+
+if TYPE_CHECKING:
+    from ..runtime.compile import Library
+    from ..runtime.runner import CaseResult, Runner
+
+_EXAMPLES = """\
+  pto runtime run examples/vector                run the default case of a folder
+  pto runtime run examples/vector --all -v       all cases, and what goes on
+"""
+_RUN_EXAMPLES = """\
+  pto runtime run examples/vector
+  pto runtime run examples/attention --case Case2 --block-dim 3
+  pto runtime run examples/attention --all --trace trace.json --swimlane run.html
+  pto runtime run -k vector/kernels -g vector/golden.py -p a2a3sim -v
+  PTO2_RING_TASK_WINDOW=16 pto runtime run examples/attention
+
+A folder has golden.py (generate_inputs, compute_golden) and kernels/kernel_config.py (KERNELS, ORCHESTRATION,
+RUNTIME_CONFIG). Exit status: 0 passed, 1 failed or diagnostics, 2 usage, 70 a bug of ours.
+"""
+_LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto runtime", "The PTO2 task runtime: graphs of kernels on the cores of a device.", _EXAMPLES)
+    verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    _add_run(verbs)
+    options = p.parse_args(arguments)
+    if options.folder is None and options.kernels is None:
+        print("pto runtime run: no folder given\ntry 'pto runtime run --help'", file=sys.stderr)
+        return USAGE
+    return run(options)
+
+
+def _add_run(verbs: Any) -> None:
+    p = verbs.add_parser(
+        "run",
+        prog="pto runtime run",
+        help="run a folder with kernel_config.py and golden.py, and compare the results",
+        description="Compile the kernels and the orchestration of a folder, run cases, compare with golden.",
+        examples=_RUN_EXAMPLES,
+    )
+    add = p.add_argument
+    add("folder", nargs="?", metavar="DIR", help="folder with golden.py and kernels/kernel_config.py")
+    add("-k", "--kernels", metavar="DIR", help="folder of kernel_config.py, where it is elsewhere")
+    add("-g", "--golden", metavar="FILE", help="golden.py, where it is elsewhere")
+    which = p.add_mutually_exclusive_group()
+    which.add_argument("--case", metavar="NAME", help="case of ALL_CASES (default: PA_CASE, or DEFAULT_CASE)")
+    which.add_argument("--all", action="store_true", help="run all cases")
+    add("-r", "--runtime", metavar="NAME", help="runtime to use instead of the folder's: host_build_graph, "
+        "aicpu_build_graph or tensormap_and_ringbuffer")  # fmt: skip
+    add("-p", "--platform", choices=("a2a3sim", "a5sim", "a2a3", "a5"), default="a2a3sim",
+        help="what kernels are compiled for; all are simulated (default: a2a3sim)")  # fmt: skip
+    add(
+        "--threads",
+        type=_number(1, 256),
+        default=0,
+        metavar="N",
+        help="host threads (default: one per processor)",
+    )
+    add("--aicpu-threads", type=_number(1, 64), default=0, metavar="N", help="orchestrator and schedulers")
+    add("--block-dim", type=_number(1, 24), default=0, metavar="N", help="blocks of 1 AIC and 2 AIV, 1 to 24")
+    add("--seed", type=_number(0, (1 << 63) - 1), metavar="N", help="replay the schedule of that number")
+    add("--rounds", type=_number(1, 1_000_000), default=1, metavar="N", help="run each case N times")
+    add("--enable-profiling", action="store_true", help="record tasks; write outputs/perf_swimlane_TIME.json")
+    add("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
+    add("--swimlane", metavar="FILE", help="write a page that shows the run (HTML)")
+    add("--graph", metavar="FILE", help="write the graph of the tasks (DOT)")
+    add("--summary", action="store_true", help="print where the time of the run went")
+    add("-j", "--jobs", type=_number(1, 256), default=0, metavar="N", help="compilers at the same time")
+    add("-v", "--verbose", action="store_true", help="say what goes on")
+    add("--silent", action="store_true", help="errors only")
+    add("--log-level", choices=tuple(_LEVELS), help="messages of the runtime (default: PTO_LOG_LEVEL)")
+    add("-d", "--device", type=_number(0, 1 << 16), default=0, help=argparse.SUPPRESS)
+    add("-c", "--pto-isa-commit", help=argparse.SUPPRESS)
+    add_diagnostics(p)
+
+
+def _number(least: int, most: int) -> Any:
+    def read(text: str) -> int:
+        if not text.isdigit() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is no number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def run(options: Namespace) -> int:
+    level = options.log_level or ("debug" if options.verbose else "error" if options.silent else "")
+    with knobs.environment({"PTO_LOG_LEVEL": level} if level else {}):
+        session = _Session(options)
+        try:
+            session.run()
+        except DiagnosticError as e:
+            session.problems += e.diagnostics
+    show(session.problems, options.diagnostics)
+    failed = has_errors(session.problems)
+    if not options.silent:
+        session.verdict(not failed)
+    return FAILED if failed else OK
+
+
+class _Session:
+    """One call: what it found, and how it is shown."""
+
+    def __init__(self, options: Namespace) -> None:
+        self.options = options
+        self.problems: list[Diagnostic] = []
+        self.results: list[CaseResult] = []
+        self._progress = _Progress(not options.silent and not options.verbose and sys.stderr.isatty())
+        self._screen = Screen()
+
+    def run(self) -> None:
+        from ..runtime import folder as folders
+        from ..runtime import runner as runners
+
+        o = self.options
+        folder = folders.load(o.folder, o.kernels, o.golden)
+        if o.runtime is not None and o.runtime not in folders.RUNTIMES:
+            known = f"there are {', '.join(folders.RUNTIMES)}"
+            raise DiagnosticError([Diagnostic("PTO-E2603", f"unknown runtime '{o.runtime}'", help=known)])
+        cases = folder.golden.choose(o.case, o.all)
+        wanted = bool(o.enable_profiling or o.trace or o.swimlane or o.graph or o.summary)
+        runner = runners.Runner(
+            folder,
+            runners.Options(o.runtime, o.platform, o.block_dim, o.aicpu_threads, o.threads, wanted, o.seed),
+            runners.make_engine,
+            self._log,
+        )
+        started = time.perf_counter()
+        made = self._compile(runner)
+        self._say(self._about(runner, made, time.perf_counter() - started))
+        for number, params in enumerate(cases, 1):
+            self._log("info", f"=== Case {number}/{len(cases)}: {params} ===")
+            result = runner.run(params)
+            for _ in range(o.rounds - 1):
+                result = runner.run(params) if result.ok else result
+            self.problems += result.problems
+            self.results.append(result)
+            if result.ok:
+                self._log("info", f"=== Case {number}/{len(cases)} Passed ===")
+            if result.records is not None:
+                self._write(result, params["name"] if len(cases) > 1 else "")
+        self._say("\n".join(_table(self._screen, self.results)))
+
+    def _compile(self, runner: Runner) -> list[Library]:
+        try:
+            return runner.compile(self._progress.step, self.options.jobs)
+        finally:
+            self._progress.end()
+
+    def _about(self, runner: Runner, made: Sequence[Library], seconds: float) -> str:
+        config = runner.options.engine(runner.folder)
+        built = sum(not m.cached for m in made)
+        how = (
+            f"{built} of {len(made)} compiled in {seconds:.1f} s" if built else f"{len(made)} from the cache"
+        )
+        blocks = config["block_dim"]
+        where = f"{runner.runtime} on {config['platform']}, {blocks} block{'s'[: blocks != 1]}"
+        return f"{runner.folder.name}: {where}, libraries: {how}"
+
+    # -- what is shown -------------------------------------------------------------------------------------
+
+    def _say(self, text: str) -> None:
+        if not self.options.silent:
+            print(text, flush=True)
+
+    def _log(self, level: str, text: str) -> None:
+        if self.options.verbose:
+            print(f"[{level.upper()}] {text}", flush=True)
+
+    def verdict(self, passed: bool) -> None:
+        """The last line: what scripts look for."""
+        count = len(self.results)
+        if passed:
+            word, color = f"TEST PASSED ({count} case{'s'[: count != 1]})", "good"
+        else:
+            bad = [r.name for r in self.results if not r.ok]
+            word, color = "TEST FAILED" + (f": {', '.join(bad)}" if bad else ""), "bad"
+        print(self._screen.paint(word, color), flush=True)
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def _write(self, result: CaseResult, case: str) -> None:
+        from ..runtime import graph_text, perf_swimlane, summary, swimlane, trace
+
+        o, records = self.options, result.records
+        try:
+            if o.trace:
+                trace.write(records, _named(o.trace, case))
+            if o.swimlane:
+                swimlane.write(records, _named(o.swimlane, case), result.name)
+            if o.graph:
+                with open(_named(o.graph, case), "w", encoding="utf-8") as f:
+                    f.write(graph_text.dot(records))
+            if o.enable_profiling:
+                os.makedirs("outputs", exist_ok=True)
+                stamp = time.strftime("%Y%m%d_%H%M%S")
+                perf_swimlane.write(records, _named(f"outputs/perf_swimlane_{stamp}.json", case))
+        except OSError as e:
+            why = (e.strerror or str(e)).lower()
+            self.problems.append(Diagnostic("PTO-E0002", f"cannot write '{e.filename}': {why}"))
+        if o.summary:
+            self._say(summary.text(records))
+
+
+def _named(path: str, case: str) -> str:
+    """A file for each case, where there are several."""
+    root, extension = os.path.splitext(path)
+    return f"{root}_{case}{extension}" if case else path
+
+
+def _table(screen: Screen, results: Sequence[CaseResult]) -> list[str]:
+    """One line per output: how much of it is right."""
+    head = ("case", "output", "shape", "dtype", "matched", "max error", "relative", "run", "result")
+    rows: list[tuple[str, ...]] = []
+    for r in results:
+        for c in r.comparisons:
+            matched = f"{c.total - c.mismatched}/{c.total}"
+            shape = "x".join(map(str, c.shape)) or "scalar"
+            verdict = "PASS" if c.ok and r.ok else "FAIL"
+            rows.append((r.name, c.name, shape, c.dtype, matched, f"{c.max_abs:.2g}", f"{c.max_rel:.2g}",
+                         _time(r.seconds), verdict))  # fmt: skip
+        if not r.comparisons:
+            rows.append((r.name, *["-"] * 7, "FAIL"))
+    return screen.table(head, rows, indent=0)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+class _Progress:
+    """A line on a terminal while things are compiled."""
+
+    def __init__(self, shown: bool) -> None:
+        self._shown = shown
+
+    def step(self, done: int, total: int, last: Library) -> None:
+        if self._shown:
+            print(f"\r\x1b[Kcompiling {done}/{total}: {last.job.name}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,258 @@
+"""Kernels and orchestrations of a folder as shared libraries: in parallel, at most once per content.
+
+A C++ kernel is compiled as it stands, in one translation unit with `pto2/kernel_entry.hpp`, which exports
+what the engine calls. A `.pto` kernel is emitted as C++ first. An orchestration exports its own entry point.
+A library is known by the compiler, its flags, our headers, the source and every file that the source
+includes: the list of those comes from the compiler and is kept beside the library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ..diag import Diagnostic, DiagnosticError, did_you_mean
+from ..engine.cpp import build, compiler
+from ..engine.cpp.build import Built
+from ..engine.cpp.compiler import Compiler
+from ..engine.cpp.handwritten import kinds
+from ..isa.profiles import PROFILES
+from ..isa.record import Record
+from . import precompiled
+from .compiler_messages import explain
+from .elf import exports
+
+#: Our headers for users of a runtime: its own folder, then what all runtimes share.
+_FOLDERS = ("pto2/{runtime}", "pto2/platform")
+#: How an orchestration is compiled: assertions are live in it, as users expect.
+_ORCHESTRATION = ("-std=c++17", "-O2", "-g", "-fPIC", "-shared")
+_KERNEL = ("-D__CPU_SIM", "-DPTO_CPU_MAX_THREADS=1", "-DNDEBUG")
+_GUARDS = {"aic": "-D__DAV_CUBE__", "aiv": "-D__DAV_VEC__"}
+_ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
+#: Kernels to build from which on it pays to precompile our headers.
+_MANY = 3
+
+
+class Job(Record):
+    """One library to make. `core_type` is empty for an orchestration; `entry` is the function of a `.pto`
+    program to run, or what an orchestration has to export."""
+
+    name: str
+    source: str
+    core_type: str = ""
+    runtime: str = "tensormap_and_ringbuffer"
+    profile: str = "a2a3"
+    entry: str = ""
+
+    @property
+    def is_program(self) -> bool:
+        return self.source.endswith((".pto", ".ptobc"))
+
+
+class Library(Record):
+    """What became of a job: a path and whether it was there already, or diagnostics."""
+
+    job: Job
+    path: str = ""
+    cached: bool = False
+    problems: tuple[Diagnostic, ...] = ()
+
+
+#: Told after each library: how many are done, of how many, and the last one.
+Progress = Callable[[int, int, Library], object]
+
+
+def compile_all(jobs: Sequence[Job], progress: Progress | None = None, workers: int = 0) -> list[Library]:
+    """The libraries of all jobs, in their order; raises with the diagnostics of all that failed."""
+    plans = [_Plan(job) for job in jobs]
+    made: dict[int, Library] = {}
+    lock = threading.Lock()
+
+    def end(at: int, library: Library) -> None:
+        with lock:
+            made[at] = library
+            if progress is not None:
+                progress(len(made), len(jobs), library)
+
+    def one(at: int) -> None:
+        try:
+            library = plans[at].make()
+        except DiagnosticError as e:
+            library = Library(jobs[at], problems=tuple(e.diagnostics))
+        end(at, library)
+
+    for at, plan in enumerate(plans):
+        if (found := plan.stored()) is not None:
+            end(at, found)
+    left = [at for at in range(len(jobs)) if at not in made]
+    if left:
+        with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+            first = [p for at in left if (p := plans[at]).plain]
+            if len(first) >= _MANY:
+                pool.submit(precompiled.make, first[0].compiler, first[0].flags)
+            list(pool.map(one, left))
+    libraries = [made[at] for at in range(len(jobs))]
+    problems = [p for library in libraries for p in library.problems]
+    if problems:
+        raise DiagnosticError(problems)
+    return libraries
+
+
+def include_flags(runtime: str) -> list[str]:
+    """Folders that a source of a runtime finds our headers in."""
+    root = compiler.include_dir()
+    folders = [root, root / "pto", *(root / f.format(runtime=runtime) for f in _FOLDERS)]
+    return [f"-I{folder}" for folder in folders]
+
+
+def kernel_flags(job: Job) -> list[str]:
+    """What a kernel is compiled with, beside what all kernels are."""
+    return [*compiler.arch_flags(PROFILES[job.profile]), *_KERNEL]
+
+
+class _Plan:
+    """How one library is made, and what it is known by."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.source = os.path.abspath(job.source)
+        self.compiler: Compiler = compiler.find()
+        self.exists = os.path.isfile(self.source)
+        self.flags: list[str] = []
+        self.guards: list[str] = []
+        if job.is_program or not self.exists:
+            return
+        if job.core_type:
+            self.flags = [*self.compiler.flags, *kernel_flags(job)]
+            if not self.compiler.is_clang:
+                self.flags.append("-fpermissive")  # what users' sources are compiled with elsewhere
+            text = Path(self.source).read_text(encoding="utf-8", errors="replace")
+            if kinds(text, os.path.dirname(self.source)):
+                self.guards = [_GUARDS[job.core_type]]
+        else:
+            self.flags = [*_ORCHESTRATION]
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is a kernel that can use precompiled headers."""
+        return bool(self.job.core_type and self.flags and not self.guards and not self.compiler.is_clang)
+
+    @property
+    def key(self) -> str:
+        state = hashlib.sha256()
+        digests = (self.compiler.identity, compiler.headers_digest(), _digest(self.source))
+        for part in (*digests, *self.flags, *self.guards, self.job.runtime, self.source):
+            state.update(part.encode() + b"\0")
+        return state.hexdigest()
+
+    def stored(self) -> Library | None:
+        """The library, where it is in the cache and the files it includes are what they were."""
+        if not self.flags:
+            return None
+        folder = build.cache_dir()
+        try:
+            included = json.loads((folder / f"{self.key}.includes").read_text(encoding="utf-8"))
+            path = folder / f"{_full_key(self.key, included)}.so"
+        except (OSError, ValueError):
+            return None
+        if not path.exists():
+            return None
+        build.touch(path)
+        return self._checked(Built(str(path), cached=True))
+
+    def make(self) -> Library:
+        """The library, built now unless somebody else is faster."""
+        if not self.exists:
+            kind = f"kernel '{self.job.name}'" if self.job.core_type else "orchestration"
+            message = f"cannot read '{self.job.source}' ({kind}): no such file"
+            raise DiagnosticError([Diagnostic("PTO-E0001", message)])
+        if self.job.is_program:
+            from .program import build_program
+
+            built = build_program(self.job, [*kernel_flags(self.job), *include_flags(self.job.runtime)])
+            return Library(self.job, built.path, built.cached)
+        folder, key = build.cache_dir(), self.key
+        with build.locked(folder, key):
+            if (found := self.stored()) is not None:
+                return found
+            with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
+                built, included = self._compile(Path(work))
+                if not built.ok:
+                    return Library(
+                        self.job, problems=tuple(explain(self.job.name, self.source, built.output))
+                    )
+                path = folder / f"{_full_key(key, included)}.so"
+                os.replace(built.path, path)
+                listing = Path(work, "includes")
+                listing.write_text(json.dumps(included), encoding="utf-8")
+                os.replace(listing, folder / f"{key}.includes")
+            build.prune(folder)
+        return self._checked(Built(str(path)))
+
+    def _compile(self, work: Path) -> tuple[Built, list[str]]:
+        """Compile in a folder; also the files that the source includes, but for those every kernel does."""
+        target, listing, unit = work / "kernel.so", work / "kernel.d", work / "entry.cpp"
+        command = [*self.compiler.command, *self.flags, *self.guards, *include_flags(self.job.runtime)]
+        command += ["-MMD", "-MF", str(listing), "-MT", "x", "-o", str(target)]
+        if self.job.core_type:
+            unit.write_text(_ENTRY, encoding="utf-8")
+            if self.plain:
+                command += precompiled.use(self.compiler, self.flags)
+            command += ["-shared", "-include", self.source, str(unit), "-lpthread"]
+        else:
+            command.append(self.source)
+        done = compiler.call(command)
+        if done.returncode:
+            return Built("", done.stderr), []
+        users = {os.path.abspath(p) for p in _listed(listing.read_text(encoding="utf-8", errors="replace"))}
+        known = (f"{compiler.include_dir() / 'pto'}{os.sep}", f"{build.cache_dir()}{os.sep}")
+        users = {p for p in users if p != self.source and not p.startswith(known)}
+        return Built(str(target), done.stderr), sorted(users)
+
+    def _checked(self, built: Built) -> Library:
+        """A library, or a diagnostic where it lacks the entry point of an orchestration."""
+        job = self.job
+        if job.core_type or not job.entry:
+            return Library(job, built.path, built.cached)
+        exported = exports(built.path)
+        if job.entry in exported:
+            return Library(job, built.path, built.cached)
+        problem = Diagnostic(
+            "PTO-E2605", f"the orchestration '{job.source}' exports no function '{job.entry}'",
+            help=did_you_mean(job.entry, exported) or f'declare it extern "C" and spell it as {_where(job)}',
+        )  # fmt: skip
+        return Library(job, problems=(problem,))
+
+
+def _where(job: Job) -> str:
+    if job.runtime == "tensormap_and_ringbuffer":
+        return "the runtime tensormap_and_ringbuffer expects it"
+    return "the 'function_name' of ORCHESTRATION in kernel_config.py"
+
+
+def _listed(rule: str) -> list[str]:
+    r"""The files of a make rule as compilers write it: `x: a.h b\ c.h`, lines joined by backslashes."""
+    text = rule.replace("\\\n", " ").partition(":")[2]
+    return [re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in re.findall(r"(?:\\.|\S)+", text)]
+
+
+def _full_key(key: str, included: Sequence[str]) -> str:
+    state = hashlib.sha256(key.encode())
+    for path in included:
+        state.update(f"{path}\0{_digest(path)}\0".encode())
+    return state.hexdigest()
+
+
+def _digest(path: str) -> str:
+    """A digest of a file; of one that is gone, something that no file has."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return "missing"

@@ -1,0 +1,241 @@
+"""A folder of the task runtime: `kernel_config.py`, `golden.py` and the sources they name.
+
+Two layouts: DIR/golden.py with DIR/kernels/kernel_config.py (or both files in DIR), or the two given apart.
+Everything that can be wrong with the configuration is found here, all at once, before anything is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError, did_you_mean
+from ..isa.record import Record
+from .compile import Job
+from .golden import Golden
+from .userfile import UserFile
+
+#: Runtimes: how many kernels there may be, how many arguments an orchestration takes, the name of its entry
+#: point where it is fixed or where none is given.
+RUNTIMES: dict[str, tuple[int, int, str]] = {
+    "host_build_graph": (32, 1 << 16, ""),
+    "aicpu_build_graph": (64, 64, "orchestration"),
+    "tensormap_and_ringbuffer": (32, 32, "aicpu_orchestration_entry"),
+}
+DEFAULT_RUNTIME = "host_build_graph"
+CORE_TYPES = ("aic", "aiv")
+MAX_BLOCK_DIM = 24
+#: Platforms that users name, and the profile each one's kernels are checked and compiled for.
+PLATFORMS = {"a2a3sim": "a2a3", "a5sim": "a5", "a2a3": "a2a3", "a5": "a5"}
+
+_KERNEL_KEYS = ("func_id", "source", "core_type", "name", "entry", "function")
+
+
+class Kernel(Record):
+    """A kernel of KERNELS: a C++ or `.pto` source, or a Python function."""
+
+    func_id: int
+    name: str
+    core_type: str
+    source: str = ""
+    entry: str = ""
+    function: Callable[..., Any] | None = None
+
+
+class Config(Record):
+    """What `kernel_config.py` says."""
+
+    kernels: tuple[Kernel, ...]
+    orchestration: str
+    entry: str
+    runtime: str
+    aicpu_threads: int
+    block_dim: int
+    environment: Mapping[str, str]
+
+
+class Folder(Record):
+    """A folder that can be run."""
+
+    name: str
+    config: Config
+    golden: Golden
+
+    def jobs(self, runtime: str, profile: str) -> list[Job]:
+        """What has to be compiled: the orchestration, then the kernels that are not Python."""
+        entry = RUNTIMES[runtime][2] if runtime == "tensormap_and_ringbuffer" else self.config.entry
+        out = [Job("orchestration", self.config.orchestration, "", runtime, profile, entry)]
+        for k in self.config.kernels:
+            if k.function is None:
+                out.append(Job(k.name, k.source, k.core_type, runtime, profile, k.entry))
+        return out
+
+
+def load(path: str | None = None, kernels: str | None = None, golden: str | None = None) -> Folder:
+    """Read a folder; `kernels` (a folder) and `golden` (a file) replace what is looked for in `path`."""
+    if kernels is None:
+        assert path is not None, "a folder or its parts"
+        inner = os.path.join(path, "kernels")
+        kernels = inner if os.path.isfile(os.path.join(inner, "kernel_config.py")) else path
+    if golden is None:
+        around = path if path is not None else os.path.dirname(os.path.abspath(kernels))
+        golden = os.path.join(around, "golden.py")
+    config = os.path.join(kernels, "kernel_config.py")
+    shown = path or os.path.dirname(os.path.abspath(golden))
+    if path is not None and not os.path.isdir(path):
+        help = "give the folder that holds golden.py"
+        raise DiagnosticError([Diagnostic("PTO-E2601", f"'{path}' is no folder", help=help)])
+    missing = [p for p in (config, golden) if not os.path.isfile(p)]
+    if missing:
+        raise DiagnosticError([_missing(path, p) for p in missing])
+    problems: list[Diagnostic] = []
+    read: Config | None = None
+    checked: Golden | None = None
+    try:
+        read = _Reader(UserFile(config), kernels).config()
+    except DiagnosticError as e:
+        problems += e.diagnostics
+    try:
+        checked = Golden(golden)
+    except DiagnosticError as e:
+        problems += e.diagnostics
+    if read is None or checked is None:
+        raise DiagnosticError(problems)
+    return Folder(os.path.basename(os.path.abspath(shown)), read, checked)
+
+
+def _missing(path: str | None, wanted: str) -> Diagnostic:
+    name = os.path.basename(wanted)
+    d = Diagnostic("PTO-E2601", f"no {name}: '{wanted}' does not exist")
+    if path is not None:
+        d.help = "a folder has golden.py and kernels/kernel_config.py; or name them with -k and -g"
+    return d
+
+
+class _Reader:
+    """Reads the names of a `kernel_config.py`, collecting what is wrong."""
+
+    def __init__(self, file: UserFile, folder: str) -> None:
+        self.file = file
+        self.folder = os.path.abspath(folder)
+        self.problems: list[Diagnostic] = []
+
+    def config(self) -> Config:
+        runtime, threads, block_dim = self._runtime()
+        kernels = self._kernels(runtime)
+        source, entry = self._orchestration(runtime)
+        environment = self._environment()
+        if self.problems:
+            raise DiagnosticError(self.problems)
+        return Config(tuple(kernels), source, entry, runtime, threads, block_dim, environment)
+
+    def _say(self, message: str, *path: str | int, help: str = "") -> None:
+        self.problems.append(Diagnostic("PTO-E2603", message, self.file.span(*path), help=help))
+
+    def _table(self, name: str, kind: type, words: str, required: bool = True) -> Any:
+        value = self.file.get(name)
+        if value is None and not required:
+            return kind()
+        if value is None:
+            self._say(f"'{self.file.source.name}' defines no {name}", name, help=f"{name} is {words}")
+        elif not isinstance(value, kind):
+            self._say(f"{name} is {type(value).__name__}, expected {words}", name)
+        return value if isinstance(value, kind) else kind()
+
+    def _runtime(self) -> tuple[str, int, int]:
+        name = "RUNTIME_CONFIG"
+        given = self._table(name, dict, "a dict", required=False)
+        runtime = given.get("runtime", DEFAULT_RUNTIME)
+        if runtime not in RUNTIMES:
+            known = f"there are {', '.join(RUNTIMES)}"
+            self._say(f"unknown runtime {runtime!r}", name, "runtime",
+                      help=did_you_mean(str(runtime), RUNTIMES) or known)  # fmt: skip
+            runtime = DEFAULT_RUNTIME
+        numbers: list[int] = []
+        for key, default, most in (
+            ("aicpu_thread_num", 3, 1024),
+            ("block_dim", MAX_BLOCK_DIM, MAX_BLOCK_DIM),
+        ):
+            value = given.get(key, default)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+                self._say(f"{key} ({value!r}) must be in range [1, {most}]", name, key)
+            numbers.append(value)
+        for key in given:
+            if key not in ("runtime", "aicpu_thread_num", "block_dim"):
+                known = ("runtime", "aicpu_thread_num", "block_dim")
+                self._say(f"unknown key {key!r} of {name}", name, key, help=did_you_mean(str(key), known))
+        return runtime, numbers[0], numbers[1]
+
+    def _orchestration(self, runtime: str) -> tuple[str, str]:
+        name = "ORCHESTRATION"
+        given = self._table(name, dict, "a dict with 'source' and 'function_name'")
+        source = given.get("source")
+        if given and not isinstance(source, str | os.PathLike):
+            self._say("ORCHESTRATION has no 'source'", name, help="the path of its C++ file")
+        entry = given.get("function_name") or RUNTIMES[runtime][2]
+        if given and (not isinstance(entry, str) or not entry):
+            self._say("ORCHESTRATION has no 'function_name'", name, help='the extern "C" function to call')
+        return self._path(source or ""), str(entry)
+
+    def _kernels(self, runtime: str) -> list[Kernel]:
+        name = "KERNELS"
+        out: list[Kernel] = []
+        seen: dict[int, str] = {}
+        for at, given in enumerate(self._table(name, list, "a list of dicts, one per kernel")):
+            if not isinstance(given, Mapping):
+                self._say(f"kernel {at} is {type(given).__name__}, expected a dict", name, at)
+                continue
+            for key in given:
+                if key not in _KERNEL_KEYS:
+                    self._say(f"unknown key {key!r} of kernel {at}", name, at, key,
+                              help=did_you_mean(str(key), _KERNEL_KEYS))  # fmt: skip
+            kernel = self._kernel(at, given, RUNTIMES[runtime][0])
+            if kernel is None:
+                continue
+            if kernel.func_id in seen:
+                message = f"func_id {kernel.func_id} is that of '{seen[kernel.func_id]}' already"
+                self._say(message, name, at, "func_id")
+            seen[kernel.func_id] = kernel.name
+            out.append(kernel)
+        return out
+
+    def _kernel(self, at: int, given: Mapping[str, Any], most: int) -> Kernel | None:
+        func_id, source, core = given.get("func_id"), given.get("source"), given.get("core_type")
+        function = given.get("function")
+        before = len(self.problems)
+        if isinstance(func_id, bool) or not isinstance(func_id, int) or not 0 <= func_id < most:
+            self._say(f"kernel {at}: func_id ({func_id!r}) must be in range [0, {most - 1}]",
+                      "KERNELS", at, "func_id")  # fmt: skip
+        if core not in CORE_TYPES:
+            self._say(
+                f"kernel {at}: core_type is {core!r}, expected 'aic' or 'aiv'", "KERNELS", at, "core_type"
+            )
+        if function is not None and not callable(function):
+            self._say(f"kernel {at}: function is no function", "KERNELS", at, "function")
+        if (function is None) == (source is None):
+            self._say(f"kernel {at} needs a 'source' or a 'function', not both", "KERNELS", at)
+        elif function is None and not isinstance(source, str | os.PathLike):
+            self._say(
+                f"kernel {at}: source is {type(source).__name__}, expected a path", "KERNELS", at, "source"
+            )
+        if len(self.problems) > before or not isinstance(func_id, int) or not isinstance(core, str):
+            return None
+        path = self._path(source) if source is not None else ""
+        stem = os.path.basename(path).partition(".")[0]
+        name = str(given.get("name") or stem or getattr(function, "__name__", f"func_{func_id}"))
+        return Kernel(func_id, name, core, path, str(given.get("entry") or ""), function)
+
+    def _environment(self) -> dict[str, str]:
+        """RUNTIME_ENV; relative paths are those of the folder of the kernels."""
+        out: dict[str, str] = {}
+        for key, value in self._table("RUNTIME_ENV", dict, "a dict of texts", required=False).items():
+            if not isinstance(key, str) or not key or "=" in key or "\0" in f"{key}{value}":
+                self._say(f"RUNTIME_ENV has no variable {key!r}", "RUNTIME_ENV", key)
+                continue
+            text = str(value)
+            out[key] = self._path(text) if text and key.endswith(("_DIR", "_PATH")) else text
+        return out
+
+    def _path(self, path: Any) -> str:
+        return os.path.normpath(os.path.join(self.folder, os.fspath(path))) if path else ""

@@ -1,0 +1,196 @@
+"""The native engine: how its options are made, what its failures mean, what it recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import knobs
+from ..diag import Diagnostic, DiagnosticError
+
+if TYPE_CHECKING:
+    from .records import Records
+
+CORE_TYPES = ("aic", "aiv")
+MAX_BLOCK_DIM = 24
+
+#: Knobs of the rings: option, smallest value, whether it has to be a power of two.
+_RINGS = {
+    "PTO2_RING_TASK_WINDOW": ("task_window", 4, True),
+    "PTO2_RING_HEAP": ("heap", 1024, True),
+    "PTO2_RING_DEP_POOL": ("dep_pool", 16, False),
+}
+_LEVELS = {"silent": -1, "error": 0, "warn": 1, "info": 2, "debug": 3}
+
+#: Codes of the engine and ours.
+_CODES = {
+    1: "PTO-E2620", 2: "PTO-E2620", 3: "PTO-E2620", 4: "PTO-E2620", 11: "PTO-E2620", 202: "PTO-E2620",
+    5: "PTO-E2621", 10: "PTO-E2621", 200: "PTO-E2622", 201: "PTO-E2623", 203: "PTO-E2624", 205: "PTO-E2625",
+}  # fmt: skip
+
+
+def native() -> Any:
+    """The compiled module."""
+    try:
+        from .. import _runtime  # pyright: ignore[reportAttributeAccessIssue]
+    except ImportError as e:
+        message = f"the native task runtime cannot be loaded: {e}"
+        help = "install the package again, or make setup in a checkout"
+        raise DiagnosticError([Diagnostic("PTO-E2608", message, help=help)]) from e
+    return _runtime
+
+
+def options(given: Mapping[str, Any], warn: Callable[[str], object]) -> dict[str, Any]:
+    """Options of a run: what is given, then the environment, then the defaults. Refuses what cannot work."""
+    made: dict[str, Any] = {}
+    for name, (option, least, power) in _RINGS.items():
+        value = _ring(name, least, power, warn)
+        if value is not None:
+            made[option] = value
+    shards = knobs.get("PTO2_READY_QUEUE_SHARDS")
+    if shards:
+        if shards.isdigit() and 1 <= int(shards) <= 4:
+            made["shards"] = int(shards)
+        else:
+            warn(f"PTO2_READY_QUEUE_SHARDS={shards} is invalid or out of range [1,4], using default 3")
+    made.update((k, v) for k, v in given.items() if v is not None)
+    made.setdefault("host_threads", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+    made["host_threads"] = made["host_threads"] or os.cpu_count() or 1
+    _check(made)
+    return made
+
+
+def _ring(name: str, least: int, power: bool, warn: Callable[[str], object]) -> int | None:
+    text = knobs.get(name)
+    if not text:
+        return None
+    value = int(text) if text.isdigit() else -1
+    if value < least or (power and value & (value - 1)):
+        what = f"a power of 2, >= {least}" if power else f"a valid integer >= {least}"
+        warn(f"{name}={text} invalid (must be {what}), ignored")
+        return None
+    return value
+
+
+def _check(made: Mapping[str, Any]) -> None:
+    problems: list[str] = []
+    block_dim = made.get("block_dim", MAX_BLOCK_DIM)
+    if not 1 <= block_dim <= MAX_BLOCK_DIM:
+        problems.append(f"block_dim ({block_dim}) must be in range [1, {MAX_BLOCK_DIM}]")
+    for name, least in (("schedulers", 1), ("host_threads", 1), ("shards", 1), ("task_window", 4), ("heap", 1024),
+                        ("dep_pool", 16), ("tensormap_pool", 16)):  # fmt: skip
+        if name in made and made[name] < least:
+            problems.append(f"{name} ({made[name]}) must be at least {least}")
+    window = made.get("task_window", 65536)
+    if window & (window - 1):
+        problems.append(f"task_window ({window}) must be a power of 2")
+    if problems:
+        raise DiagnosticError([Diagnostic("PTO-E2621", text) for text in problems])
+
+
+def log_level() -> int:
+    """The level that PTO_LOG_LEVEL names."""
+    return _LEVELS.get((knobs.get("PTO_LOG_LEVEL") or "warn").lower(), 2)
+
+
+def failed(code: int, text: str, thrown: BaseException | None) -> BaseException:
+    """What to raise when a run has failed."""
+    if thrown is not None and (code == 201 or isinstance(thrown, KeyboardInterrupt)):
+        return thrown  # an exception of a Python orchestration is the caller's own
+    error = DiagnosticError([Diagnostic(_CODES.get(code, "PTO-E2629"), text.rstrip("\n"))])
+    error.__cause__ = thrown
+    return error
+
+
+_TASK = [
+    ("task_id", "i8"), ("submit", "i8"), ("ready", "i8"), ("dispatch", "i8"), ("start", "i8"), ("end", "i8"),
+    ("finish", "i8"), ("func_id", "i4"), ("scope", "i4"), ("cluster", "i4"), ("block", "i4"), ("site", "i4"),
+    ("core", "i2"), ("thread", "i2"), ("scheduler", "i2"), ("core_type", "i2"),
+]  # fmt: skip
+_PHASE = [("start", "i8"), ("end", "i8"), ("count", "i4"), ("thread", "i2"), ("actor", "i2"), ("phase", "i1")]
+_COUNTER = [("time", "i8"), ("value", "i8"), ("which", "i1")]
+_EDGE = [("pred", "i8"), ("succ", "i8"), ("arg", "i4"), ("kind", "i1")]
+_TIMES = ("submit", "ready", "dispatch", "start", "end", "finish")
+
+
+def records(raw: Mapping[str, Any], names: Mapping[int, str], stats: Mapping[str, Any]) -> Records:
+    """Records from the structures of the engine."""
+    import numpy as np
+
+    from .records import Records, table
+
+    def read(name: str, fields: Sequence[tuple[str, str]]) -> Any:
+        return np.frombuffer(raw[name], np.dtype(list(fields), align=True))
+
+    start = raw["start"]
+
+    def columns(found: Any, times: Sequence[str]) -> dict[str, Any]:
+        out = {str(field): found[field] for field in found.dtype.names if not field.startswith("f")
+               or field in ("func_id", "finish")}  # fmt: skip
+        for field in times:
+            out[field] = np.where(found[field] == 0, -1, found[field] - start)
+        return out
+
+    tasks = read("tasks", _TASK)
+    order = np.lexsort((tasks["block"], tasks["task_id"]))
+    sites: dict[str, int] = {}
+    numbers = np.array([sites.setdefault(site, len(sites)) if site else -1 for site in raw["sites"]], "i4")
+    made = columns(tasks[order], _TIMES)
+    if len(numbers):
+        made["site"] = numbers[made["site"]]
+    return Records(
+        tasks=table("tasks", made),
+        edges=table("edges", columns(read("edges", _EDGE), ())),
+        phases=table("phases", columns(read("phases", _PHASE), ("start", "end"))),
+        counters=table("counters", columns(read("counters", _COUNTER), ("time",))),
+        names=dict(names),
+        sites=list(sites),
+        stats=dict(stats),
+    )
+
+
+class NativeEngine:
+    """Runs one orchestration that was compiled to a shared library."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        given = dict(config)
+        self._runtime = str(given.pop("runtime", "tensormap_and_ringbuffer"))
+        given.pop("platform", None)
+        threads = int(given.pop("aicpu_thread_num", 0) or 4)
+        given["schedulers"] = max(1, threads - 1)
+        given["host_threads"] = given.pop("threads", None) or None
+        given["record"] = bool(given.pop("profiling", False))
+        seed = given.pop("seed", None)
+        if seed is not None:
+            given.update(deterministic=True, seed=int(seed))
+        self._given = given
+        self._kernels = native().Kernels()
+        self._names: dict[int, str] = {}
+
+    def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
+        self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), path)
+        self._names[func_id] = name
+
+    def add_function(self, func_id: int, name: str, core_type: str, function: Callable[..., Any]) -> None:
+        from .session import slot_arrays
+
+        def call(task: int, slots: list[int]) -> None:
+            function(*slot_arrays(slots, None))
+
+        self._kernels.add_function(func_id, name, CORE_TYPES.index(core_type), call)
+        self._names[func_id] = name
+
+    def run_orchestration(self, path: str, entry: str, args: list[int]) -> Any:
+        run = native().Tensormap(self._kernels, options(self._given, _warn), log_level(), None)
+        run.run_library(path, [a & (2**64 - 1) for a in args])
+        code, text, thrown = run.failure()
+        if code:
+            raise failed(code, text, thrown)
+        return records(run.records(), self._names, run.stats())
+
+
+def _warn(text: str) -> None:
+    import sys
+
+    print(f"pto runtime: {text}", file=sys.stderr)

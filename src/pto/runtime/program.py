@@ -1,0 +1,92 @@
+"""A `.pto` program as a kernel of the task runtime.
+
+Its entry function is emitted as C++ and called with the slots of the task, in order: a pointer is the address
+of the first element of the tensor (its start offset included), a view has the shape and the strides of the
+tensor, a number is the number. Arguments that a launch fills in by itself (the block, the number of blocks,
+the vector core) take no slot. Of a mixed kernel the half of the core type is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..asm import parse_source
+from ..diag import Diagnostic, DiagnosticError
+from ..engine.cpp import build, compiler, messages
+from ..engine.cpp.build import Built, Unit
+from ..engine.cpp.kernel import emitted
+from ..engine.entry import SPMD, Launchable
+from ..frontdoor import read
+from ..isa.profiles import PROFILES
+
+if TYPE_CHECKING:
+    from .compile import Job
+
+_BODY = "kernel.inc"
+_KINDS = {"aic": "cube", "aiv": "vector"}
+_DEFINES = {
+    "cube": ("__DAV_CUBE__",),
+    "vector": ("__DAV_VEC__",),
+    "mix": ("__DAV_CUBE__", "__DAV_VEC__"),
+}
+
+
+def build_program(job: Job, flags: Sequence[str]) -> Built:
+    """The library of a program; raises where it is wrong."""
+    source, problems = read(job.source)
+    if source is None:
+        raise DiagnosticError(problems)
+    module, problems = parse_source(source)
+    if module is None:
+        raise DiagnosticError(problems)
+    profile = PROFILES[job.profile]
+    kernel = Launchable(module, job.entry or None, profile, True)
+    kind, function = _half(kernel, job)
+    tensors = job.runtime == "tensormap_and_ringbuffer"
+    every = [*flags, *(["-DPTO2_TENSOR_SLOTS"] if tensors else [])]
+
+    def made(lines: bool) -> Built:
+        body = Unit(_BODY, emitted(module, profile, lines=lines))
+        return build.cached([Unit("kernel.cpp", _unit(kind, function))], [body], [*every, _runtime_headers()])
+
+    built = made(lines=False)
+    if not built.ok:  # once more, so that the compiler names lines of the program
+        raise DiagnosticError(messages.diagnostics(made(True).output, {source.name: source}, exact=False))
+    return built
+
+
+def _half(kernel: Launchable, job: Job) -> tuple[str, str]:
+    """The kind of core, and the call of the function that such a core runs with what its parameters are."""
+    from ..codegen.cpp.spelling import identifier
+
+    wanted = _KINDS[job.core_type]
+    for kind, _, function in kernel.roles:
+        if kind in (wanted, "mix"):
+            arguments = function.regions[0].blocks[0].args
+            special = [SPMD.index(a.name) + 1 if a.name in SPMD else 0 for a in arguments]
+            name = identifier(str(function.attr("sym_name")))
+            return kind, f"PTO2_TASK(body::{name}, {', '.join(map(str, special or [0]))})"
+    has = kernel.roles[0][0]
+    message = f"@{kernel.name} of '{job.source}' runs on a {has} core, but its core_type is '{job.core_type}'"
+    raise DiagnosticError([Diagnostic("PTO-E2603", message)])
+
+
+def _unit(kind: str, call: str) -> str:
+    lines = [f"#define {guard}" for guard in _DEFINES[kind]]
+    lines += [
+        '#include "pto/pto-inst.hpp"',
+        "namespace body {",
+        f'#include "{_BODY}"',
+        "}  // namespace body",
+    ]
+    return "\n".join([*lines, '#include "pto2/kernel_entry.hpp"', call, ""])
+
+
+def _runtime_headers() -> str:
+    """Headers of ours that a program is compiled with, beside those that `build.cached` knows."""
+    state = hashlib.sha256()
+    for path in sorted((compiler.include_dir() / "pto2").rglob("*.h*")):
+        state.update(path.read_bytes())
+    return f"-DPTO2_HEADERS=0x{state.hexdigest()[:15]}"

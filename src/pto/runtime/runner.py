@@ -1,0 +1,204 @@
+"""Run a folder: compile what it names, run its cases on an engine, compare the results with golden.
+
+The engine is whatever has the methods of `Engine`; `make_engine` gives the native one. Each case has an
+engine of its own and memory of its own, so that no case sees what another one left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from .. import knobs
+from ..diag import Diagnostic, DiagnosticError
+from ..isa.record import Record
+from .compare import Comparison, compare
+from .compile import Library, Progress, compile_all
+from .folder import PLATFORMS, RUNTIMES, Folder
+from .golden import Arguments
+from .memory import Memory
+
+
+class Engine(Protocol):
+    """What a run needs. Kernels are shared libraries with `pto2_kernel`, or Python functions; errors are
+    raised as `DiagnosticError` or `RuntimeError`, with everything released."""
+
+    def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> Any: ...
+
+    def add_function(self, func_id: int, name: str, core_type: str, function: Callable[..., Any]) -> Any: ...
+
+    def run_orchestration(self, path: str, entry: str, args: list[int]) -> Any:
+        """Run to the end; what is returned describes the run (`records.Records`, or None)."""
+        ...
+
+
+#: Makes an engine of a configuration, see `Options.engine`.
+MakeEngine = Callable[[dict[str, Any]], Engine]
+#: Told what goes on: the level of a line (info or debug) and its text.
+Log = Callable[[str, str], object]
+
+
+class Options(Record):
+    """How to run; what is None or 0 is as the folder says."""
+
+    runtime: str | None = None
+    platform: str = "a2a3sim"
+    block_dim: int = 0
+    aicpu_threads: int = 0
+    threads: int = 0  # of the host; 0 for as many as there are processors
+    profiling: bool = False
+    seed: int | None = None  # a deterministic schedule
+
+    def engine(self, folder: Folder) -> dict[str, Any]:
+        """The configuration of an engine."""
+        config = folder.config
+        return {
+            "runtime": self.runtime or config.runtime,
+            "platform": self.platform,
+            "block_dim": self.block_dim or config.block_dim,
+            "aicpu_thread_num": self.aicpu_threads or config.aicpu_threads,
+            "threads": self.threads,
+            "profiling": self.profiling,
+            "seed": self.seed,
+        }
+
+
+class CaseResult(Record):
+    """One case: its comparisons and problems, what the engine recorded, and seconds of the run itself."""
+
+    name: str
+    comparisons: tuple[Comparison, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    records: Any = None
+    seconds: float = 0.0
+    golden_seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return all(c.ok for c in self.comparisons) and not any(p.severity == "error" for p in self.problems)
+
+
+def make_engine(config: dict[str, Any]) -> Engine:
+    """The native engine."""
+    from .native import NativeEngine
+
+    return NativeEngine(config)
+
+
+def _silent(level: str, text: str) -> None:
+    pass
+
+
+class Runner:
+    """A folder and how to run it; `compile` first, then `run` any number of cases."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        options: Options | None = None,
+        engine: MakeEngine = make_engine,
+        log: Log = _silent,
+    ) -> None:
+        self.folder = folder
+        self.options = options or Options()
+        self.libraries: dict[str, Library] = {}
+        self._engine = engine
+        self._log = log
+        self.runtime = self.options.runtime or folder.config.runtime
+
+    def compile(self, progress: Progress | None = None, workers: int = 0) -> list[Library]:
+        """Compile the orchestration and the kernels; raises with all that is wrong."""
+        jobs = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])
+        self._log("info", f"=== Building Runtime: {self.runtime} (platform: {self.options.platform}) ===")
+        for k in self.folder.config.kernels:
+            if k.function is None:
+                self._log("info", f"Compiling kernel: {k.source} (func_id={k.func_id})")
+        made = compile_all(jobs, progress, workers)
+        self.libraries = {m.job.source + "\0" + m.job.entry + "\0" + m.job.core_type: m for m in made}
+        self._log("info", f"Compiled {len(made) - 1} kernel(s)")
+        return made
+
+    def _library(self, source: str, entry: str, core_type: str) -> str:
+        return self.libraries[source + "\0" + entry + "\0" + core_type].path
+
+    def run(self, params: Mapping[str, Any]) -> CaseResult:
+        """One case. What is wrong with it is in the result; nothing is raised but for our own bugs."""
+        name = str(params["name"])
+        try:
+            return self._run(name, params)
+        except DiagnosticError as e:
+            return CaseResult(name, problems=tuple(e.diagnostics))
+
+    def _run(self, name: str, params: Mapping[str, Any]) -> CaseResult:
+        golden, config = self.folder.golden, self.folder.config
+        self._log("info", "=== Generating Inputs ===")
+        arguments = golden.arguments(params)
+        self._check(arguments)
+        memory = Memory(arguments.tensors)
+        self._log("info", f"Inputs: {[t.name for t in arguments.tensors if not t.output]}")
+        self._log("info", f"Outputs: {[t.name for t in arguments.outputs]}")
+        started = time.perf_counter()
+        expected = golden.expected(arguments, params)
+        golden_seconds = time.perf_counter() - started
+        self._log("info", f">>> compute_golden() took {golden_seconds:.3f}s")
+        self._log("info", "=== Launching Runtime ===")
+        started = time.perf_counter()
+        with knobs.environment(config.environment):
+            records = self._launch(arguments.words(memory.addresses))
+        seconds = time.perf_counter() - started
+        self._log("info", "Launch completed successfully")
+        self._log("info", "=== Comparing Results ===")
+        comparisons: list[Comparison] = []
+        for t in arguments.outputs:
+            actual = memory.array(t.name)
+            self._log("info", f"Comparing {t.name}: shape={actual.shape}, dtype={actual.dtype}")
+            c = compare(t.name, actual, expected[t.name], golden.rtol, golden.atol)
+            comparisons.append(c)
+            if c.ok:
+                self._log("info", f"  {c.name}: PASS ({c.total}/{c.total} elements matched)")
+        problems = [c.problem(name) for c in comparisons if not c.ok]
+        problems += _side_effects(name, memory)
+        return CaseResult(name, tuple(comparisons), tuple(problems), records, seconds, golden_seconds)
+
+    def _launch(self, words: list[int]) -> Any:
+        try:
+            engine = self._engine(self.options.engine(self.folder))
+            for k in self.folder.config.kernels:
+                if k.function is not None:
+                    engine.add_function(k.func_id, k.name, k.core_type, k.function)
+                else:
+                    path = self._library(k.source, k.entry, k.core_type)
+                    engine.add_kernel(k.func_id, k.name, k.core_type, path)
+            job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
+            return engine.run_orchestration(self._library(job.source, job.entry, ""), job.entry, words)
+        except RuntimeError as e:
+            raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
+
+    def _check(self, arguments: Arguments) -> None:
+        most = RUNTIMES[self.runtime][1]
+        if len(arguments.slots) > most:
+            message = f"Too many arguments: {len(arguments.slots)} (max {most} for {self.runtime})"
+            raise DiagnosticError([Diagnostic("PTO-E2603", message)])
+
+
+def _side_effects(case: str, memory: Memory) -> Sequence[Diagnostic]:
+    """Writes that golden does not know about: beside a tensor, or into one that is no output."""
+    out: list[Diagnostic] = []
+    for name, offset in memory.strays():
+        where = f"{-offset} bytes before its start" if offset < 0 else f"byte {offset}"
+        size = memory.array(name).nbytes
+        out.append(
+            Diagnostic(
+                "PTO-E2607", f"case {case}: something was written beside '{name}': {where}, of {size} bytes",
+                help="a kernel's shapes or offsets do not fit the tensor that it was given",
+            )
+        )  # fmt: skip
+    for name in memory.changed_inputs():
+        out.append(
+            Diagnostic(
+                "PTO-E2607", f"case {case}: '{name}' was written to, but it is no output", severity="warning",
+                help="name it in __outputs__ to compare it, where that is meant",
+            )
+        )  # fmt: skip
+    return out

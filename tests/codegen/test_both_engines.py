@@ -1,0 +1,435 @@
+"""Forms with a spelling of their own: the C++ compiles with our headers and does what the reference engine does."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.diag import DiagnosticError
+
+from .shapes import body, emit, in_order
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler"
+)
+
+
+def both(program: str, *arrays: np.ndarray[Any, Any], entry: str | None = None) -> list[np.ndarray[Any, Any]]:
+    """Run a program on both engines; the arrays afterwards, which have to be the same."""
+    ours = [a.copy() for a in arrays]
+    theirs = [a.copy() for a in arrays]
+    pto.kernel(pto.parse(program), entry, engine="cpp", check=False)(*ours)
+    pto.kernel(pto.parse(program), entry, check=False)(*theirs)
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.tobytes() == b.tobytes(), (a, b)
+    return ours
+
+
+def refused(program: str, target: str, *words: str) -> None:
+    with pytest.raises(DiagnosticError) as e:
+        emit(program, target)
+    assert {d.code for d in e.value.diagnostics} <= {"PTO-E1301", "PTO-E1302"}
+    assert all(w in str(e.value) for w in words), str(e.value)
+
+
+TILE = "!pto.tile_buf<vec, 16x16xf32>"
+WINDOW = "!pto.partition_tensor_view<16x16xf32>"
+HEAD = """\
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c128 = arith.constant 128 : index"""
+
+
+def window(name: str, pointer: str) -> str:
+    """A 16 x 16 window of a pointer."""
+    return f"""\
+  %{name}_v = pto.make_tensor_view %{pointer}, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
+  %{name} = pto.partition_view %{name}_v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {WINDOW}"""
+
+
+def square() -> np.ndarray[Any, Any]:
+    return np.random.default_rng(7).standard_normal((16, 16)).astype(np.float32)
+
+
+# -- synchronization -----------------------------------------------------------------------------------------
+
+DATA_TOKENS = f"""\
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>) {{
+{HEAD}
+{window("in", "a")}
+{window("out", "o")}
+  %t = pto.alloc_tile : {TILE}
+  pto.tload ins(%in : {WINDOW}) outs(%t : {TILE})
+  pto.tsync ins(%t : {TILE})
+  pto.tneg ins(%t : {TILE}) outs(%t : {TILE})
+  pto.tsync ins(%t : {TILE})
+  pto.tstore ins(%t : {TILE}) outs(%out : {WINDOW})
+  return
+}}
+"""
+
+
+@needs_compiler
+def test_data_as_tokens_wait_for_every_pipe() -> None:
+    """The call takes events; a tile that stands for what wrote it is waited for by a barrier."""
+    in_order(emit(DATA_TOKENS), "TLOAD(%t, %);", "pipe_barrier(PIPE_ALL); // TSYNC(%t)", "TNEG(%t, %t);",
+             "pipe_barrier(PIPE_ALL); // TSYNC(%t)", "TSTORE(")  # fmt: skip
+    a = square()
+    assert np.array_equal(both(DATA_TOKENS, a, np.zeros_like(a))[1], -a)
+
+
+def test_the_pipe_of_an_operation_class() -> None:
+    program = "func.func @k() {\n  pto.tsync {op = #pto.op<TLOAD>}\n  return\n}\n"
+    for target in ("a3", "a5"):
+        assert "TSYNC<pto::Op::TLOAD>();" in emit(program, target) or "TSYNC<Op::TLOAD>();" in emit(
+            program, target
+        )
+
+
+# -- accesses in a layout of their own -----------------------------------------------------------------------
+
+
+def other_layout(given: str) -> str:
+    tile = "!pto.tile_buf<vec, 8x32xf32, blayout=col_major>"
+    part = "!pto.partition_tensor_view<2x8x16xf32>"
+    view = """pto.make_tensor_view %{p}, shape = [%c2, %c8, %c16], strides = [%c128, %c1, %c8] {{layout = #pto.layout<{l}>}} : !pto.tensor_view<2x8x16xf32>
+  %{n} = pto.partition_view %{n}_v, offsets = [%c0, %c0, %c0], sizes = [%c2, %c8, %c16] : !pto.tensor_view<2x8x16xf32> -> """
+    return f"""\
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>) {{
+{HEAD}
+  %in_v = {view.format(p="a", n="in", l="dn")}{part}
+  %out_v = {view.format(p="o", n="out", l="dn")}{part}
+  %t = pto.alloc_tile : {tile}
+  pto.tload ins(%in : {part}) outs(%t : {tile}){given}
+  pto.tsync ins(%t : {tile})
+  pto.tstore ins(%t : {tile}) outs(%out : {part}){given}
+  return
+}}
+"""
+
+
+def test_the_layout_of_an_access_is_that_of_its_tensor() -> None:
+    plain = emit(other_layout(""))
+    assert plain == emit(other_layout(" {layout = #pto.layout<dn>}"))
+    assert plain.count("pto::Layout::DN> v") == 2 and "Layout::ND" not in plain
+    two = f"""\
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>) {{
+{HEAD}
+  %v = pto.make_tensor_view %a, shape = [%c16, %c1], strides = [%c1, %c1] {{layout = #pto.layout<dn>}} : !pto.tensor_view<16x1xf32>
+  %w = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c1] : !pto.tensor_view<16x1xf32> -> !pto.partition_tensor_view<16x1xf32>
+  %s = pto.alloc_tile : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>
+  %t = pto.alloc_tile : !pto.tile_buf<vec, 16x8xf32, valid=16x1>
+  pto.tload ins(%w : !pto.partition_tensor_view<16x1xf32>) outs(%s : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>)
+  pto.tload ins(%w : !pto.partition_tensor_view<16x1xf32>) outs(%t : !pto.tile_buf<vec, 16x8xf32, valid=16x1>) {{layout = #pto.layout<nd>}}
+  return
+}}
+"""
+    text = emit(two)
+    found = in_order(
+        text, "pto::Layout::DN> %dn = ", "TLOAD(%s, %dn);", "pto::Layout::ND> %nd = ", "TLOAD(%t, %nd);"
+    )
+    assert found["dn"] != found["nd"]
+
+
+@needs_compiler
+def test_an_access_in_a_layout_of_its_own_does_the_same() -> None:
+    a = np.arange(256, dtype=np.float32)
+    out = both(other_layout(" {layout = #pto.layout<dn>}"), a, np.zeros_like(a))[1]
+    assert np.array_equal(out, a)
+
+
+# -- FIFOs ---------------------------------------------------------------------------------------------------
+
+ACC = "!pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>"
+MAT = "!pto.tile_buf<mat, 16x16xf16, blayout=col_major, slayout=row_major>"
+LEFT = "!pto.tile_buf<left, 16x16xf16, blayout={0}, slayout=row_major>"
+RIGHT = "!pto.tile_buf<right, 16x16xf16, slayout=col_major>"
+ALL = "pto.barrier #pto.pipe<PIPE_ALL>"
+
+
+def pushed(arch: str, attrs: str, split: int = 0, tensor: bool = False) -> str:
+    """A product that goes from the cube core to the first vector core."""
+    left = LEFT.format("row_major" if arch == "a3" else "col_major")
+    in_gm = arch == "a3" or tensor
+    where = "%slots : !pto.tensor_view<32x64xf32>" if tensor else "%gm : !pto.ptr<f32>"
+    init = (
+        f"pto.initialize_l2g2l_pipe {{dir_mask = 1, slot_size = 1024, slot_num = 8, flag_base = 0}} ({where}, %buf : i32)"
+        if in_gm
+        else "pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 8, flag_base = 0} (%buf : i32)"
+    )
+    slots = (
+        """\
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %slots = pto.make_tensor_view %gm, shape = [%c32, %c64], strides = [%c64, %c1] : !pto.tensor_view<32x64xf32>"""
+        if tensor
+        else ""
+    )
+    f16 = "!pto.partition_tensor_view<16x16xf16>"
+    half = """\
+  %{n}_v = pto.make_tensor_view %{p}, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf16>
+  %{n} = pto.partition_view %{n}_v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf16> -> """
+    return f"""\
+module attributes {{pto.target_arch = "{arch}"}} {{
+func.func @k_aic(%x: !pto.ptr<f16>, %e: !pto.ptr<f16>, %o: !pto.ptr<f32>, %gm: !pto.ptr<f32>) attributes {{pto.kernel_kind = #pto.kernel_kind<cube>}} {{
+{HEAD}
+{slots}
+  %buf = arith.constant 0 : i32
+  %p = {init} -> !pto.pipe
+  %a0 = arith.constant 0 : i64
+  %a1 = arith.constant 1024 : i64
+  %m = pto.alloc_tile addr = %a0 : {MAT}
+  %n = pto.alloc_tile addr = %a1 : {MAT}
+  %l = pto.alloc_tile addr = %a0 : {left}
+  %r = pto.alloc_tile addr = %a0 : {RIGHT}
+  %acc = pto.alloc_tile addr = %a0 : {ACC}
+{half.format(n="xw", p="x")}{f16}
+{half.format(n="ew", p="e")}{f16}
+  pto.tload ins(%xw : {f16}) outs(%m : {MAT})
+  pto.tload ins(%ew : {f16}) outs(%n : {MAT})
+  {ALL}
+  pto.tmov ins(%m : {MAT}) outs(%l : {left})
+  pto.tmov ins(%n : {MAT}) outs(%r : {RIGHT})
+  {ALL}
+  pto.tmatmul ins(%l, %r : {left}, {RIGHT}) outs(%acc : {ACC})
+  {ALL}
+  pto.tpush(%acc, %p : {ACC}, !pto.pipe) {{split = {split}}}{attrs}
+  return
+}}
+func.func @k_aiv(%x: !pto.ptr<f16>, %e: !pto.ptr<f16>, %o: !pto.ptr<f32>, %gm: !pto.ptr<f32>) attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+{HEAD}
+{slots}
+  %buf = arith.constant 0 : i32
+  %p = {init} -> !pto.pipe
+  %t = pto.declare_tile -> {TILE}
+  pto.tpop(%t, %p : {TILE}, !pto.pipe) {{split = {split}}}
+  {ALL}
+{window("out", "o")}
+  %s = pto.get_subblock_idx
+  %zero = arith.constant 0 : i64
+  %first = arith.cmpi eq, %s, %zero : i64
+  scf.if %first {{
+    pto.tstore ins(%t : {TILE}) outs(%out : {WINDOW})
+  }}
+  {ALL}
+  pto.tfree(%p : !pto.pipe) {{split = {split}}}
+  return
+}}
+}}
+"""
+
+
+def product() -> list[np.ndarray[Any, Any]]:
+    x = np.random.default_rng(3).integers(-40, 40, (16, 16)).astype(np.float16) / np.float16(8)
+    return [x, np.eye(16, dtype=np.float16), np.zeros((16, 16), np.float32), np.zeros(2048, np.float32)]
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ["a3", "a5"])
+def test_a_push_through_the_fix_pipe(arch: str) -> None:
+    attrs = ' {quant_mode = "F322F16", reluPreMode = #pto<relu_pre_mode normal_relu>}'
+    text = emit(pushed(arch, attrs), arch)
+    config = "FixpipeParams<LayoutMode_t::NZ2ND, QuantMode_t::F322F16, ReluPreMode::NormalRelu, STPhase::Unspecified>"
+    assert f", {config}>(" in text
+    arrays = product()
+    assert np.array_equal(both(pushed(arch, attrs), *arrays)[2], np.maximum(arrays[0], 0).astype(np.float32))
+
+
+def test_a_split_push_through_the_fix_pipe_has_no_spelling() -> None:
+    attrs = " {reluPreMode = #pto<relu_pre_mode normal_relu>}"
+    refused(pushed("a5", attrs, split=1), "a5", "no C++ spelling of a split push with 'reluPreMode'")
+
+
+@needs_compiler
+def test_slots_that_are_a_tensor() -> None:
+    """The handle takes a pointer: that of the tensor."""
+    text = emit(pushed("a3", "", tensor=True), "a3")
+    assert "GlobalTensor" not in body(text, "k_aic").partition("TPipe")[0]
+    in_order(body(text, "k_aic"), "k_aic(__gm__ half* %, __gm__ half* %, __gm__ float* %, __gm__ float* %gm)",
+             "TPipe<0, Direction::DIR_C2V, 1024, 8, 8, true>(%gm, ")  # fmt: skip
+    arrays = product()
+    assert np.array_equal(both(pushed("a3", "", tensor=True), *arrays)[2], arrays[0].astype(np.float32))
+
+
+# -- copies with loops ---------------------------------------------------------------------------------------
+
+LOOPS = """\
+func.func @k(%a: !pto.ptr<f32, gm>, %o: !pto.ptr<f32, gm>) {
+  %at = arith.constant 0 : i64
+  %ub = pto.castptr %at : i64 -> !pto.ptr<f32, ub>
+  %z = arith.constant 0 : i64
+  %len = arith.constant 64 : i64
+  %n2 = arith.constant 2 : i64
+  %n3 = arith.constant 3 : i64
+  %s128 = arith.constant 128 : i64
+  %s256 = arith.constant 256 : i64
+  %s512 = arith.constant 512 : i64
+  %s64 = arith.constant 64 : i64
+  %s192 = arith.constant 192 : i64
+  %s1024 = arith.constant 1024 : i64
+  pto.mte_gm_ub %a, %ub, %z, %len nburst(%n2, %s128, %s64) loop(%n3, %s256, %s128) loop(%n2, %s1024, %s512)
+      : !pto.ptr<f32, gm>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64, loop i64, i64, i64, loop i64, i64, i64
+  pto.barrier #pto.pipe<PIPE_ALL>
+  pto.mte_ub_gm %ub, %o, %len nburst(%n2, %s64, %s64) loop(%n3, %s128, %s192)
+      : !pto.ptr<f32, ub>, !pto.ptr<f32, gm>, i64, i64, i64, i64, loop i64, i64, i64
+  return
+}
+"""
+
+
+@needs_compiler
+def test_copies_with_loops() -> None:
+    """Loop clauses are written innermost first; in C++ they stand around the copy."""
+    text = emit(LOOPS, "a5")
+    in_order(text, "for (uint64_t %j = 0; %j < (uint64_t) %n2; %j += 1) {",
+             "for (uint64_t %i = 0; %i < (uint64_t) %n3; %i += 1) {",
+             "copy_gm_to_ubuf_align_v2((__ubuf__ float*) ((__ubuf__ uint8_t*) % + (%j * % + %i * %)), (__gm__ float*)",
+             "for (uint64_t %k = 0; %k < (uint64_t) %n3; %k += 1) {", "copy_ubuf_to_gm_align_v2(")  # fmt: skip
+    a = np.arange(1024, dtype=np.float32)
+    program = f'module attributes {{pto.target_arch = "a5"}} {{\n{LOOPS}}}\n'
+    out = both(program, a, np.zeros(256, np.float32))[1]
+    assert out[:16].tolist() == list(range(16)) and out[16:32].tolist() == list(range(32, 48))
+
+
+def test_a_value_to_pad_rows_with_has_no_spelling() -> None:
+    program = LOOPS.replace("loop(%n2, %s1024, %s512)", "loop(%n2, %s1024, %s512) pad(%f)").replace(
+        "loop i64, i64, i64, loop i64, i64, i64", "loop i64, i64, i64, loop i64, i64, i64, pad f32"
+    )
+    program = program.replace("  %len = ", "  %f = arith.constant 1.0 : f32\n  %len = ")
+    refused(program, "a5", "mte_gm_ub: no C++ spelling with 'pad_value'")
+
+
+# -- memrefs as tiles ----------------------------------------------------------------------------------------
+
+ON_CHIP = "memref<16x16xf32, #pto.address_space<vec>>"
+APART = "memref<16x8xf32, strided<[16, 1]>, #pto.address_space<vec>>"
+MEMREFS = f"""\
+func.func private @negate(%m: {APART}) {{
+  pto.tneg ins(%m : {APART}) outs(%m : {APART})
+  return
+}}
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>) attributes {{pto.kernel}} {{
+{HEAD}
+{window("in", "a")}
+{window("out", "o")}
+  %at = arith.constant 0 : i64
+  %t = pto.alloc_tile addr = %at : {TILE}
+  pto.tload ins(%in : {WINDOW}) outs(%t : {TILE})
+  {ALL}
+  %p = pto.tile_buf_addr %t : {TILE} -> {ON_CHIP}
+  %m = memref.subview %p[0, 0] [16, 8] [1, 1] : {ON_CHIP} to {APART}
+  func.call @negate(%m) : ({APART}) -> ()
+  {ALL}
+  pto.tstore ins(%t : {TILE}) outs(%out : {WINDOW})
+  return
+}}
+"""
+
+
+@needs_compiler
+def test_a_memref_that_stands_for_a_tile_becomes_one() -> None:
+    text = emit(MEMREFS)
+    in_order(body(text, "negate"), "negate(__ubuf__ float* %m)",
+             "Tile<TileType::Vec, float, 16, 16, BLayout::RowMajor, 16, 8, SLayout::NoneBox, ...> %t;",
+             "TASSIGN(%t, reinterpret_cast<uint64_t>(%m));", "TNEG(%t, %t);")  # fmt: skip
+    a = square()
+    want = a.copy()
+    want[:, :8] *= -1
+    assert np.array_equal(both(MEMREFS, a, np.zeros_like(a))[1], want)
+
+
+def test_a_memref_whose_lines_no_tile_has_is_refused() -> None:
+    odd = APART.replace("[16, 1]", "[64, 2]")
+    program = f"func.func @k(%m: {odd}) {{\n  pto.tneg ins(%m : {odd}) outs(%m : {odd})\n  return\n}}\n"
+    refused(program, "a3", "has no place in C++ as a tile", "pto.bind_tile")
+
+
+# -- entries, views that are handed on, forms without words --------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", ["pto.entry", "pto.kernel", "hacc.entry", "pto.aicore"])
+def test_every_mark_of_an_entry(mark: str) -> None:
+    helper = "func.func @h(%p: !pto.ptr<f32>) {\n  return\n}\n"
+    text = emit(f"{helper}func.func @k(%p: !pto.ptr<f32>) attributes {{{mark}}} {{\n  return\n}}\n")
+    assert "__global__ AICORE void k(" in text and "\nAICORE void h(" in text
+    with pytest.raises(DiagnosticError, match="PTO entry functions must return void"):
+        value = "%c = arith.constant 1 : i32\n  return %c : i32"
+        emit(f"{helper}func.func @k() -> i32 attributes {{{mark}}} {{\n  {value}\n}}\n")
+    with pytest.raises(DiagnosticError, match=f"`{mark}` is only valid on function definitions"):
+        emit(f"{helper}func.func private @k(!pto.ptr<f32>) attributes {{{mark}}}\n")
+
+
+def test_a_view_whose_layout_its_type_cannot_say_is_not_handed_on() -> None:
+    view = "!pto.tensor_view<2x8x16xf32>"
+    program = f"""\
+func.func private @use(%v: {view}) {{
+  return
+}}
+func.func @k(%a: !pto.ptr<f32>) attributes {{pto.entry}} {{
+{HEAD}
+  %v = pto.make_tensor_view %a, shape = [%c2, %c8, %c16], strides = [%c128, %c1, %c8] {{layout = #pto.layout<dn>}} : {view}
+  func.call @use(%v) : ({view}) -> ()
+  return
+}}
+"""
+    refused(program, "a3", "a view of layout DN that is handed on")
+    assert "GlobalTensor<" in emit(program.replace("%c1, %c8]", "%c16, %c1]").replace("<dn>", "<nd>"))
+
+
+@pytest.mark.parametrize("name", ["tput", "tget"])
+def test_a_transfer_without_a_staging_tile_has_no_spelling(name: str) -> None:
+    program = f"""\
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>) {{
+{HEAD}
+{window("in", "a")}
+{window("out", "o")}
+  pto.{name} %out, %in : ({WINDOW}, {WINDOW})
+  return
+}}
+"""
+    refused(program, "a3", f"{name}: no C++ spelling without 'ping'")
+
+
+@pytest.mark.parametrize("mode", ["upward", "downward", "toward_zero", "to_nearest_away"])
+def test_a_cast_rounds_to_nearest_even_only(mode: str) -> None:
+    program = f"""\
+func.func @k(%o: !pto.ptr<f16>, %x: f32) {{
+  %c0 = arith.constant 0 : index
+  %h = arith.truncf %x {mode} : f32 to f16
+  pto.store_scalar %h, %o[%c0] : !pto.ptr<f16>, f16
+  return
+}}
+"""
+    refused(program, "a3", "arith.truncf: no C++ spelling with 'roundingmode'")
+    assert "(half) v2" in emit(program.replace(f"%x {mode}", "%x"))
+
+
+def test_paddings_of_a_load_have_no_spelling() -> None:
+    program = DATA_TOKENS.replace(
+        "outs(%t : !pto.tile_buf<vec, 16x16xf32>)\n  pto.tsync",
+        "outs(%t : !pto.tile_buf<vec, 16x16xf32>) left_padding_num = %c1 : index\n  pto.tsync",
+        1,
+    )
+    refused(program, "a3", "tload: no C++ spelling with 'left_padding_num'")
+
+
+def test_boxed_exponents_of_groups_along_rows_have_no_spelling() -> None:
+    src, dst, flat = "vec, 64x64xf32", "vec, 64x64xi8", "vec, 1x128x"
+    t = {"s": src, "d": dst, "e": flat + "ui8", "m": flat + "f32", "g": flat + "f32", "z": flat + "ui8"}
+    allocated = "\n".join(f"  %{n} = pto.alloc_tile : !pto.tile_buf<{x}>" for n, x in t.items())
+    types = ", ".join(f"!pto.tile_buf<{t[n]}>" for n in "demgz")
+    program = f"""\
+func.func @k() {{
+{allocated}
+  pto.tquant ins(%s : !pto.tile_buf<{src}>) outs(%d, %e, %m, %g, %z : {types}) {{quant_type = #pto<quant_type MXFP8>, grp_axis = 0 : i32}}
+  return
+}}
+"""
+    refused(program, "a5", "tquant: no C++ spelling of groups along rows with 'exp_zz'")

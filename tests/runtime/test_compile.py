@@ -1,0 +1,342 @@
+"""Kernels and orchestrations become libraries: what they export, when they are built again, what is wrong."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pto import knobs
+from pto.diag import Diagnostic, DiagnosticError
+from pto.engine.cpp import compiler
+from pto.runtime import precompiled
+from pto.runtime.compile import Job, Library, _listed, compile_all
+
+from .folder_kit import KERNEL, call_kernel
+
+#: Small kernels without our tile instructions, so that compiling takes little.
+SCALE = """\
+#include <cstdint>
+#include "factor.h"
+extern "C" void kernel_entry(int64_t* args) {
+  auto* x = reinterpret_cast<float*>(args[0]);
+  x[0] *= FACTOR;
+}
+"""
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def file(name: str, text: str) -> str:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return str(path)
+
+    return file
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path) -> Iterator[Path]:
+    with knobs.override(PTO_CACHE_DIR=str(tmp_path / "cache")):
+        yield tmp_path / "cache"
+
+
+def _job(source: str, **more: str) -> Job:
+    return Job(
+        Path(source).stem,
+        source,
+        more.pop("core_type", "aiv"),
+        more.pop("runtime", "host_build_graph"),
+        **more,
+    )
+
+
+def _errors(*jobs: Job) -> list[Diagnostic]:
+    with pytest.raises(DiagnosticError) as caught:
+        compile_all(jobs)
+    return caught.value.diagnostics
+
+
+# -- what a library does -------------------------------------------------------------------------------------
+
+
+def test_a_kernel_runs_on_the_core_of_the_caller(write: Write) -> None:
+    """Section 1: one exported kernel_entry that gets 64-bit slots."""
+    library = compile_all([_job(write("add.cpp", KERNEL.replace("OP", "+")))])[0]
+    x, y, z = np.arange(5, dtype=np.float32), np.full(5, 10, np.float32), np.zeros(6, np.float32)
+    call_kernel(library.path, [x.ctypes.data, y.ctypes.data, z.ctypes.data, 5])
+    assert z.tolist() == [10, 11, 12, 13, 14, 0]
+
+
+def test_all_libraries_agree_on_the_state_of_a_core(write: Write) -> None:
+    made = compile_all(
+        [_job(write(f"{n}.cpp", KERNEL.replace("OP", op))) for n, op in (("add", "+"), ("mul", "*"))]
+    )
+    numbers: list[int] = []
+    for library in made:
+        function = ctypes.CDLL(library.path).pto2_kernel_abi
+        function.restype = ctypes.c_uint64
+        numbers.append(function())
+    assert numbers[0] == numbers[1] != 0
+
+
+TILES = """\
+#include <cstdint>
+#include <pto/pto-inst.hpp>
+using namespace pto;
+#ifndef __gm__
+#define __gm__
+#endif
+#ifndef __aicore__
+#define __aicore__ [aicore]
+#endif
+extern "C" __aicore__ __attribute__((always_inline)) void kernel_entry(__gm__ int64_t* args) {
+  using Global = GlobalTensor<float, Shape<1, 1, 1, 16, 16>, Stride<1, 1, 1, 16, 1>>;
+  using T = Tile<TileType::Vec, float, 16, 16, BLayout::RowMajor, -1, -1>;
+  Global x(reinterpret_cast<__gm__ float*>(args[0])), y(reinterpret_cast<__gm__ float*>(args[1]));
+  T a(16, 16), b(16, 16);
+  TASSIGN(a, 0x0);
+  TASSIGN(b, 0x10000);
+  TLOAD(a, x);
+  set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  TADDS(b, a, 1.0f);
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(y, b);
+}
+"""
+
+
+def test_tile_instructions_in_a_source_as_users_write_it(write: Write) -> None:
+    """Section 3 of the examples: the fallback of __aicore__ must never be reached."""
+    library = compile_all([_job(write("tiles.cpp", TILES))])[0]
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    call_kernel(library.path, [x.ctypes.data, y.ctypes.data])
+    assert np.array_equal(y, x + 1)
+
+
+def test_guards_of_a_kind_of_core_follow_the_core_type(write: Write) -> None:
+    text = """\
+#include <cstdint>
+extern "C" void kernel_entry(int64_t* args) {
+  args[0] = 0;
+#ifdef __DAV_CUBE__
+  args[0] += 1;
+#endif
+#ifdef __DAV_VEC__
+  args[0] += 2;
+#endif
+}
+"""
+    source = write("guarded.cpp", text)
+    for core_type, expected in (("aic", 1), ("aiv", 2)):
+        path = compile_all([_job(source, core_type=core_type)])[0].path
+        function, slots = ctypes.CDLL(path).pto2_kernel, (ctypes.c_int64 * 1)(-1)
+        function(slots, None)
+        assert slots[0] == expected
+
+
+def test_an_orchestration_has_assertions(write: Write) -> None:
+    """Section 1.1: NDEBUG is not defined for orchestrations."""
+    text = '#include <cassert>\nextern "C" int go() {\n#ifdef NDEBUG\nreturn 1;\n#endif\nreturn 0; }\n'
+    path = compile_all([_job(write("o.cpp", text), core_type="", entry="go")])[0].path
+    assert ctypes.CDLL(path).go() == 0
+
+
+# -- .pto ----------------------------------------------------------------------------------------------------
+
+#: y = x * s for 16 rows of 16, given by pointers and a number.
+PROGRAM = """\
+!tile = !pto.tile_buf<vec, 16x16xf32>
+!view = !pto.tensor_view<16x16xf32>
+!window = !pto.partition_tensor_view<16x16xf32>
+func.func @scale(%x: !pto.ptr<f32>, %s: f32, %y: !pto.ptr<f32>) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %vx = pto.make_tensor_view %x, shape = [%c16, %c16], strides = [%c16, %c1] : !view
+  %vy = pto.make_tensor_view %y, shape = [%c16, %c16], strides = [%c16, %c1] : !view
+  %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c16] : !view -> !window
+  %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c16] : !view -> !window
+  %t = pto.alloc_tile : !tile
+  pto.tload ins(%px : !window) outs(%t : !tile)
+  pto.tmuls ins(%t, %s : !tile, f32) outs(%t : !tile)
+  pto.tstore ins(%t : !tile) outs(%py : !window)
+  return
+}
+"""
+THREE = int.from_bytes(np.float32(3).tobytes(), "little")
+
+
+class TensorData(ctypes.Structure):
+    """What a tensor slot of tensormap_and_ringbuffer points to (section 2.2)."""
+
+    _fields_ = (
+        ("ref_count", ctypes.c_int32), ("version", ctypes.c_int32),
+        ("addr", ctypes.c_uint64), ("size", ctypes.c_uint64),
+        ("raw_shapes", ctypes.c_uint64 * 5), ("shapes", ctypes.c_uint64 * 5), ("offsets", ctypes.c_uint64 * 5),
+        ("start_offset", ctypes.c_uint64), ("ndims", ctypes.c_uint64), ("dtype", ctypes.c_uint32),
+        ("more", ctypes.c_uint8 * 64),
+    )  # fmt: skip
+
+
+def test_a_program_takes_addresses(write: Write) -> None:
+    library = compile_all([_job(write("scale.pto", PROGRAM), entry="scale")])[0]
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    call_kernel(library.path, [x.ctypes.data, THREE, y.ctypes.data])
+    assert np.array_equal(y, x * 3)
+    assert compile_all([library.job])[0].cached
+
+
+def test_a_program_takes_tensors_from_where_they_start(write: Write) -> None:
+    """Section 1: the address of a tensor slot is buffer.addr + start_offset elements."""
+    library = compile_all([_job(write("scale.pto", PROGRAM), runtime="tensormap_and_ringbuffer")])[0]
+    x, y = np.arange(300, dtype=np.float32), np.zeros(300, np.float32)
+    slots: list[TensorData] = []
+    for array, start in ((x, 20), (y, 40)):
+        t = TensorData(addr=array.ctypes.data, size=array.nbytes, start_offset=start, ndims=1, dtype=0)
+        t.raw_shapes[0], t.shapes[0], t.offsets[0] = 300, 256, start
+        slots.append(t)
+    call_kernel(library.path, [ctypes.addressof(slots[0]), THREE, ctypes.addressof(slots[1])])
+    assert np.array_equal(y[40:296], x[20:276] * 3) and not y[:40].any() and not y[296:].any()
+
+
+def test_programs_that_are_wrong(write: Write) -> None:
+    broken = _errors(_job(write("broken.pto", "func.func @f( {")))[0]
+    assert broken.span is not None and broken.span.source.name.endswith("broken.pto")
+    kind = PROGRAM.replace("{pto.entry}", "{pto.entry, pto.kernel_kind = #pto.kernel_kind<vector>}")
+    other = _errors(_job(write("vector.pto", kind), core_type="aic"))[0]
+    assert other.code == "PTO-E2603" and "runs on a vector core" in other.message
+    assert _errors(_job(write("scale.pto", PROGRAM), entry="scala"))[0].code == "PTO-E2001"
+
+
+VIEW = """\
+#include "pto/pto-inst.hpp"
+namespace body {
+using View = pto::GlobalTensor<float, pto::Shape<1, 1, 1, -1, -1>, pto::Stride<1, 1, 1, -1, 1>>;
+void f(View v) {}
+}
+#include "pto2/kernel_entry.hpp"
+int main() {
+  pto::detail::Core& core = pto::detail::core();
+  static const pto::detail::Host host{nullptr, [](pto::detail::Core&, const char* m) { std::puts(m); std::exit(0); }, nullptr};
+  core.host = &host;
+  const int64_t slots[] = {4096};
+  const uint8_t special[] = {0};
+  pto2::call_task(&body::f, slots, core, special);
+}
+"""
+
+
+def test_e2610_a_view_needs_a_tensor(write: Write, tmp_path: Path) -> None:
+    """A view of unknown size cannot come from a bare address; nothing is read through it."""
+    found, program = compiler.find(), str(tmp_path / "view")
+    flags = [
+        "-std=c++20",
+        "-O0",
+        "-D__CPU_SIM",
+        f"-I{compiler.include_dir()}",
+        f"-I{compiler.include_dir() / 'pto'}",
+    ]
+    done = compiler.call([*found.command, *flags, write("view.cpp", VIEW), "-o", program])
+    assert done.returncode == 0, done.stderr
+    assert "[PTO-E2610]" in compiler.call([program]).stdout
+
+
+# -- the cache -----------------------------------------------------------------------------------------------
+
+
+def test_a_library_is_built_again_when_what_it_includes_has_changed(write: Write, own_cache: Path) -> None:
+    source = write("scale.cpp", SCALE)
+    values: list[tuple[float, bool]] = []
+    for factor in ("2", "2", "3", "2"):
+        write("factor.h", f"#define FACTOR {factor}\n")
+        library = compile_all([_job(source)])[0]
+        x = np.ones(1, np.float32)
+        call_kernel(library.path, [x.ctypes.data])
+        values.append((float(x[0]), library.cached))
+    assert values == [(2.0, False), (2.0, True), (3.0, False), (2.0, True)]
+
+
+def test_other_names_of_files(write: Write, own_cache: Path) -> None:
+    """Blanks and quotes in names, also of what is included."""
+    source = write('a "b"/it is $5.cpp', SCALE.replace("factor.h", "the factor.h"))
+    write('a "b"/the factor.h', "#define FACTOR 4\n")
+    assert not compile_all([_job(source)])[0].cached
+    assert compile_all([_job(source)])[0].cached
+    write('a "b"/the factor.h', "#define FACTOR 5\n")
+    assert not compile_all([_job(source)])[0].cached
+
+
+def test_make_rules_are_read_as_compilers_write_them() -> None:
+    assert _listed("x: a.h \\\n  b\\ c.h d$$e.h \\\n f\\#g.h\n") == ["a.h", "b c.h", "d$e.h", "f#g.h"]
+
+
+def test_precompiled_headers_are_used(write: Write, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A header of our own in their place: a kernel that sees its macro was compiled with it."""
+    found = compiler.find()
+    if found.is_clang:
+        pytest.skip("precompiled headers of g++")
+    monkeypatch.setattr(precompiled, "_TEXT", "#include <cstdint>\n#define FIRST 7\n")
+    monkeypatch.setattr("pto.runtime.compile._MANY", 2)
+    text = '#include <cstdint>\nextern "C" void kernel_entry(int64_t* args) {\n#ifdef FIRST\nargs[0] = FIRST;\n#endif\n}\n'
+    jobs = [_job(write(f"{name}.cpp", text)) for name in "abc"]
+    compile_all(jobs[:2])  # makes them
+    assert list(own_cache.glob("cpp/headers-*/*.gch"))
+    library = compile_all(jobs[2:])[0]
+    slots = (ctypes.c_int64 * 1)(0)
+    ctypes.CDLL(library.path).pto2_kernel(slots, None)
+    assert slots[0] == 7
+
+
+def test_progress_counts_all_jobs(write: Write, own_cache: Path) -> None:
+    jobs = [_job(write(f"{name}.cpp", KERNEL.replace("OP", "+"))) for name in "ab"]
+    for cached in (False, True):
+        seen: list[tuple[int, int, str]] = []
+        keep = seen.append
+        made = compile_all(jobs, lambda done, total, last, keep=keep: keep((done, total, last.job.name)))
+        assert [(done, total) for done, total, _ in seen] == [(1, 2), (2, 2)]
+        assert {name for _, _, name in seen} == {"a", "b"}
+        assert [library.cached for library in made] == [cached, cached]
+        assert [library.job for library in made] == jobs
+
+
+# -- what is wrong -------------------------------------------------------------------------------------------
+
+
+def test_errors_of_all_sources_at_once_in_their_files(write: Write) -> None:
+    write("inner.h", "int broken() { return nothing; }\n")
+    one = write("one.cpp", '#include "inner.h"\nextern "C" void kernel_entry(long* args) {}\n')
+    two = write("two.cpp", '#include <cstdint>\nextern "C" void kernel_entry(int64_t* args) { oops(); }\n')
+    found = _errors(_job(one), _job(two))
+    places = {(Path(d.span.source.name).name, d.span.place[0]): d for d in found if d.span is not None}
+    assert ("inner.h", 1) in places and ("two.cpp", 2) in places
+    assert all(d.code == "PTO-E2402" for d in found)
+    assert "oops" in places["two.cpp", 2].message
+
+
+def test_e2605_no_entry_point(write: Write) -> None:
+    kernel = _errors(
+        _job(write("k.cpp", '#include <cstdint>\nextern "C" void kernel_entri(int64_t* args) {}\n'))
+    )
+    assert [d.code for d in kernel] == ["PTO-E2605"] and "'k' has no kernel_entry" in kernel[0].message
+    text = 'extern "C" int go() { return 0; }\nint gone() { return 0; }\n'
+    orchestration = _errors(_job(write("o.cpp", text), core_type="", entry="gone"))
+    assert [d.code for d in orchestration] == ["PTO-E2605"] and "'gone'" in orchestration[0].message
+
+
+def test_missing_sources(tmp_path: Path) -> None:
+    found = _errors(_job(str(tmp_path / "no.cpp")), _job(str(tmp_path / "no.pto")))
+    assert [d.code for d in found] == ["PTO-E0001"] * 2
+
+
+def test_a_library_says_which_job_it_is_of() -> None:
+    job = _job("k.cpp")
+    assert Library(job).job.core_type == "aiv" and not job.is_program and _job("k.pto").is_program
