@@ -156,6 +156,38 @@ def test_gaps_and_idle_times(run: Run) -> None:
         assert not ((t["start"] < end) & (t["end"] > begin)).any()
 
 
+def test_blocks_of_one_task(run: Run) -> None:
+    """More blocks that do less and end sooner change neither the path nor the longest chain."""
+    tasks, edges = run.records.tasks.copy(), run.records.edges
+    rng = np.random.default_rng(len(tasks))
+    some = rng.random(len(tasks)) < 0.4
+    tasks["block"][some] = 0
+    more = []
+    for block in (1, 2):
+        rows = tasks[some].copy()
+        cut = (rows["end"] - rows["start"]) // (2 + block)
+        rows["end"] -= cut
+        rows["finish"] = rows["end"] + 1
+        rows["block"], rows["core"] = block, 3 * run.records.block_dim + block
+        more.append(rows)
+    a, b = (
+        Analysis(run.records),
+        Analysis(Records(np.concatenate([tasks, *more]), edges, stats=run.records.stats)),
+    )
+    assert not [d for d in b.records.check() if d.severity == "error"]
+    assert b.path == a.path
+    assert b.chain == a.chain
+    assert sum(f.tasks for f in b.functions) == len(tasks) + 2 * some.sum()
+    pred, succ, edge = b.records.links()
+    ids, counts = np.unique(b.records.tasks["task_id"], return_counts=True)
+    blocks = dict(zip(ids.tolist(), counts.tolist(), strict=True))
+    assert len(edge) == sum(blocks[int(e["succ"])] for e in edges)
+    assert (b.records.tasks["task_id"][pred] == edges["pred"][edge]).all()
+    assert (b.records.tasks["task_id"][succ] == edges["succ"][edge]).all()
+    assert len(set(zip(succ.tolist(), edge.tolist(), strict=True))) == len(edge)
+    assert (pred < len(tasks)).all()  # the blocks that end last
+
+
 def test_a_queue_behind_a_busy_core_is_named() -> None:
     times = {
         "submit": [0, 1],

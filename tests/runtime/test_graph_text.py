@@ -53,9 +53,7 @@ def test_the_critical_path_is_drawn_so() -> None:
     text = graph_text.dot(records)
     path = [int(records.tasks["task_id"][s.row]) for s in Analysis(records).path]
     _, edges = _read_dot(text)
-    assert {pair for pair, facts in edges.items() if "C81E2C" in facts} == set(
-        zip(path, path[1:], strict=False)
-    )
+    assert {pair for pair, facts in edges.items() if "C81E2C" in facts} == set(pairwise(path))
     red = {int(m[1]) for m in re.finditer(r"^ *t(\d+) \[.*C81E2C.*\];$", text, re.M)}
     assert red == set(path)
     assert "C81E2C" not in graph_text.dot(records, critical=False)
@@ -68,6 +66,16 @@ def test_several_dependencies_share_an_arrow() -> None:
     assert graph_text.dot(records).count("->") == 1
     assert 'label="RAW, WAW"' in graph_text.dot(records)
     assert "RAW" not in graph_text.dot(records, kinds=False)
+
+
+def test_blocks_of_one_task_are_one_node() -> None:
+    tasks = table("tasks", {"task_id": [0, 0, 0, 1], "block": [0, 1, 2, -1]})
+    records = Records(tasks, table("edges", {"pred": [0], "succ": [1]}), names={0: "f"})
+    nodes, edges = _read_dot(graph_text.dot(records))
+    assert {n: words for n, (words, _) in nodes.items()} == {0: "f(0) x3", 1: "f(1)"} and set(edges) == {
+        (0, 1)
+    }
+    assert graph_text.mermaid(records).count("Task0[") == 1
 
 
 def test_names_are_quoted() -> None:

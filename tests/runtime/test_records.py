@@ -75,6 +75,25 @@ def test_e2802_contradictions(records: Records, words: str) -> None:
         records.require_valid()
 
 
+def test_blocks_have_a_row_each_and_only_one() -> None:
+    tasks = table("tasks", {"task_id": [4, 4], "block": [0, 1], "start": [0, 0], "end": [1, 1]})
+    assert not Records(tasks).check()
+    assert [Records(tasks).label(t) for t in tasks] == ["Func_0(4)[0]", "Func_0(4)[1]"]
+    tasks["block"] = 1
+    assert "task 4, block 1, is recorded 2 times" in Records(tasks).check()[0].message
+
+
+def test_every_block_of_a_dependency_counts() -> None:
+    """Task 1 starts when one block of task 0 has ended, the other has not."""
+    tasks = table(
+        "tasks", {"task_id": [0, 0, 1], "block": [0, 1, -1], "start": [0, 0, 60], "end": [50, 90, 99]}
+    )
+    records = Records(tasks, table("edges", {"pred": [0], "succ": [1]}))
+    assert "0 ends at 90 ns" in next(d.message for d in records.check() if d.severity == "error")
+    records.tasks["start"][2] = 90
+    assert not records.check()
+
+
 def test_a_dependency_that_was_not_kept_is_found() -> None:
     records = simulate(40).records
     edge = records.edges[3]

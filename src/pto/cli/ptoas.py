@@ -31,7 +31,7 @@ _EXAMPLES = """\
 
 
 def command() -> NoReturn:
-    """The installed command: `main`, and then the process goes without taking its program apart object by object."""
+    """The installed command: `main`, after which the process ends without taking every object apart."""
     status = main()
     try:
         sys.stdout.flush()
@@ -228,8 +228,8 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
     jobs = options.jobs or os.cpu_count() or 1
     if jobs <= 1 or len(inputs) <= 1:
         return [_assemble(path, options) for path in inputs]
-    # What is made on first use (rows, rules, formats) is made by one input, the shortest, before the processes
-    # part; then the longest go first, each to the process with the least to do.
+    # What is made on first use (rows, rules, formats) is made by one input, the shortest, before the
+    # processes part; then the longest go first, each to the process with the least to do.
     by_size = sorted(range(len(inputs)), key=lambda i: _size(inputs[i]))
     found = {by_size[0]: _assemble(inputs[by_size[0]], options)}
     shares: list[list[int]] = [[] for _ in range(min(jobs, len(inputs) - 1))]

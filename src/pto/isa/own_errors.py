@@ -756,14 +756,14 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2620",
         "the orchestration can never go on",
-        "It waits for a task slot, heap space, entries of a pool or a cluster, every task it has submitted is done, "
-        "and what it waits for is held by scopes that only it can end.",
+        "It waits for a task slot, heap space, entries of a pool or a cluster, every task submitted is "
+        "done, and what it waits for is held by scopes that only it can end.",
         "End scopes earlier, or make the ring or pool as large as the report says.",
     ),
     (
         "PTO-E2621",
         "a task or a run that cannot be",
-        "A task has wrong parameters, names an unknown kernel or core type, or the options of the run are impossible.",
+        "A task has wrong parameters, names an unknown kernel or core type, or a run has impossible options.",
         "Write what the message expects; it names the task and the place where it was submitted.",
     ),
     (

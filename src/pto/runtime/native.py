@@ -21,6 +21,8 @@ _RINGS = {
     "PTO2_RING_HEAP": ("heap", 1024, True),
     "PTO2_RING_DEP_POOL": ("dep_pool", 16, False),
 }
+_LEAST = {"schedulers": 1, "host_threads": 1, "shards": 1, "task_window": 4, "heap": 1024, "dep_pool": 16,
+          "tensormap_pool": 16}  # fmt: skip
 _LEVELS = {"silent": -1, "error": 0, "warn": 1, "info": 2, "debug": 3}
 
 #: Codes of the engine and ours.
@@ -78,8 +80,7 @@ def _check(made: Mapping[str, Any]) -> None:
     block_dim = made.get("block_dim", MAX_BLOCK_DIM)
     if not 1 <= block_dim <= MAX_BLOCK_DIM:
         problems.append(f"block_dim ({block_dim}) must be in range [1, {MAX_BLOCK_DIM}]")
-    for name, least in (("schedulers", 1), ("host_threads", 1), ("shards", 1), ("task_window", 4), ("heap", 1024),
-                        ("dep_pool", 16), ("tensormap_pool", 16)):  # fmt: skip
+    for name, least in _LEAST.items():
         if name in made and made[name] < least:
             problems.append(f"{name} ({made[name]}) must be at least {least}")
     window = made.get("task_window", 65536)

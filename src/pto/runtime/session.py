@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3}
 #: Element types, by their number in the runtime.
 DTYPES = ("float32", "float16", "int32", "int16", "int8", "uint8", "bfloat16", "int64", "uint64")
-_SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i16": "int16", "i8": "int8",
-          "u8": "uint8", "i64": "int64", "u64": "uint64"}  # fmt: skip
+_SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i16": "int16",
+          "i8": "int8", "u8": "uint8", "i64": "int64", "u64": "uint64"}  # fmt: skip
 _MAX_PARAMS = 16
 
 
 class Kernel:
-    """What tasks execute: a Python function, or a C++ or `.pto` source, which is compiled when a run needs it.
+    """What tasks execute: a Python function, or a C++ or `.pto` source, compiled when a run needs it.
 
     `args` says what each parameter is: in, out, inout or scalar.
     """
@@ -208,7 +208,7 @@ class Runtime:
         frame = sys._getframe(1)
         self._native.set_site(frame.f_code.co_filename, frame.f_lineno)
         kind = self._tensor_type
-        if not all(type(v) is kind or type(v) is int and v >= 0 for v in values):
+        if not all(type(v) is kind or (type(v) is int and v >= 0) for v in values):
             values = tuple(self._value(v) for v in values)
         if len(values) != len(kernel.roles):
             raise _refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
@@ -300,8 +300,8 @@ class Hazard:
             )
         what = {"WAW": "writes", "WAR": "reads"}[self.kind]
         return (
-            f"{self.kind}: task {self.later}{there} writes, as parameter {self.arg}, what task {self.earlier}{where} "
-            f"{what}, and nothing orders the two"
+            f"{self.kind}: task {self.later}{there} writes, as parameter {self.arg}, what task "
+            f"{self.earlier}{where} {what}, and nothing orders the two"
         )
 
 
@@ -352,8 +352,8 @@ def run(
 ) -> Run:
     """Run `orchestrate(rt, *args)` and all tasks it submits; returns when they are done.
 
-    `threads` are host threads (default: as many as there are processors), `seed` runs everything on one thread in
-    an order that the seed decides, the same every time. `rings`: task_window, heap, dep_pool, tensormap_pool.
+    `threads` are host threads (default: as many as there are processors). `seed` runs everything on one thread
+    in an order that the seed decides, the same every time. `rings`: task_window, heap, dep_pool, tensormap_pool.
     `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them.
     """
     unknown = set(rings) - {"task_window", "heap", "dep_pool", "tensormap_pool", "shards", "poison"}

@@ -48,15 +48,10 @@ def duration(ns: float) -> str:
     return f"{ns / 1e9:.3f} s"
 
 
-def words_of(a: Analysis, part: str) -> str:
-    """What a part of the critical path is; of the orchestrator also what it did meanwhile."""
-    steps = (
-        sorted(a.orchestrator_steps().items(), key=lambda item: -item[1])[:3]
-        if part == "orchestrator"
-        else []
-    )
-    did = ", ".join(f"{name.removeprefix('orch_')} {duration(spent)}" for name, spent in steps)
-    return WORDS[part] + (f" ({did})" if did else "")
+def meanwhile(a: Analysis) -> str:
+    """What the orchestrator mostly did until the first task of the path was submitted."""
+    steps = sorted(a.orchestrator_steps().items(), key=lambda item: -item[1])[:3]
+    return ", ".join(f"{name.removeprefix('orch_')} {duration(spent)}" for name, spent in steps if spent)
 
 
 def _head(a: Analysis) -> list[str]:
@@ -131,7 +126,9 @@ def _path(a: Analysis, most: int) -> Iterator[str]:
         spent = a.path_parts[part]
         if spent:
             share = spent / a.makespan if a.makespan else 0.0
-            yield f"  {part:<13}{duration(spent):>12}  {share:6.1%} [{_bar(share, 30)}]  {words_of(a, part)}"
+            yield f"  {part:<13}{duration(spent):>12}  {share:6.1%} [{_bar(share, 30)}]  {WORDS[part]}"
+    if did := meanwhile(a):
+        yield f"  the orchestrator meanwhile: {did}"
     costly = sorted(a.path, key=lambda s: -sum(s.parts()))[:most]
     shown = sorted(costly, key=lambda s: s.since)
     yield f"  its {len(shown)} longest steps:" if len(shown) < len(a.path) else "  its steps:"

@@ -311,9 +311,8 @@ function paintCounter(g, r) {
     const px = x(times[k]);
     g.lineTo(px, y(last)), g.lineTo(px, y(value[k])), last = value[k];
     if (times[k] > view.to) break;
-    if (k === times.length - 1) g.lineTo(x(data.end), y(last));
   }
-  g.lineTo(Math.min(x(data.end), width), base), g.closePath();
+  g.lineTo(Math.min(x(times[Math.min(k, times.length - 1)]), width), base), g.closePath();
   g.globalAlpha = .25, g.fillStyle = paint.accent, g.fill(), g.globalAlpha = 1, g.strokeStyle = paint.accent, g.lineWidth = 1, g.stroke();
   if (limit && top === limit) g.strokeStyle = paint.bad, g.beginPath(), g.moveTo(LEFT, y(limit) + .5), g.lineTo(width, y(limit) + .5), g.stroke();
 }

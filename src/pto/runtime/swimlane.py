@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .analyse import PARTS, Analysis
 from .records import COUNTERS, FIELDS, KINDS, PHASES, Records
-from .summary import duration, words_of
+from .summary import WORDS, duration, meanwhile
 from .trace import core_name, write_text
 
 if TYPE_CHECKING:
@@ -241,10 +241,12 @@ class _Page:
         )
         words = "".join(
             f'<span><i class="part-{part}"></i>{part} <b>{duration(spent)}</b> {spent / total:.1%} '
-            f'<span class="soft">{escape(words_of(a, part))}</span></span>'
+            f'<span class="soft">{WORDS[part]}</span></span>'
             for part, spent in a.path_parts.items()
             if spent
         )
+        if did := meanwhile(a):
+            words += f"<span>the orchestrator meanwhile: {did}</span>"
         rows: list[list[str]] = []
         for n, step in enumerate(a.path[:MOST_STEPS]):
             task = r.tasks[step.row]

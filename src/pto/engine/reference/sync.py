@@ -372,9 +372,9 @@ class Arrival(Signal):
         here.setdefault(core, deque()).append(token)
         if len(here) < lanes * (core.grid.blocks if block is None else 1):
             return
-        tokens = [tokens.popleft() for tokens in here.values()]
-        joined = core.clock.merged(tokens) if core.clock is not None else None
-        for other in list(here):
+        came = {other: tokens.popleft() for other, tokens in here.items()}
+        joined = core.clock.joined(came) if core.clock is not None else None
+        for other in came:
             self.add(core, other, _cross_sources(other, self.id), joined)
             if not here[other]:
                 del here[other]
@@ -397,7 +397,9 @@ class Await(Item):
         for source in self.sources:
             token, _ = core.cluster.semaphores[source].popleft()
             if core.clock is not None:
-                if pipe == "S":
+                if isinstance(token, dict):  # from cores of several blocks
+                    core.clock.learn(core, token)
+                elif pipe == "S":
                     core.clock.acquire_all(core, token)
                 else:
                     core.clock.acquire(core, pipe, token)

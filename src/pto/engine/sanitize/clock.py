@@ -119,6 +119,16 @@ class Clock:
 
     # -- other blocks ----------------------------------------------------------------------------------
 
+    @staticmethod
+    def joined(tokens: dict[Core, Token]) -> dict[int, Token]:
+        """What cores, perhaps of several blocks, have released, by block."""
+        out: dict[int, Token] = {}
+        for core, token in tokens.items():
+            join(out.setdefault(core.block, []), token)
+            for block, known in core.clock.others(token).items():
+                join(out.setdefault(block, []), known)
+        return out
+
     def learn(self, core: Core, tokens: dict[int, Token]) -> None:
         """The core waited for what `tokens` say of each block; flags pass that on like other knowledge."""
         known = self.learned.setdefault(core, [])

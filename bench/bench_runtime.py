@@ -1,0 +1,141 @@
+"""The task runtime: what a task costs, from submission to retirement, and what a run costs besides.
+
+python bench/bench_runtime.py [--quick]
+
+Orchestration and kernels are C++ sources, compiled and loaded as a user's are; the kernel is empty. The peer
+is the field's runtime, in its simulation; it is not here, so its published figures on a machine like this one
+stand in. Shortest of several runs, wall time.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from pto.runtime.compile import Job, compile_all
+from pto.runtime.native import CORE_TYPES, log_level, native, options
+
+KERNEL = """
+#include <cstdint>
+#include <pto/pto-inst.hpp>
+extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) { (void)args; }
+"""
+
+# args: kind (0 independent, 1 chain, 2 chain in one scope), tasks, tasks per scope
+ORCHESTRATION = """
+#include "pto_orchestration_api.h"
+extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) {
+  pto2_rt_init_tensor_pool(rt);
+  static float data[16];
+  const uint64_t shape[1] = {16};
+  Tensor x = make_tensor_external(data, shape, 1);
+  const int kind = (int)args[0];
+  const long tasks = (long)args[1], per_scope = (long)args[2];
+  for (long done = 0; done < tasks;) {
+    PTO2_SCOPE(rt) {
+      for (long i = 0; i < per_scope && done < tasks; ++i, ++done) {
+        PTOParam params[1];
+        params[0] = kind == 0 ? make_scalar_param(7) : make_inout_param(x);
+        pto2_rt_submit_task(rt, 0, PTO2_WORKER_VECTOR, params, 1);
+      }
+    }
+  }
+}
+"""
+
+#: us per task of the field's runtime: independent and per hop of a chain, by block_dim.
+PEER = {3: (4.0, 12.9), 24: (1.8, 85.0)}
+
+
+def libraries() -> tuple[str, str]:
+    folder = Path(tempfile.mkdtemp())
+    kernel, orchestration = folder / "empty.cpp", folder / "orchestration.cpp"
+    kernel.write_text(KERNEL)
+    orchestration.write_text(ORCHESTRATION)
+    made = compile_all([
+        Job(name="empty", source=str(kernel), core_type="aiv"),
+        Job(name="orchestration", source=str(orchestration), entry="aicpu_orchestration_entry"),
+    ])  # fmt: skip
+    return made[0].path, made[1].path
+
+
+def run(paths: tuple[str, str], args: list[int], **given: Any) -> dict[str, Any]:
+    kernels = native().Kernels()
+    kernels.add_library(0, "empty", CORE_TYPES.index("aiv"), paths[0])
+    started = time.perf_counter()
+    engine = native().Tensormap(kernels, options(given, print), log_level(), None)
+    engine.run_library(paths[1], args)
+    code, text, _ = engine.failure()
+    assert code == 0, text
+    return {**engine.stats(), "whole": time.perf_counter() - started}
+
+
+def best(paths: tuple[str, str], args: list[int], repeat: int = 5, **given: Any) -> float:
+    return min(run(paths, args, **given)["seconds"] for _ in range(repeat))
+
+
+def against(seconds: float, peer: float) -> str:
+    return f"; the peer {peer} us, {peer / (1e6 * seconds):.0f} x ours"
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    paths = libraries()
+    n = 100_000 if quick else 1_000_000
+    for blocks in (1, 3, 24):
+        t = best(paths, [0, n, 1000], block_dim=blocks) / n
+        peer = against(t, PEER[blocks][0]) if blocks in PEER else ""
+        print(
+            f"independent tasks, block_dim {blocks}: {1e9 * t:.0f} ns, {1e-6 / t:.2f} M/s{peer}; limit 1 M/s"
+        )
+    for blocks in (3, 24):
+        t = best(paths, [1, n, 1000], block_dim=blocks) / n
+        print(f"chain, block_dim {blocks}: {1e9 * t:.0f} ns per hop{against(t, PEER[blocks][1])}; limit 1 us")
+    t = best(paths, [2, 65_000, 65_000])
+    print(
+        f"chain of 65,000 in one scope, default pools: {t:.3f} s; limit 0.2 (the peer: 10-85 s, wrong result)"
+    )
+    t = min(run(paths, [0, 1, 1])["whole"] for _ in range(20))
+    print(f"a run of one task, start to end: {1e3 * t:.2f} ms{against(t, 45e3)}; limit 5")
+    for threads in (1, 2):
+        t = best(paths, [0, n, 1000], host_threads=threads)
+        print(f"independent tasks, {threads} host thread(s): {1e9 * t / n:.0f} ns per task")
+    print("window: " + ", ".join(
+        f"{w} {1e9 * best(paths, [0, n // 4, min(w // 2, 1000)], 3, task_window=w) / (n // 4):.0f}"
+        for w in (16, 64, 256, 1024, 4096, 16384, 65536)) + "  ns per task")  # fmt: skip
+    many = n if quick else 10_000_000
+    run(paths, [0, n, 1000])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    t = run(paths, [0, many, 1000])["seconds"]
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"{many:,} tasks through a window of 65536: {t:.2f} s, {grown:.1f} MiB more than {n:,} tasks")
+    python(20_000 if quick else 200_000)
+
+
+def python(tasks: int) -> None:
+    """Submission from Python; the kernel is the compiled one."""
+    import numpy as np
+
+    from pto import runtime
+
+    folder = Path(tempfile.mkdtemp())
+    (folder / "empty.cpp").write_text(KERNEL)
+    kernel = runtime.kernel(str(folder / "empty.cpp"), "inout")
+    data = np.zeros(16, np.float32)
+
+    def orchestrate(rt: Any) -> None:
+        for _ in range(tasks // 1000):
+            with rt.scope():
+                for _ in range(1000):
+                    rt.submit(kernel, data)
+
+    seconds = min(runtime.run(orchestrate).stats["seconds"] for _ in range(3))
+    print(f"Python: {tasks / seconds:,.0f} tasks/s; limit 200,000")
+
+
+if __name__ == "__main__":
+    main()
