@@ -15,14 +15,16 @@
 #include <string>
 #include <vector>
 
-#include "exec/shared_object.hpp"
-#include "pto/core/machine.hpp"
-#include "pto2/kernel_entry.hpp"
+#include "run.hpp"
 #include "tmr/orchestration.hpp"
 #include "tmr/tmr.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+
+namespace pto2 {
+void bind_graph(nb::module_& m);  // graph.cpp
+}
 
 namespace {
 
@@ -42,22 +44,24 @@ std::vector<uint64_t> numbers(nb::handle sequence, uint64_t rank, const char* wh
   for (nb::handle item : sequence) out.push_back(nb::cast<uint64_t>(item));
   if (rank != 0 && out.size() != rank) {
     throw nb::value_error((std::string(what) + " has " + std::to_string(out.size()) + " numbers, expected " +
-                           std::to_string(rank)).c_str());
+                           std::to_string(rank))
+                              .c_str());
   }
   if (out.size() > RUNTIME_MAX_TENSOR_DIMS) throw nb::value_error("a tensor has at most 5 dimensions");
   return out;
 }
 
-/// `offset`: elements from the start of the buffer to the first one; the buffer has `bytes` bytes (0: what the
-/// shape needs).
-PyTensor make(uint64_t address, nb::handle shape, int dtype, nb::object owner, uint64_t offset, uint64_t size) {
+/// `offset`: elements from the start of the buffer to the first one; the buffer has `bytes` bytes (0: what
+/// the shape needs).
+PyTensor make(uint64_t address, nb::handle shape, int dtype, nb::object owner, uint64_t offset,
+              uint64_t size) {
   const std::vector<uint64_t> shapes = numbers(shape, 0, "shape");
   const uint64_t zeros[RUNTIME_MAX_TENSOR_DIMS] = {};
   PyTensor tensor;
   uint64_t bytes = get_element_size(static_cast<DataType>(dtype));
   for (const uint64_t n : shapes) bytes *= n;
-  tensor.data.init(reinterpret_cast<void*>(address), bytes, shapes.data(), shapes.data(), zeros, shapes.size(),
-                   static_cast<DataType>(dtype), 0);
+  tensor.data.init(reinterpret_cast<void*>(address), bytes, shapes.data(), shapes.data(), zeros,
+                   shapes.size(), static_cast<DataType>(dtype), 0);
   if (size != 0) tensor.data.buffer.size = size;
   tensor.data.base_offset = offset;
   tensor.data.update_start_offset();
@@ -71,135 +75,31 @@ nb::tuple as_tuple(const uint64_t* values, uint64_t count) {
   return nb::tuple(list);
 }
 
-template <class T>
-nb::bytes as_bytes(const std::vector<T>& values) {
-  return nb::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-}
-
-/// The kernels of a run and the libraries they come from.
-class PyKernels {
- public:
-  PyKernels() = default;
-  PyKernels(const PyKernels&) = delete;
-  PyKernels& operator=(const PyKernels&) = delete;
-
-  void add_library(int func_id, const std::string& name, int core_type, const std::string& path) {
-    auto library = std::make_unique<SharedObject>(path);
-    auto* abi = library->get<uint64_t()>("pto2_kernel_abi");
-    if (abi() != kernel_abi()) throw nb::value_error((path + " was built for another version of the runtime").c_str());
-    Kernel kernel;
-    kernel.name = name;
-    kernel.core_type = core_type;
-    kernel.on_core = library->get<void(int64_t*, pto::detail::Core*)>("pto2_kernel");
-    kernels.add(func_id, std::move(kernel));
-    libraries_.push_back(std::move(library));
-  }
-
-  /// A Python function: called with the task id and the slots of the task as integers.
-  void add_function(int func_id, const std::string& name, int core_type, nb::callable function) {
-    Kernel kernel;
-    kernel.name = name;
-    kernel.core_type = core_type;
-    PyObject* call = function.release().ptr();
-    functions_.push_back(call);
-    kernel.call = [this, call](const DispatchPayload& payload) {
-      const nb::gil_scoped_acquire gil;
-      try {
-        nb::list slots;
-        for (int i = 0; i < payload.num_args; ++i) slots.append(payload.args[i]);
-        nb::borrow<nb::callable>(call)(payload.task_id, slots);
-      } catch (nb::python_error& error) {
-        if (!thrown.is_valid()) thrown = nb::borrow(error.value());
-        throw std::runtime_error(error.what());
-      }
-    };
-    kernels.add(func_id, std::move(kernel));
-  }
-
-  void add_empty(int func_id, const std::string& name) {
-    Kernel kernel;
-    kernel.name = name;
-    kernel.plain = [](int64_t*) {};
-    kernels.add(func_id, std::move(kernel));
-  }
-
-  ~PyKernels() {
-    for (PyObject* function : functions_) Py_DECREF(function);
-  }
-
-  Kernels kernels;
-  nb::object thrown;  // the first Python exception
-
- private:
-  std::vector<std::unique_ptr<SharedObject>> libraries_;
-  std::vector<PyObject*> functions_;
-};
-
 /// One run of tensormap_and_ringbuffer.
-class PyTmr {
+class PyTmr final : public PyRun {
  public:
-  PyTmr(const PyTmr&) = delete;
-  PyTmr& operator=(const PyTmr&) = delete;
-
   PyTmr(PyKernels& kernels, nb::dict options, int log_level, nb::object sink)
-      : kernels_(kernels), log_(static_cast<Level>(log_level), log_sink(std::move(sink))) {
+      : PyRun(kernels, log_level, std::move(sink)) {
     TmrOptions o;
-    const auto number = [&](const char* name, auto& field) {
-      if (options.contains(name)) field = nb::cast<std::decay_t<decltype(field)>>(options[name]);
-    };
-    number("block_dim", o.exec.block_dim);
-    number("schedulers", o.exec.schedulers);
-    number("shards", o.exec.shards);
-    number("host_threads", o.exec.host_threads);
-    number("deterministic", o.exec.deterministic);
-    number("seed", o.exec.seed);
-    number("record", o.exec.record);
-    number("task_window", o.task_window);
-    number("heap", o.heap);
-    number("dep_pool", o.dep_pool);
-    number("tensormap_pool", o.tensormap_pool);
-    number("check_hazards", o.check_hazards);
-    number("track_war", o.track_war);
-    number("poison", o.poison);
+    o.exec = exec_options(options);
+    read(options, "task_window", o.task_window);
+    read(options, "heap", o.heap);
+    read(options, "dep_pool", o.dep_pool);
+    read(options, "tensormap_pool", o.tensormap_pool);
+    read(options, "check_hazards", o.check_hazards);
+    read(options, "track_war", o.track_war);
+    read(options, "poison", o.poison);
     o.exec.queue = o.task_window;
-    o.exec.leave = [this] {
-      if (!outside_) thread_ = PyEval_SaveThread();
-    };
-    o.exec.enter = [this] {
-      if (!outside_) PyEval_RestoreThread(thread_);
-    };
-    o.exec.poll = [this] { poll(); };
     tmr_ = std::make_unique<Tmr>(o, kernels.kernels, log_);
   }
 
   /// Run a Python function as the orchestration.
   void run_function(nb::callable orchestrate) {
-    started_ = now_ns();
-    tmr_->run([&] {
-      try {
-        orchestrate();
-      } catch (nb::python_error& error) {
-        if (error.matches(aborted_type())) throw Aborted();
-        if (!kernels_.thrown.is_valid()) kernels_.thrown = nb::borrow(error.value());
-        throw std::runtime_error(error.what());
-      }
-    });
-    ended_ = now_ns();
+    timed([&] { tmr_->run([&] { call(orchestrate); }); });
   }
 
   void run_library(const std::string& path, const std::vector<uint64_t>& args) {
-    started_ = now_ns();
-    PyThreadState* state = PyEval_SaveThread();
-    outside_ = true;  // this orchestration needs no GIL
-    std::string problem;
-    try {
-      run_orchestration(*tmr_, log_, path, args);
-    } catch (const std::exception& error) {
-      problem = error.what();
-    }
-    PyEval_RestoreThread(state);
-    ended_ = now_ns();
-    if (!problem.empty()) throw nb::value_error(problem.c_str());
+    run_outside([&] { run_orchestration(*tmr_, log_, path, args); });
   }
 
   int64_t submit(int kernel, int worker, nb::bytes roles, nb::sequence values, int cluster, int blocks,
@@ -208,7 +108,8 @@ class PyTmr {
     const size_t count = nb::len(values);
     if (count > kMaxParams || roles.size() != count) {
       throw nb::value_error(("a task has at most 16 parameters, one role each; got " + std::to_string(count) +
-                             " parameters and " + std::to_string(roles.size()) + " roles").c_str());
+                             " parameters and " + std::to_string(roles.size()) + " roles")
+                                .c_str());
     }
     Arg args[kMaxParams];
     PyObject* fast = PySequence_Fast(values.ptr(), "expected a sequence");
@@ -241,25 +142,14 @@ class PyTmr {
   void free_cluster(int32_t cluster) {
     guarded([&] { return tmr_->free_cluster(cluster), 0; });
   }
-  void set_site(const std::string& file, int line) {
-    tmr_->set_site({sites_.emplace(file, 0).first->first.c_str(), line});
-  }
-
-  /// (code, text) of what went wrong; code 0 if nothing did. And the Python exception, if that was it.
-  nb::tuple failure() {
-    Failure& failure = tmr_->failure();
-    nb::object thrown = kernels_.thrown.is_valid() ? kernels_.thrown : nb::none();
-    if (!failure.failed()) return nb::make_tuple(0, "", nb::none());
-    return nb::make_tuple(static_cast<int>(failure.code()), failure.text(), thrown);
-  }
+  void set_site(const std::string& file, int line) { tmr_->set_site({kept(file), line}); }
 
   nb::dict stats() {
     const TmrStats s = tmr_->stats();
     const TmrOptions& o = tmr_->options();
-    nb::dict out;
+    nb::dict out = exec_stats();
     out["tasks"] = s.tasks;
     out["edges"] = s.edges;
-    out["seconds"] = static_cast<double>(ended_ - started_) / 1e9;
     out["task_window"] = o.task_window;
     out["task_window_peak"] = s.window_peak;
     out["heap"] = o.heap;
@@ -274,37 +164,15 @@ class PyTmr {
     nb::dict blocked;
     for (int i = 0; i < 5; ++i) blocked[names[i]] = s.blocked[i];
     out["blocked"] = blocked;
-    uint64_t rounds = 0, hits = 0, misses = 0;
-    for (const auto& scheduler : tmr_->exec().schedulers()) {
-      rounds += scheduler->rounds;
-      hits += scheduler->hits;
-      misses += scheduler->misses;
-    }
-    out["scheduler_rounds"] = rounds;
-    out["pop_hits"] = hits;
-    out["pop_misses"] = misses;
     return out;
   }
 
-  /// The tables of pto.runtime.records as bytes of the C structures, and when the run started.
   nb::dict records() {
-    std::vector<TaskRecord> tasks;
-    std::vector<PhaseRecord> phases;
-    std::vector<CounterRecord> counters;
-    for (const Recorder& r : tmr_->exec().recorders()) {
-      tasks.insert(tasks.end(), r.tasks.begin(), r.tasks.end());
-      phases.insert(phases.end(), r.phases.begin(), r.phases.end());
-      counters.insert(counters.end(), r.counters.begin(), r.counters.end());
-    }
-    nb::dict out;
-    out["tasks"] = as_bytes(tasks);
-    out["phases"] = as_bytes(phases);
-    out["counters"] = as_bytes(counters);
-    out["edges"] = as_bytes(tmr_->edges());
-    out["start"] = started_;
+    nb::dict out = exec_records(tmr_->edges());
     nb::list sites;
     for (const Site& site : tmr_->task_sites()) {
-      sites.append(site.file == nullptr ? std::string() : std::string(site.file) + ":" + std::to_string(site.line));
+      sites.append(site.file == nullptr ? std::string()
+                                        : std::string(site.file) + ":" + std::to_string(site.line));
     }
     out["sites"] = sites;
     return out;
@@ -318,53 +186,9 @@ class PyTmr {
   }
 
  private:
-  static PyObject* aborted_type() {
-    static PyObject* type = PyErr_NewException("pto._runtime.Aborted", PyExc_RuntimeError, nullptr);
-    return type;
-  }
-  template <class Body>
-  auto guarded(Body&& body) -> decltype(body()) {
-    try {
-      return body();
-    } catch (const Aborted&) {
-      PyErr_SetString(aborted_type(), "the run was stopped");
-      throw nb::python_error();
-    }
-  }
-  Log::Sink log_sink(nb::object sink) {
-    if (sink.is_none()) return {};
-    PyObject* call = sink.release().ptr();
-    sink_ = call;
-    return [call](Level level, const std::string& text) {
-      const nb::gil_scoped_acquire gil;
-      try {
-        nb::borrow<nb::callable>(call)(static_cast<int>(level), text);
-      } catch (nb::python_error& error) {
-        error.discard_as_unraisable("pto.runtime log");
-      }
-    };
-  }
-  /// Ctrl-C ends the run.
-  void poll() {
-    const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) {
-      nb::python_error error;
-      if (!kernels_.thrown.is_valid()) kernels_.thrown = nb::borrow(error.value());
-      tmr_->exec().fail(ErrorCode::Cancelled, "interrupted");
-    }
-  }
+  Exec& exec() override { return tmr_->exec(); }
 
-  PyKernels& kernels_;
-  PyObject* sink_ = nullptr;
-  Log log_;
   std::unique_ptr<Tmr> tmr_;
-  std::map<std::string, int> sites_;
-  PyThreadState* thread_ = nullptr;
-  bool outside_ = false;
-  int64_t started_ = 0, ended_ = 0;
-
- public:
-  ~PyTmr() { Py_XDECREF(sink_); }
 };
 
 }  // namespace
@@ -387,14 +211,16 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("owner", [](const PyTensor& t) { return t.owner; })
       .def("view",
            [](const PyTensor& t, nb::sequence shape, nb::sequence offsets) {
-             const auto n = numbers(shape, t.data.ndims, "shape"), at = numbers(offsets, t.data.ndims, "offsets");
+             const auto n = numbers(shape, t.data.ndims, "shape"),
+                        at = numbers(offsets, t.data.ndims, "offsets");
              PyTensor view;
              view.data.init_with_view(t.data, n.data(), at.data());
              view.owner = t.owner;
              return view;
            })
       .def("dump", [](const PyTensor& t) { return t.data.dump(); });
-  m.def("make_tensor", &make, "address"_a, "shape"_a, "dtype"_a, "owner"_a.none(), "offset"_a = 0, "size"_a = 0);
+  m.def("make_tensor", &make, "address"_a, "shape"_a, "dtype"_a, "owner"_a.none(), "offset"_a = 0,
+        "size"_a = 0);
   m.def("slot_tensor", [](int64_t slot) {
     PyTensor tensor;
     tensor.data.init(*reinterpret_cast<const TensorData*>(slot));
@@ -406,12 +232,12 @@ NB_MODULE(_runtime, m) {
       .def("add_function", &PyKernels::add_function)
       .def("add_empty", &PyKernels::add_empty);
   nb::class_<PyTmr>(m, "Tensormap")
-      .def(nb::init<PyKernels&, nb::dict, int, nb::object>(), "kernels"_a, "options"_a, "log_level"_a, "sink"_a.none(),
-           nb::keep_alive<1, 2>())
+      .def(nb::init<PyKernels&, nb::dict, int, nb::object>(), "kernels"_a, "options"_a, "log_level"_a,
+           "sink"_a.none(), nb::keep_alive<1, 2>())
       .def("run_function", &PyTmr::run_function)
       .def("run_library", &PyTmr::run_library)
-      .def("submit", &PyTmr::submit, "kernel"_a, "worker"_a, "roles"_a, "values"_a, "cluster"_a = -1, "blocks"_a = 0,
-           "clusters"_a.none() = nb::none())
+      .def("submit", &PyTmr::submit, "kernel"_a, "worker"_a, "roles"_a, "values"_a, "cluster"_a = -1,
+           "blocks"_a = 0, "clusters"_a.none() = nb::none())
       .def("scope_begin", &PyTmr::scope_begin)
       .def("scope_end", &PyTmr::scope_end)
       .def("allocate_cluster", &PyTmr::allocate_cluster)
@@ -421,4 +247,5 @@ NB_MODULE(_runtime, m) {
       .def("stats", &PyTmr::stats)
       .def("records", &PyTmr::records)
       .def("hazards", &PyTmr::hazards);
+  bind_graph(m);
 }

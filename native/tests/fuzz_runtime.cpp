@@ -4,8 +4,8 @@
 //   fuzz_runtime FIRST_SEED COUNT [threads]      threads: real threads instead of the deterministic mode
 //
 // A graph has external buffers, intermediates, views, INOUT chains, nested scopes, block tasks and clusters,
-// on rings that are often as small as the graph allows. Kernels mix what they read into what they write, so any
-// wrong order or any buffer that is used again too early changes the result.
+// on rings that are often as small as the graph allows. Kernels mix what they read into what they write, so
+// any wrong order or any buffer that is used again too early changes the result.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -129,8 +129,9 @@ Program generate(Random& random) {
   return p;
 }
 
-/// What a kernel does, on elements given by address and row distance: mix all that it reads with the salt, and
-/// write that, different for each element, into all that it writes. `share`: which rows of outputs it does.
+/// What a kernel does, on elements given by address and row distance: mix all that it reads with the salt,
+/// and write that, different for each element, into all that it writes. `share`: which rows of outputs it
+/// does.
 struct Place {
   uint64_t* data;
   int rows, cols, pitch;
@@ -166,8 +167,9 @@ void kernel(const DispatchPayload& payload) {
   for (int i = 0; i < count; ++i) {
     const auto& t = *reinterpret_cast<const TensorData*>(payload.args[2 + i]);
     const int role = (roles >> (2 * i)) & 3;
-    places.push_back({reinterpret_cast<uint64_t*>(t.buffer.addr) + t.start_offset, static_cast<int>(t.shapes[0]),
-                      static_cast<int>(t.shapes[1]), static_cast<int>(t.raw_shapes[1]), role != 1, role != 0});
+    places.push_back({reinterpret_cast<uint64_t*>(t.buffer.addr) + t.start_offset,
+                      static_cast<int>(t.shapes[0]), static_cast<int>(t.shapes[1]),
+                      static_cast<int>(t.raw_shapes[1]), role != 1, role != 0});
   }
   compute(places, salt, payload.block_idx, payload.block_num);
 }
@@ -190,8 +192,9 @@ Buffers oracle(const Program& p) {
     std::vector<Place> places;
     for (const Param& param : step.params) {
       const Region& r = param.region;
-      places.push_back({&buffers[static_cast<size_t>(r.buffer)][static_cast<size_t>(r.row * kCols + r.col)], r.rows,
-                        r.cols, kCols, param.type != PTOParamType::OUTPUT, param.type != PTOParamType::INPUT});
+      places.push_back({&buffers[static_cast<size_t>(r.buffer)][static_cast<size_t>(r.row * kCols + r.col)],
+                        r.rows, r.cols, kCols, param.type != PTOParamType::OUTPUT,
+                        param.type != PTOParamType::INPUT});
     }
     const int blocks = step.blocks > 0 ? step.blocks : 1;
     for (int b = 0; b < blocks; ++b) compute(places, step.salt, b, blocks);
@@ -244,8 +247,10 @@ Outcome execute(const Program& p, const TmrOptions& options) {
         const size_t i = static_cast<size_t>(n - 2);
         TensorData* tensor = &whole_tensor;
         if (!param.fresh) {
-          const uint64_t shape[2] = {static_cast<uint64_t>(param.region.rows), static_cast<uint64_t>(param.region.cols)};
-          const uint64_t offset[2] = {static_cast<uint64_t>(param.region.row), static_cast<uint64_t>(param.region.col)};
+          const uint64_t shape[2] = {static_cast<uint64_t>(param.region.rows),
+                                     static_cast<uint64_t>(param.region.cols)};
+          const uint64_t offset[2] = {static_cast<uint64_t>(param.region.row),
+                                      static_cast<uint64_t>(param.region.col)};
           views[i].init_with_view(whole_tensor, shape, offset);
           tensor = &views[i];
         }
@@ -283,7 +288,8 @@ bool sane(const Program& p) {
     for (size_t i = 0; i < step.params.size(); ++i) {
       for (size_t k = i + 1; k < step.params.size(); ++k) {
         const Param &a = step.params[i], &b = step.params[k];
-        if (a.region.buffer == b.region.buffer && (a.type != PTOParamType::INPUT || b.type != PTOParamType::INPUT)) {
+        if (a.region.buffer == b.region.buffer &&
+            (a.type != PTOParamType::INPUT || b.type != PTOParamType::INPUT)) {
           return false;
         }
       }
@@ -335,8 +341,8 @@ int main(int argc, char** argv) {
       const bool ordered = mode == 1 || got.hazards == 0;
       hazardous += ordered ? 0 : 1;
       if (got.failed || (ordered && got.externals != expected)) {
-        std::printf("seed %llu, %s: %s\n", static_cast<unsigned long long>(seed), mode == 0 ? "plain" : "track_war",
-                    got.failed ? got.text.c_str() : "the result differs");
+        std::printf("seed %llu, %s: %s\n", static_cast<unsigned long long>(seed),
+                    mode == 0 ? "plain" : "track_war", got.failed ? got.text.c_str() : "the result differs");
         return 1;
       }
     }

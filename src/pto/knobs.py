@@ -34,7 +34,7 @@ KNOBS: dict[str, Knob] = {
             "",
             "aicpu_build_graph: 1 concurrent, 0 sequential (default: 1)",
         ),
-        Knob("PTO_LOG_LEVEL", "", "messages of the task runtime: error, warn, info, debug (default: info)"),
+        Knob("PTO_LOG_LEVEL", "", "messages of the task runtime: error, warn, info, debug (default: warn)"),
         Knob("PTO_LOG_FILE", "", "task runtime: messages are appended to this file"),
         Knob("PA_CASE", "", "pto runtime run: case to run, where --case is not given"),
         Knob("PA_SEQ_LEN", "", "pto runtime run: sequence lengths of a case, with commas between"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -150,6 +151,26 @@ def test_an_orchestration_has_assertions(write: Write) -> None:
     assert ctypes.CDLL(path).go() == 0
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the counter is there")
+def test_an_orchestration_may_read_the_counter_of_the_device(write: Write) -> None:
+    """Section 2 of the examples: one has aarch64 assembler for it. It goes on, and changes nothing else."""
+    text = """\
+#include <cstdint>
+static inline uint64_t ticks() { uint64_t t; asm volatile("mrs %0, cntvct_el0" : "=r"(t)); return t; }
+extern "C" uint64_t go(uint64_t a, uint64_t b, uint64_t c) {
+  uint64_t first = ticks(), kept = a * 3 + b * 5 + c * 7, later = first;
+  while (later == first) later = ticks();
+  return later - first < (uint64_t(1) << 32) ? kept : 0;
+}
+"""
+    if compiler.find().is_clang:
+        pytest.skip("g++ only")
+    path = compile_all([_job(write("o.cpp", text), core_type="", entry="go")])[0].path
+    function = ctypes.CDLL(path).go
+    function.argtypes, function.restype = [ctypes.c_uint64] * 3, ctypes.c_uint64
+    assert function(1 << 40, 2, 3) == 3 * (1 << 40) + 10 + 21
+
+
 # -- .pto ----------------------------------------------------------------------------------------------------
 
 #: y = x * s for 16 rows of 16, given by pointers and a number.
@@ -217,37 +238,41 @@ def test_programs_that_are_wrong(write: Write) -> None:
     assert _errors(_job(write("scale.pto", PROGRAM), entry="scala"))[0].code == "PTO-E2001"
 
 
+#: x += x for a view, whose size is that of the type or of the tensor.
 VIEW = """\
-#include "pto/pto-inst.hpp"
-namespace body {
-using View = pto::GlobalTensor<float, pto::Shape<1, 1, 1, -1, -1>, pto::Stride<1, 1, 1, -1, 1>>;
-void f(View v) {}
-}
-#include "pto2/kernel_entry.hpp"
-int main() {
-  pto::detail::Core& core = pto::detail::core();
-  static const pto::detail::Host host{nullptr, [](pto::detail::Core&, const char* m) { std::puts(m); std::exit(0); }, nullptr};
-  core.host = &host;
-  const int64_t slots[] = {4096};
-  const uint8_t special[] = {0};
-  pto2::call_task(&body::f, slots, core, special);
+!view = !pto.tensor_view<SIZExf32>
+!window = !pto.partition_tensor_view<16x16xf32>
+!tile = !pto.tile_buf<vec, 16x16xf32>
+func.func @twice(%x: !view) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %p = pto.partition_view %x, offsets = [%c0, %c0], sizes = [%c16, %c16] : !view -> !window
+  %t = pto.alloc_tile : !tile
+  pto.tload ins(%p : !window) outs(%t : !tile)
+  pto.tadd ins(%t, %t : !tile, !tile) outs(%t : !tile)
+  pto.tstore ins(%t : !tile) outs(%p : !window)
+  return
 }
 """
 
 
-def test_e2610_a_view_needs_a_tensor(write: Write, tmp_path: Path) -> None:
-    """A view of unknown size cannot come from a bare address; nothing is read through it."""
-    found, program = compiler.find(), str(tmp_path / "view")
-    flags = [
-        "-std=c++20",
-        "-O0",
-        "-D__CPU_SIM",
-        f"-I{compiler.include_dir()}",
-        f"-I{compiler.include_dir() / 'pto'}",
-    ]
-    done = compiler.call([*found.command, *flags, write("view.cpp", VIEW), "-o", program])
-    assert done.returncode == 0, done.stderr
-    assert "[PTO-E2610]" in compiler.call([program]).stdout
+def test_a_view_takes_shape_and_strides_of_its_tensor(write: Write) -> None:
+    """A window of 16 columns in a buffer with rows of 20, from its row 1 and column 2 on."""
+    source = write("twice.pto", VIEW.replace("SIZE", "?x?"))
+    library = compile_all([_job(source, runtime="tensormap_and_ringbuffer")])[0]
+    x = np.ones((18, 20), np.float32)
+    t = TensorData(addr=x.ctypes.data, size=x.nbytes, start_offset=22, ndims=2, dtype=0)
+    t.raw_shapes[:2], t.shapes[:2], t.offsets[:2] = (18, 20), (16, 16), (1, 2)
+    call_kernel(library.path, [ctypes.addressof(t)])
+    expected = np.ones((18, 20), np.float32)
+    expected[1:17, 2:18] = 2
+    assert np.array_equal(x, expected)
+
+
+def test_e2610_a_view_needs_a_tensor(write: Write) -> None:
+    """A view of unknown size cannot come from a bare address."""
+    found = _errors(_job(write("twice.pto", VIEW.replace("SIZE", "?x?"))))
+    assert [d.code for d in found] == ["PTO-E2610"] and "%x of @twice" in found[0].message
 
 
 # -- the cache -----------------------------------------------------------------------------------------------
@@ -273,6 +298,15 @@ def test_other_names_of_files(write: Write, own_cache: Path) -> None:
     assert compile_all([_job(source)])[0].cached
     write('a "b"/the factor.h', "#define FACTOR 5\n")
     assert not compile_all([_job(source)])[0].cached
+
+
+def test_a_compiler_is_asked_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler._probe.cache_clear()
+    first = compiler.find()
+    compiler._probe.cache_clear()
+    monkeypatch.setattr(compiler, "call", lambda *_: pytest.fail("asked again"))
+    assert compiler.find() == first
+    compiler._probe.cache_clear()
 
 
 def test_make_rules_are_read_as_compilers_write_them() -> None:

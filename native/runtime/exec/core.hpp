@@ -21,8 +21,8 @@ struct alignas(64) VirtualCore {
   std::atomic<uint32_t> data_main_base{0};
   std::atomic<uint32_t> cond{kIdleValue};
   CoreType type = CoreType::Aic;
-  int index = 0;      // among the cores of its type
-  int worker = 0;     // among all cores
+  int index = 0;   // among the cores of its type
+  int worker = 0;  // among all cores
   int cluster = 0;
   int scheduler = 0;  // whose core this is
   DispatchPayload payload;

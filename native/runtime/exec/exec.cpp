@@ -36,7 +36,11 @@ class Outside {
 }  // namespace
 
 Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
-    : options_(options), graph_(graph), kernels_(kernels), machine_(options.block_dim) {
+    : options_(options),
+      graph_(graph),
+      kernels_(kernels),
+      alone_(options.host_threads == 1 && !options.deterministic),
+      machine_(options.block_dim) {
   for (int t = 0; t < kCoreTypes; ++t) {
     const int cores = cores_of(type_of(t), options.block_dim);
     for (int i = 0; i < cores; ++i) {
@@ -85,7 +89,8 @@ void Exec::ready(int64_t ticket, CoreType type, int cluster, int from) {
   } else {
     queue = queues_[t][static_cast<size_t>((from < 0 ? 0 : from) % options_.shards)].get();
   }
-  if (!queue->push(ticket)) fail(ErrorCode::Internal, "a ready queue overflowed");  // sized for all live tasks
+  if (!queue->push(ticket))
+    fail(ErrorCode::Internal, "a ready queue overflowed");  // sized for all live tasks
 }
 
 bool Exec::next_ready(CoreType type, const VirtualCore& core, int shard, int64_t& ticket) {
@@ -116,7 +121,8 @@ bool Exec::nothing_can_happen() const {
   return !graph_.has_unseen() && outstanding_.load(std::memory_order_acquire) == 0;
 }
 
-// --- a round of a scheduler ----------------------------------------------------------------------------------
+// --- a round of a scheduler
+// ----------------------------------------------------------------------------------
 
 bool Exec::wants(const Scheduler& s) const {
   for (int t = 0; t < kCoreTypes; ++t) {
@@ -219,7 +225,8 @@ int Exec::dispatch(Scheduler& s, int thread) {
   return given;
 }
 
-// --- executing -----------------------------------------------------------------------------------------------
+// --- executing
+// -----------------------------------------------------------------------------------------------
 
 VirtualCore* Exec::claim(int thread) {
   const size_t count = schedulers_.size();
@@ -324,7 +331,8 @@ bool Exec::turn(int thread) {
   return went;
 }
 
-// --- threads -------------------------------------------------------------------------------------------------
+// --- threads
+// -------------------------------------------------------------------------------------------------
 
 bool Exec::over() const {
   if (failure_.failed()) return true;
@@ -382,8 +390,9 @@ std::string Exec::waiting_cores() const {
   std::string text;
   for (const auto& cores : waiting_) {
     for (const VirtualCore* core : cores) {
-      text += std::string("  ") + (core->type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core->index) +
-              ", task " + std::to_string(core->payload.task_id) + ": waits for " + Machine::waits_for(*core) + "\n";
+      text += std::string("  ") + (core->type == CoreType::Aic ? "AIC " : "AIV ") +
+              std::to_string(core->index) + ", task " + std::to_string(core->payload.task_id) +
+              ": waits for " + Machine::waits_for(*core) + "\n";
     }
   }
   return text;
@@ -400,7 +409,8 @@ void Exec::work(int thread) {
   }
 }
 
-bool Exec::help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked, int& spins) {
+bool Exec::help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked,
+                      int& spins) {
   orchestrator_blocked_.store(true, std::memory_order_seq_cst);
   const Outside outside(options_);
   bool proven = false;

@@ -1,4 +1,5 @@
-// Who runs what: schedulers that complete and dispatch, virtual cores that execute, host threads that do both.
+// Who runs what: schedulers that complete and dispatch, virtual cores that execute, host threads that do
+// both.
 //
 // A scheduler owns a range of clusters. Whoever holds its baton makes one round of it: take what its cores
 // have finished, give idle cores ready tasks, look for new ready tasks. A core with a task can be claimed by
@@ -74,8 +75,16 @@ class Exec {
   // --- for orchestrators ---
   /// Wake somebody who looks at what was published.
   void published() { parking_.wake_one(); }
+  /// With a single host thread: run what can run, so that tasks are still in the cache when they do.
+  void help_now_and_then(int64_t id) {
+    if (alone_ && (id & 63) == 63) {
+      for (int n = 0; n < 128 && turn(0); ++n) {
+      }
+    }
+  }
   /// Work on other things until `free()`; false if that is proven never to come. Counts tries in `spins`.
-  bool help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked, int& spins);
+  bool help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked,
+                  int& spins);
   /// Something an orchestrator may be blocked on has changed.
   void released() {
     if (orchestrator_blocked_.load(std::memory_order_relaxed)) parking_.wake_all();
@@ -95,7 +104,9 @@ class Exec {
   std::vector<Recorder>& recorders() { return recorders_; }
   Recorder* recorder() { return options_.record ? &recorders_[0] : nullptr; }  // of the orchestrator's thread
   const std::vector<std::unique_ptr<Scheduler>>& schedulers() const { return schedulers_; }
-  VirtualCore& core(CoreType type, int index) { return cores_[static_cast<int>(type)][static_cast<size_t>(index)]; }
+  VirtualCore& core(CoreType type, int index) {
+    return cores_[static_cast<int>(type)][static_cast<size_t>(index)];
+  }
 
  private:
   friend class Interleaver;
@@ -118,21 +129,23 @@ class Exec {
   const ExecOptions options_;
   Graph& graph_;
   const Kernels& kernels_;
+  const bool alone_;  // one host thread, and not in deterministic mode
   Pause pause_;
   Failure failure_;
   Machine machine_;
   std::deque<VirtualCore> cores_[kCoreTypes];
   std::vector<std::unique_ptr<Scheduler>> schedulers_;
-  std::vector<std::unique_ptr<MpmcQueue>> queues_[kCoreTypes];    // by shard
-  std::vector<std::unique_ptr<MpmcQueue>> pinned_[kCoreTypes];    // by cluster
+  std::vector<std::unique_ptr<MpmcQueue>> queues_[kCoreTypes];  // by shard
+  std::vector<std::unique_ptr<MpmcQueue>> pinned_[kCoreTypes];  // by cluster
   alignas(64) std::atomic<int64_t> outstanding_{0};
   alignas(64) std::atomic<int> pinned_count_{0};
   std::atomic<bool> orchestrator_done_{false};
   std::atomic<bool> orchestrator_blocked_{false};
-  std::atomic<int> waiting_count_{0};       // cores that wait in the middle of a kernel
-  std::atomic<uint64_t> activity_{0};       // grows when a core has run or gone on, while some wait
+  std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel
+  std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
   Parking parking_;
-  std::unique_ptr<std::atomic<uint64_t>[]> idle_in_;  // by thread: activity + 1 when it last found nothing to do
+  std::unique_ptr<std::atomic<uint64_t>[]>
+      idle_in_;  // by thread: activity + 1 when it last found nothing to do
   std::vector<std::vector<VirtualCore*>> waiting_;  // by thread
   std::vector<Recorder> recorders_;                 // by thread
   std::vector<std::thread> threads_;

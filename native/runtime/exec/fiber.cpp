@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <new>
-#include <utility>
 
 #include "pto/core/fiber.hpp"
 
@@ -18,7 +17,8 @@ namespace pto2 {
 struct Fiber::State {
   pto::detail::Context here, there;  // of the fiber, of its resumer
   char* stack = nullptr;
-  std::function<void()> body;
+  void (*body)(void*) = nullptr;
+  void* context = nullptr;
   bool done = true;
 #if defined(__SANITIZE_THREAD__)
   void *mine = nullptr, *resumer = nullptr;
@@ -48,8 +48,9 @@ Fiber::~Fiber() {
   delete state_;
 }
 
-void Fiber::start(std::function<void()> body) {
-  state_->body = std::move(body);
+void Fiber::start(void (*body)(void*), void* context) {
+  state_->body = body;
+  state_->context = context;
   state_->done = false;
   pto::detail::prepare(state_->here, state_->stack, &Fiber::main);
 #if defined(__SANITIZE_THREAD__)
@@ -63,7 +64,7 @@ void Fiber::main() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(nullptr, &self.state_->resumer_stack, &self.state_->resumer_size);
 #endif
-  self.state_->body();
+  self.state_->body(self.state_->context);
   self.abandon();
 }
 

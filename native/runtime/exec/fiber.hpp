@@ -2,8 +2,6 @@
 // of deterministic mode. A fiber goes on only on the thread that started it.
 #pragma once
 
-#include <functional>
-
 namespace pto2 {
 
 class Fiber {
@@ -13,8 +11,8 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Begin with `body` at the next resume; what ran here before is forgotten.
-  void start(std::function<void()> body);
+  /// Begin with `body(context)` at the next resume; what ran here before is forgotten.
+  void start(void (*body)(void*), void* context);
 
   /// Let it run until it ends or suspends; true if it has ended.
   bool resume();

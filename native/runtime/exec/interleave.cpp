@@ -22,19 +22,22 @@ void Interleaver::yield(bool always) {
 
 void Interleaver::run(const std::function<void()>& orchestrate) {
   actors_.push_back(std::make_unique<Actor>());
-  actors_[0]->fiber.start(orchestrate);
+  actors_[0]->body = orchestrate;
   for (const auto& s : exec_.schedulers_) {
     actors_.push_back(std::make_unique<Actor>());
     Actor& actor = *actors_.back();
     Scheduler& scheduler = *s;
-    actor.fiber.start([this, &actor, &scheduler] {
+    actor.body = [this, &actor, &scheduler] {
       for (;;) {
         actor.in_round = true;
         exec_.round(scheduler, 0);
         actor.in_round = false;
         actor.fiber.suspend();
       }
-    });
+    };
+  }
+  for (const auto& actor : actors_) {
+    actor->fiber.start([](void* body) { (*static_cast<std::function<void()>*>(body))(); }, &actor->body);
   }
   std::vector<int> able;
   while (!actors_[0]->done || !exec_.over()) {
@@ -43,7 +46,8 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
     bool waiting = false;
     if (!exec_.failure_.failed()) {
       for (size_t k = 0; k < exec_.schedulers_.size(); ++k) {
-        if (actors_[k + 1]->in_round || exec_.wants(*exec_.schedulers_[k])) able.push_back(static_cast<int>(k) + 1);
+        if (actors_[k + 1]->in_round || exec_.wants(*exec_.schedulers_[k]))
+          able.push_back(static_cast<int>(k) + 1);
         for (int t = 0; t < kCoreTypes; ++t) {
           if (exec_.schedulers_[k]->runnable[t].load() != 0) waiting = true;
         }

@@ -28,6 +28,7 @@ class Interleaver {
 
   struct Actor {
     Fiber fiber;
+    std::function<void()> body;
     bool done = false;
     bool in_round = false;
   };

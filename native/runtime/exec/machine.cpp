@@ -10,11 +10,11 @@
 #define PTO_FBUF_SIZE_BYTES (64u * 1024)
 #define PTO_SCALELEFT_SIZE_BYTES (4u * 1024)
 #define PTO_SCALERIGHT_SIZE_BYTES (4u * 1024)
-#include "pto/core/machine.hpp"
-
 #include <cstdlib>
 #include <exception>
 #include <new>
+
+#include "pto/core/machine.hpp"
 
 namespace pto2 {
 
@@ -26,6 +26,8 @@ struct MachineState {
   Core core;
   Fiber fiber;
   const Waiting* waiting = nullptr;
+  void (*kernel)(int64_t* args, Core* core) = nullptr;
+  int64_t* args = nullptr;
   bool failed = false;
   std::string failure;
 
@@ -35,6 +37,19 @@ struct MachineState {
   ~MachineState() { pto::detail::drop_spaces(core); }
   MachineState(const MachineState&) = delete;
   MachineState& operator=(const MachineState&) = delete;
+
+  static void run(void* context) {
+    auto& state = *static_cast<MachineState*>(context);
+    try {
+      state.kernel(state.args, &state.core);
+    } catch (const std::exception& error) {
+      state.failed = true;
+      state.failure = std::string("the kernel threw a C++ exception: ") + error.what();
+    } catch (...) {
+      state.failed = true;
+      state.failure = "the kernel threw a C++ exception";
+    }
+  }
 
   Ran resume() {
     const bool ended = fiber.resume();
@@ -118,17 +133,9 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel) {
   me.host = &kHost;
   me.fiber = &state;
   state.failed = false;
-  state.fiber.start([&state, &core, &kernel] {
-    try {
-      kernel.on_core(core.payload.args, &state.core);
-    } catch (const std::exception& error) {
-      state.failed = true;
-      state.failure = std::string("the kernel threw a C++ exception: ") + error.what();
-    } catch (...) {
-      state.failed = true;
-      state.failure = "the kernel threw a C++ exception";
-    }
-  });
+  state.kernel = kernel.on_core;
+  state.args = core.payload.args;
+  state.fiber.start(&MachineState::run, &state);
   return state.resume();
 }
 

@@ -25,8 +25,8 @@ class ZeroedArray {
  public:
   explicit ZeroedArray(size_t count) : bytes_(count * sizeof(T)) {
     if (bytes_ == 0) bytes_ = 1;
-    void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory =
+        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<T*>(memory);
   }
@@ -44,7 +44,8 @@ class ZeroedArray {
 class MpmcQueue {
  public:
   /// `capacity` is rounded up to a power of two.
-  explicit MpmcQueue(size_t capacity) : mask_(rounded(capacity) - 1), bits_(bits_of(mask_ + 1)), cells_(mask_ + 1) {}
+  explicit MpmcQueue(size_t capacity)
+      : mask_(rounded(capacity) - 1), bits_(bits_of(mask_ + 1)), cells_(mask_ + 1) {}
 
   /// False if the queue is full.
   bool push(int64_t value) {

@@ -75,8 +75,8 @@ class Locked {
 ///
 /// A sleeper announces itself, looks once more, and sleeps unless `epoch` has moved since the announcement. A
 /// waker makes its work visible, then looks for sleepers, with a full fence between. So either the waker sees
-/// the sleeper, or the sleeper's second look sees the work: no wake-up is lost. The mutex only keeps a sleeper
-/// from missing a change of `epoch` between its test and its sleep.
+/// the sleeper, or the sleeper's second look sees the work: no wake-up is lost. The mutex only keeps a
+/// sleeper from missing a change of `epoch` between its test and its sleep.
 class Parking {
  public:
   uint64_t prepare() {

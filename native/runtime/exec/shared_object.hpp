@@ -11,7 +11,8 @@ namespace pto2 {
 
 class SharedObject {
  public:
-  explicit SharedObject(const std::string& path) : path_(path), handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  explicit SharedObject(const std::string& path)
+      : path_(path), handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw std::runtime_error(std::string("cannot load: ") + dlerror());
   }
   ~SharedObject() {

@@ -34,6 +34,12 @@ GraphRun::GraphRun(const GraphOptions& options, const Kernels& kernels, Log& log
 
 int GraphRun::tasks() const { return table_->get_task_count(); }
 
+int64_t GraphRun::edge_count() const {
+  int64_t count = 0;
+  for (int id = 0; id < tasks(); ++id) count += table_->tasks[id].fanout_count;
+  return count;
+}
+
 void GraphRun::run(const std::function<void()>& build) {
   const BuildScope scope(*this);
   exec_.run([&] {

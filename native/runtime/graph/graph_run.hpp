@@ -66,6 +66,7 @@ class GraphRun final : public Graph {
   const Kernels& kernels() const { return kernels_; }
   Log& log() { return log_; }
   int tasks() const;
+  int64_t edge_count() const;
   int completed_tasks() const { return completed_.load(std::memory_order_relaxed); }
   const std::vector<EdgeRecord>& edges() const { return edges_; }        // if the run recorded
   const std::vector<std::string>& task_sites() const { return sites_; }  // "file:line", by task

@@ -1,7 +1,7 @@
 // Clusters (one AIC and its two AIVs) that an orchestration has taken for a group of tasks.
 //
-// Freeing one while tasks of its group are unfinished is allowed: it returns to the pool when the last of them
-// completes. What an orchestration does not free is freed when the scope it was allocated in ends.
+// Freeing one while tasks of its group are unfinished is allowed: it returns to the pool when the last of
+// them completes. What an orchestration does not free is freed when the scope it was allocated in ends.
 #pragma once
 
 #include <cstdint>

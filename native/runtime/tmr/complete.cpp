@@ -149,7 +149,8 @@ void Tmr::advance() {
     const uint64_t end = task.packed_buffer_end.load(std::memory_order_relaxed);
     exec_.pause().point();
     // If another thread was faster, the slot may already be somebody else's; then this fails.
-    if (!header.last_task_alive.compare_exchange_strong(oldest, oldest + 1, std::memory_order_acq_rel)) continue;
+    if (!header.last_task_alive.compare_exchange_strong(oldest, oldest + 1, std::memory_order_acq_rel))
+      continue;
     moved = true;
     ++oldest;
     uint64_t tail = header.heap_tail.load(std::memory_order_relaxed);

@@ -22,14 +22,15 @@ class Hazards {
  public:
   /// A task is being submitted: its parameters, and the tasks it will wait for. Returns the accesses of
   /// earlier tasks that conflict and are not ordered before it. With `order`, the caller adds edges to them.
-  std::vector<Hazard> submit(int64_t id, const PTOParamType* types, const TensorData* const* tensors, int count,
-                             const std::vector<int64_t>& producers, bool order) {
+  std::vector<Hazard> submit(int64_t id, const PTOParamType* types, const TensorData* const* tensors,
+                             int count, const std::vector<int64_t>& producers, bool order) {
     predecessors_.push_back(producers);
     std::vector<Hazard> found;
     for (int i = 0; i < count; ++i) {
       if (types[i] == PTOParamType::SCALAR || types[i] == PTOParamType::INPUT) continue;
       for (const Access& access : accesses_[tensors[i]->buffer.addr]) {
-        if (access.task == id || tensor_overlap(*tensors[i], access.region.get()) == OverlapStatus::NO_OVERLAP) {
+        if (access.task == id ||
+            tensor_overlap(*tensors[i], access.region.get()) == OverlapStatus::NO_OVERLAP) {
           continue;
         }
         if (known(found, access.task) || before(access.task, id)) continue;
@@ -49,7 +50,9 @@ class Hazards {
   /// A copy of a descriptor; TensorData itself cannot be copied.
   struct Region {
     alignas(TensorData) char bytes[sizeof(TensorData)];
-    explicit Region(const TensorData& data) { __builtin_memcpy(bytes, static_cast<const void*>(&data), sizeof bytes); }
+    explicit Region(const TensorData& data) {
+      __builtin_memcpy(bytes, static_cast<const void*>(&data), sizeof bytes);
+    }
     const TensorData& get() const { return *reinterpret_cast<const TensorData*>(bytes); }
   };
   struct Access {
@@ -95,7 +98,7 @@ class Hazards {
     list.push_back({id, writes, Region(tensor)});
   }
 
-  std::vector<std::vector<int64_t>> predecessors_;  // by task
+  std::vector<std::vector<int64_t>> predecessors_;              // by task
   std::unordered_map<uint64_t, std::vector<Access>> accesses_;  // by base address
   std::vector<uint32_t> seen_;
   std::vector<int64_t> stack_;

@@ -70,9 +70,8 @@ constexpr PTO2RuntimeOps kOps = {
     [](PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count,
        int32_t cluster) { submit(rt, kernel, worker, params, count, cluster, 0, nullptr); },
     [](PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count,
-       int32_t block_dim, const int32_t* cluster_ids) {
-      submit(rt, kernel, worker, params, count, -1, block_dim, cluster_ids);
-    },
+       int32_t block_dim,
+       const int32_t* cluster_ids) { submit(rt, kernel, worker, params, count, -1, block_dim, cluster_ids); },
 };
 
 }  // namespace
@@ -92,7 +91,8 @@ void run_orchestration(Tmr& tmr, Log& log, const std::string& path, std::vector<
     if (config != nullptr) {
       const int expected = config(args.data(), count).expected_arg_count;
       if (expected > 0 && count < expected) {
-        throw std::runtime_error("arg_count " + std::to_string(count) + " < expected " + std::to_string(expected));
+        throw std::runtime_error("arg_count " + std::to_string(count) + " < expected " +
+                                 std::to_string(expected));
       }
     }
     const int64_t start = now_ns();

@@ -35,7 +35,8 @@ std::string Tmr::site_text(Site site) const {
 std::string Tmr::task_line(int64_t id) const {
   const TaskDescriptor& task = memory_.task(id);
   const Kernel* kernel = kernels_.find(task.kernel_id);
-  return format("task %lld (%s, submitted at ", static_cast<long long>(id), kernel != nullptr ? kernel->name.c_str() : "?") +
+  return format("task %lld (%s, submitted at ", static_cast<long long>(id),
+                kernel != nullptr ? kernel->name.c_str() : "?") +
          site_text({task.site_file, task.site_line}) + ")";
 }
 
@@ -46,7 +47,8 @@ std::string Tmr::rings() const {
                   ull(size - used), ull(peak));
   };
   return "Rings and pools:\n" +
-         line("task ring", static_cast<uint64_t>(next_id_ - alive()), options_.task_window - 1, stats_.window_peak, "tasks") +
+         line("task ring", static_cast<uint64_t>(next_id_ - alive()), options_.task_window - 1,
+              stats_.window_peak, "tasks") +
          line("heap ring", heap_.used(), heap_.size(), heap_.peak(), "bytes") +
          line("dep pool", deps_.used(), deps_.size(), deps_.peak(), "entries") +
          line("tensormap", map_.used(), map_.size(), map_.peak(), "entries") +
@@ -60,24 +62,26 @@ void Tmr::say_blocked(Resource resource, uint64_t wanted, int spins) {
   switch (resource) {
     case kTaskRing:
       log_(Level::Warn, "submit",
-           "[TaskRing] BLOCKED (Flow Control): current=%lld, last_alive=%lld, active=%lld/%lld (%.1f%%), spins=%d",
-           current, oldest, current - oldest, window, 100.0 * double(current - oldest) / double(window), spins);
+           "[TaskRing] BLOCKED (Flow Control): current=%lld, last_alive=%lld, active=%lld/%lld (%.1f%%), "
+           "spins=%d",
+           current, oldest, current - oldest, window, 100.0 * double(current - oldest) / double(window),
+           spins);
       break;
     case kHeapRing:
-      log_(Level::Warn, "submit", "[HeapRing] BLOCKED: requesting %llu bytes, available=%llu, top=%llu, tail=%llu, spins=%d",
-           ull(wanted), ull(heap_.available()), ull(heap_.top() % heap_.size()), ull(heap_.tail() % heap_.size()), spins);
+      log_(Level::Warn, "submit",
+           "[HeapRing] BLOCKED: requesting %llu bytes, available=%llu, top=%llu, tail=%llu, spins=%d",
+           ull(wanted), ull(heap_.available()), ull(heap_.top() % heap_.size()),
+           ull(heap_.tail() % heap_.size()), spins);
       break;
     case kDepPool:
-      log_(Level::Warn, "submit", "[DepPool] BLOCKED: requesting %llu entries, available=%llu, spins=%d", ull(wanted),
-           ull(deps_.size() - deps_.used()), spins);
+      log_(Level::Warn, "submit", "[DepPool] BLOCKED: requesting %llu entries, available=%llu, spins=%d",
+           ull(wanted), ull(deps_.size() - deps_.used()), spins);
       break;
     case kTensorMap:
-      log_(Level::Warn, "submit", "[TensorMap] BLOCKED: requesting %llu entries, available=%llu, spins=%d", ull(wanted),
-           ull(map_.size() - map_.used()), spins);
+      log_(Level::Warn, "submit", "[TensorMap] BLOCKED: requesting %llu entries, available=%llu, spins=%d",
+           ull(wanted), ull(map_.size() - map_.used()), spins);
       break;
-    case kClusters:
-      log_(Level::Warn, "submit", "[Cluster] BLOCKED: no free cluster, spins=%d", spins);
-      break;
+    case kClusters: log_(Level::Warn, "submit", "[Cluster] BLOCKED: no free cluster, spins=%d", spins); break;
   }
 }
 
@@ -96,14 +100,17 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
       text += format("  - Last task alive:     %lld\n", static_cast<long long>(oldest));
       text += format("  - Active tasks:        %llu\n", ull(active));
       text += format("  - Window size:         %llu\n", ull(options_.task_window));
-      text += format("  - Window utilization:  %.1f%%\n", 100.0 * double(active) / double(options_.task_window));
-      text += "Root Cause:\n  Tasks cannot transition to CONSUMED state because fanout_count includes 1 for the\n"
-              "  owning scope, and scope_end() requires the orchestrator to continue, which waits for\n"
-              "  task ring space: a circular dependency.\n";
+      text +=
+          format("  - Window utilization:  %.1f%%\n", 100.0 * double(active) / double(options_.task_window));
+      text +=
+          "Root Cause:\n  Tasks cannot transition to CONSUMED state because fanout_count includes 1 for the\n"
+          "  owning scope, and scope_end() requires the orchestrator to continue, which waits for\n"
+          "  task ring space: a circular dependency.\n";
       enough = power_above(2 * active);
-      text += format("Solution:\n  Recommended: %llu (at least 2x current active tasks): PTO2_RING_TASK_WINDOW=%llu,\n"
-                     "  or end scopes earlier: open scopes hold %llu tasks here, at most %llu fit\n",
-                     ull(enough), ull(enough), ull(held + 1), ull(options_.task_window - 1));
+      text += format(
+          "Solution:\n  Recommended: %llu (at least 2x current active tasks): PTO2_RING_TASK_WINDOW=%llu,\n"
+          "  or end scopes earlier: open scopes hold %llu tasks here, at most %llu fit\n",
+          ull(enough), ull(enough), ull(held + 1), ull(options_.task_window - 1));
       break;
     case kHeapRing:
       text += "FATAL: Heap Ring Deadlock Detected!\n" + std::string(kRule);
@@ -114,7 +121,9 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
       text += format("  - Heap tail:     %llu\n", ull(heap_.tail() % heap_.size()));
       text += format("  - Heap size:     %llu\n", ull(heap_.size()));
       enough = power_above(2 * (heap_.used() + wanted));
-      text += format("Solution: Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=%llu would do, or end scopes earlier\n", ull(enough));
+      text +=
+          format("Solution: Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=%llu would do, or end scopes earlier\n",
+                 ull(enough));
       break;
     case kDepPool:
       text += "FATAL: Dependency Pool Deadlock Detected!\n" + std::string(kRule);
@@ -125,19 +134,23 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
       break;
     case kTensorMap:
       text += "FATAL: TensorMap Pool Deadlock Detected!\n" + std::string(kRule);
-      text += format("The task needs %llu entries, %llu are free of %llu. Solution: end scopes earlier, or a larger\n"
-                     "tensormap pool (%llu would do)\n",
-                     ull(wanted), ull(map_.size() - map_.used()), ull(map_.size()), ull(power_above(2 * (map_.used() + wanted))));
+      text += format(
+          "The task needs %llu entries, %llu are free of %llu. Solution: end scopes earlier, or a larger\n"
+          "tensormap pool (%llu would do)\n",
+          ull(wanted), ull(map_.size() - map_.used()), ull(map_.size()),
+          ull(power_above(2 * (map_.used() + wanted))));
       break;
     case kClusters:
       text += "FATAL: Cluster allocation deadlock \xE2\x80\x94 all clusters occupied\n" + std::string(kRule);
-      text += format("All %d clusters are allocated and every submitted task has completed: nobody but the\n"
-                     "orchestrator can free one. Solution: free clusters before allocating more than block_dim\n",
-                     clusters_.count());
+      text += format(
+          "All %d clusters are allocated and every submitted task has completed: nobody but the\n"
+          "orchestrator can free one. Solution: free clusters before allocating more than block_dim\n",
+          clusters_.count());
       break;
   }
   text += "Who waits for whom:\n  the orchestrator, at " + site_text(site_) + ", waits for ";
-  static constexpr const char* names[] = {"a task slot", "heap space", "dependency entries", "TensorMap entries", "a cluster"};
+  static constexpr const char* names[] = {"a task slot", "heap space", "dependency entries",
+                                          "TensorMap entries", "a cluster"};
   text += std::string(names[resource]) + "\n";
   if (resource != kClusters && oldest < next_id_ && active > 0 && memory_.task(oldest).task_id == oldest) {
     const TaskDescriptor& task = memory_.task(oldest);
@@ -146,13 +159,15 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
     text += format(", released by %d of %d holders\n", task.fanout_released, task.fanout_count);
     for (const Scope& scope : scopes_) {
       if (scope.number != task.scope) continue;
-      text += "  which is held by its scope, opened at " + site_text(scope.site) + ", which the orchestrator has to end\n";
+      text += "  which is held by its scope, opened at " + site_text(scope.site) +
+              ", which the orchestrator has to end\n";
     }
   }
   text += "Open scopes, outermost first:\n";
   for (size_t i = 0; i < scopes_.size(); ++i) {
     const size_t end = i + 1 < scopes_.size() ? scopes_[i + 1].first : tasks_in_scopes_.size();
-    text += format("  depth %zu, %zu tasks, opened at ", i + 1, end - scopes_[i].first) + (i == 0 ? "the start of the orchestration" : site_text(scopes_[i].site)) + "\n";
+    text += format("  depth %zu, %zu tasks, opened at ", i + 1, end - scopes_[i].first) +
+            (i == 0 ? "the start of the orchestration" : site_text(scopes_[i].site)) + "\n";
   }
   return text + rings() + kRule;
 }

@@ -13,7 +13,7 @@
 
 namespace pto2 {
 
-inline constexpr uint64_t kAlign = 64;               // PTO2_ALIGN_SIZE
+inline constexpr uint64_t kAlign = 64;                // PTO2_ALIGN_SIZE
 inline constexpr uint64_t kPackedOutputAlign = 1024;  // PTO2_PACKED_OUTPUT_ALIGN
 inline constexpr int kMaxParams = 16;                 // PTO2_MAX_INPUTS: parameters of one task
 inline constexpr int kMaxScopeDepth = 64;             // PTO2_MAX_SCOPE_DEPTH
@@ -66,19 +66,19 @@ struct alignas(64) TaskDescriptor {
   int32_t fanout_released;  // how many of them have let go
   bool handled;             // its completion needs neither this descriptor nor its entries any more
   std::atomic<int32_t> state;
-  std::atomic<int32_t> fanin_refcount;  // producers that have completed
-  uint64_t packed_buffer_base;  // in bytes ever allocated, as heap_top
+  std::atomic<int32_t> fanin_refcount;      // producers that have completed
+  uint64_t packed_buffer_base;              // in bytes ever allocated, as heap_top
   std::atomic<uint64_t> packed_buffer_end;  // 0: it has none
-  int32_t cluster_id;  // -1: any
-  int32_t group_id;    // -1: none
-  int32_t block_dim;   // 0: not a block task
+  int32_t cluster_id;                       // -1: any
+  int32_t group_id;                         // -1: none
+  int32_t block_dim;                        // 0: not a block task
   std::atomic<int32_t> next_block, done_blocks;
   int32_t scope, site_line;
   const char* site_file;
   int32_t arg_count;
-  uint64_t dep_end;     // entries of the pool ever taken when this task had been submitted
-  uint64_t tensor_end;  // likewise descriptors of tensors
-  int64_t args[kMaxParams];  // what the kernel gets: a TensorData*, or the scalar
+  uint64_t dep_end;            // entries of the pool ever taken when this task had been submitted
+  uint64_t tensor_end;         // likewise descriptors of tensors
+  int64_t args[kMaxParams];    // what the kernel gets: a TensorData*, or the scalar
   const int32_t* cluster_ids;  // of a block task whose blocks are pinned
 };
 

@@ -151,9 +151,10 @@ int64_t Tmr::submit(const Submission& submission) {
 void Tmr::check(const Submission& submission) {
   const auto refuse = [&](const std::string& what) {
     const Kernel* kernel = kernels_.find(submission.kernel_id);
-    fatal(ErrorCode::InvalidArgs,
-          "task " + std::to_string(next_id_) + " (kernel " + std::to_string(submission.kernel_id) +
-              (kernel != nullptr ? " " + kernel->name : "") + ", submitted at " + site_text(site_) + "): " + what);
+    fatal(ErrorCode::InvalidArgs, "task " + std::to_string(next_id_) + " (kernel " +
+                                      std::to_string(submission.kernel_id) +
+                                      (kernel != nullptr ? " " + kernel->name : "") + ", submitted at " +
+                                      site_text(site_) + "): " + what);
   };
   if (scopes_.empty()) refuse("Cannot submit task outside a scope");
   const Kernel* kernel = kernels_.find(submission.kernel_id);
@@ -168,15 +169,17 @@ void Tmr::check(const Submission& submission) {
            (submission.worker_type == 0 ? "PTO2_WORKER_CUBE" : "PTO2_WORKER_VECTOR"));
   }
   if (submission.count < 0 || submission.count > kMaxParams) {
-    refuse(std::to_string(submission.count) + " parameters: a task has at most " + std::to_string(kMaxParams));
+    refuse(std::to_string(submission.count) + " parameters: a task has at most " +
+           std::to_string(kMaxParams));
   }
   for (int i = 0; i < submission.count; ++i) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::SCALAR) continue;
     if (arg.tensor == nullptr) refuse("parameter " + std::to_string(i) + " is an empty tensor");
     if (arg.tensor->buffer.addr == 0 && arg.type != PTOParamType::OUTPUT) {
-      refuse("parameter " + std::to_string(i) + ": " + (arg.type == PTOParamType::INPUT ? "INPUT" : "INOUT") +
-             " param must have a non-NULL buffer address: no task that writes this tensor has been submitted");
+      refuse(
+          "parameter " + std::to_string(i) + ": " + (arg.type == PTOParamType::INPUT ? "INPUT" : "INOUT") +
+          " param must have a non-NULL buffer address: no task that writes this tensor has been submitted");
     }
   }
   if (submission.cluster >= 0 && !clusters_.allocated(submission.cluster)) {
@@ -197,12 +200,14 @@ void Tmr::check(const Submission& submission) {
 
 /// Step 0: see how far tasks have been retired, and take back what they held.
 void Tmr::sync(bool force) {
+  if (!force && (next_id_ & 31) != 0) return;  // the watermark is where other threads write
   const int64_t alive_now = alive();
   if (!force && alive_now - map_.cleaned() < kCleanupInterval) return;
   seen_alive_ = alive_now;
   if (alive_now == map_.cleaned()) return;
   map_.cleanup_retired(alive_now);
-  const TaskDescriptor& last = memory_.task(alive_now - 1);  // its slot is not used again before this thread does
+  const TaskDescriptor& last =
+      memory_.task(alive_now - 1);  // its slot is not used again before this thread does
   deps_.release_to(last.dep_end);
   tensors_released_ = last.tensor_end;
   while (!extra_tensors_.empty() && extra_tensors_.begin()->first < alive_now) {
@@ -311,7 +316,8 @@ void Tmr::find_hazards(const Submission& submission, TaskDescriptor& task) {
   const TensorData* tensors[kMaxParams];
   for (int i = 0; i < submission.count; ++i) {
     types[i] = submission.args[i].type;
-    tensors[i] = types[i] == PTOParamType::SCALAR ? nullptr : reinterpret_cast<const TensorData*>(task.args[i]);
+    tensors[i] =
+        types[i] == PTOParamType::SCALAR ? nullptr : reinterpret_cast<const TensorData*>(task.args[i]);
     if (types[i] != PTOParamType::SCALAR && types[i] != PTOParamType::OUTPUT &&
         heap_.contains(tensors[i]->buffer.addr) && !map_.has_owner(*tensors[i], seen_alive_)) {
       found_hazards_.push_back({-1, task.task_id, 4, i});  // its memory has been given back
@@ -342,7 +348,8 @@ void Tmr::hook(TaskDescriptor& task) {
   int32_t edges = 0, early = 0;
   for (size_t i = 0; i < producers_.size(); ++i) {
     const int64_t producer = producers_[i];
-    if (options_.exec.record) edges_.push_back({producer, task.task_id, producer_args_[i], producer_kinds_[i]});
+    if (options_.exec.record)
+      edges_.push_back({producer, task.task_id, producer_args_[i], producer_kinds_[i]});
     exec_.pause().point();
     TaskDescriptor& from = memory_.task(producer);
     const Locked guard(from.fanout_lock, exec_.pause());
@@ -383,7 +390,8 @@ void Tmr::insert(const Submission& submission, TaskDescriptor& task) {
   for (int i = 0; i < submission.count; ++i) {
     const PTOParamType type = submission.args[i].type;
     if (type != PTOParamType::OUTPUT && type != PTOParamType::INOUT) continue;
-    map_.insert(*reinterpret_cast<const TensorData*>(task.args[i]), task.task_id, type == PTOParamType::OUTPUT);
+    map_.insert(*reinterpret_cast<const TensorData*>(task.args[i]), task.task_id,
+                type == PTOParamType::OUTPUT);
   }
 }
 
@@ -410,6 +418,7 @@ void Tmr::publish(TaskDescriptor& task) {
   memory_.header().current_task_index.store(id + 1, std::memory_order_release);
   if (mine || edges == 0) exec_.published();
   exec_.pause().point();
+  exec_.help_now_and_then(id);
 }
 
 void Tmr::wait_for(Resource resource, const std::function<bool()>& free, uint64_t wanted) {
@@ -432,11 +441,13 @@ void Tmr::scope_begin() {
                                         " scopes are open, the last one opened at " + site_text(site_));
   }
   scopes_.push_back({tasks_in_scopes_.size(), site_, scope_count_++});
-  if (static_cast<int>(scopes_.size()) > stats_.max_depth) stats_.max_depth = static_cast<int>(scopes_.size());
+  if (static_cast<int>(scopes_.size()) > stats_.max_depth)
+    stats_.max_depth = static_cast<int>(scopes_.size());
 }
 
 void Tmr::scope_end() {
-  if (exec_.failure().failed()) return;  // called while the orchestration unwinds: nothing is waited for any more
+  if (exec_.failure().failed())
+    return;  // called while the orchestration unwinds: nothing is waited for any more
   if (scopes_.empty()) fatal(ErrorCode::ScopeOverflow, "Scope stack underflow: no scope is open");
   Steps steps(exec_.recorder(), next_id_);
   const Scope scope = scopes_.back();

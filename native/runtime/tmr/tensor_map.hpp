@@ -5,8 +5,8 @@
 // the first invalid entry is invalid too, and a lookup cuts it off there: it never visits more than the valid
 // entries of its bucket. Entries of one task also hang together, for the periodic cleanup.
 //
-// Only the orchestrator works here. Entries point to the tensor descriptors of their tasks, which live as long
-// as the task does.
+// Only the orchestrator works here. Entries point to the tensor descriptors of their tasks, which live as
+// long as the task does.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,16 @@ namespace pto2 {
 class TensorMap {
  public:
   TensorMap(uint64_t pool, uint64_t buckets, uint64_t window)
-      : pool_(pool), bucket_mask_(buckets - 1), window_mask_(window - 1), entries_(pool + 1), buckets_(buckets), tasks_(window) {}
+      : pool_(pool),
+        bucket_mask_(buckets - 1),
+        window_mask_(window - 1),
+        entries_(pool + 1),
+        buckets_(buckets),
+        tasks_(window) {}
 
-  /// For every live entry that overlaps `access`: call found(producer, status). With `writes` (INOUT), entries
-  /// that it covers and that came from INOUT are dropped: whoever comes later depends on this task instead.
+  /// For every live entry that overlaps `access`: call found(producer, status). With `writes` (INOUT),
+  /// entries that it covers and that came from INOUT are dropped: whoever comes later depends on this task
+  /// instead.
   template <class Found>
   void lookup(const TensorData& access, bool writes, int64_t last_task_alive, Found&& found) {
     int32_t* link = &buckets_[bucket(access.buffer.addr)];

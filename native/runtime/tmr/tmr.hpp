@@ -1,15 +1,18 @@
-// tensormap_and_ringbuffer: an orchestrator submits tasks into a ring, the tensors they read and write make the
-// edges, schedulers complete them and move the watermark.
+// tensormap_and_ringbuffer: an orchestrator submits tasks into a ring, the tensors they read and write make
+// the edges, schedulers complete them and move the watermark.
 //
 // How a task lives (the lock is the producer's fanout_lock):
-//   submit    the orchestrator takes a slot and output memory, finds producers, and under each producer's lock
+//   submit    the orchestrator takes a slot and output memory, finds producers, and under each producer's
+//   lock
 //             either joins its list of consumers or sees that it has completed already;
-//   ready     when the last producer has completed: whoever makes fanin_refcount reach fanin_count and turns the
+//   ready     when the last producer has completed: whoever makes fanin_refcount reach fanin_count and turns
+//   the
 //             state from 0 to 1 hands it on, so exactly one does (both are sequentially consistent: the
 //             orchestrator writes the count and reads the refcount, schedulers the other way round);
 //   completed under the lock the state becomes 2 and the list of consumers is final;
-//   consumed  under the lock, when its completion has been handled and scope and consumers have all released it;
-//   retired   when it is consumed and everything older is: last_task_alive passes it, its slot, entries and
+//   consumed  under the lock, when its completion has been handled and scope and consumers have all released
+//   it; retired   when it is consumed and everything older is: last_task_alive passes it, its slot, entries
+//   and
 //             output memory can be used again.
 #pragma once
 
@@ -34,9 +37,9 @@ namespace pto2 {
 
 struct TmrOptions {
   ExecOptions exec;
-  uint64_t task_window = 65536;      // PTO2_RING_TASK_WINDOW
+  uint64_t task_window = 65536;       // PTO2_RING_TASK_WINDOW
   uint64_t heap = uint64_t{1} << 30;  // PTO2_RING_HEAP
-  uint64_t dep_pool = 65536;         // PTO2_RING_DEP_POOL
+  uint64_t dep_pool = 65536;          // PTO2_RING_DEP_POOL
   uint64_t tensormap_pool = 65536;
   uint64_t tensormap_buckets = 65536;
   bool check_hazards = false;
@@ -149,7 +152,7 @@ class Tmr final : public Graph {
   HeapRing heap_;
   DepPool deps_;
   TensorMap map_;
-  ZeroedArray<TensorData> tensors_;  // ring of the descriptors of live tasks
+  ZeroedArray<TensorData> tensors_;                                 // ring of the descriptors of live tasks
   std::map<int64_t, std::unique_ptr<TensorData[]>> extra_tensors_;  // of tasks for which the ring had no room
   std::map<int64_t, std::vector<int32_t>> block_clusters_;  // of live block tasks whose blocks are pinned
   uint64_t tensors_taken_ = 0, tensors_released_ = 0;
@@ -166,10 +169,10 @@ class Tmr final : public Graph {
   std::vector<int64_t> tasks_in_scopes_;
   std::vector<Scope> scopes_;
   int scope_count_ = 0;
-  std::vector<int64_t> producers_;          // of the task being submitted
-  std::vector<int32_t> producer_args_;      // the parameter that each came from
+  std::vector<int64_t> producers_;      // of the task being submitted
+  std::vector<int32_t> producer_args_;  // the parameter that each came from
   std::vector<int8_t> producer_kinds_;
-  ZeroedArray<int64_t> last_consumer_;      // by slot of the producer: to see each producer once; id + 1
+  ZeroedArray<int64_t> last_consumer_;  // by slot of the producer: to see each producer once; id + 1
   Site site_;
   Hazards hazards_;
   std::vector<Hazard> found_hazards_;

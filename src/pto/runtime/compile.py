@@ -8,6 +8,7 @@ includes: the list of those comes from the compiler and is kept beside the libra
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -38,6 +39,7 @@ _GUARDS = {"aic": "-D__DAV_CUBE__", "aiv": "-D__DAV_VEC__"}
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 #: Kernels to build from which on it pays to precompile our headers.
 _MANY = 3
+_LISTINGS = 4000
 
 
 class Job(Record):
@@ -194,6 +196,7 @@ class _Plan:
                 listing.write_text(json.dumps(included), encoding="utf-8")
                 os.replace(listing, folder / f"{key}.includes")
             build.prune(folder)
+            _prune_listings(folder)
         return self._checked(Built(str(path)))
 
     def _compile(self, work: Path) -> tuple[Built, list[str]]:
@@ -207,7 +210,7 @@ class _Plan:
                 command += precompiled.use(self.compiler, self.flags)
             command += ["-shared", "-include", self.source, str(unit), "-lpthread"]
         else:
-            command.append(self.source)
+            command += ["-include", "pto2/foreign_asm.h", self.source]
         done = compiler.call(command)
         if done.returncode:
             return Built("", done.stderr), []
@@ -241,6 +244,16 @@ def _listed(rule: str) -> list[str]:
     r"""The files of a make rule as compilers write it: `x: a.h b\ c.h`, lines joined by backslashes."""
     text = rule.replace("\\\n", " ").partition(":")[2]
     return [re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in re.findall(r"(?:\\.|\S)+", text)]
+
+
+def _prune_listings(folder: Path) -> None:
+    """Drop the oldest lists of included files when there are too many; they are small."""
+    with contextlib.suppress(OSError):
+        found = list(folder.glob("*.includes"))
+        if len(found) > _LISTINGS:
+            found.sort(key=lambda p: p.stat().st_mtime)
+            for path in found[: _LISTINGS // 2]:
+                path.unlink(missing_ok=True)
 
 
 def _full_key(key: str, included: Sequence[str]) -> str:

@@ -19,6 +19,8 @@ from ..engine.cpp.build import Built, Unit
 from ..engine.cpp.kernel import emitted
 from ..engine.entry import SPMD, Launchable
 from ..frontdoor import read
+from ..ir.core import Value
+from ..ir.types import ViewType
 from ..isa.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -65,12 +67,26 @@ def _half(kernel: Launchable, job: Job) -> tuple[str, str]:
     for kind, _, function in kernel.roles:
         if kind in (wanted, "mix"):
             arguments = function.regions[0].blocks[0].args
+            _check_views(kernel, job, arguments)
             special = [SPMD.index(a.name) + 1 if a.name in SPMD else 0 for a in arguments]
             name = identifier(str(function.attr("sym_name")))
             return kind, f"PTO2_TASK(body::{name}, {', '.join(map(str, special or [0]))})"
     has = kernel.roles[0][0]
     message = f"@{kernel.name} of '{job.source}' runs on a {has} core, but its core_type is '{job.core_type}'"
     raise DiagnosticError([Diagnostic("PTO-E2603", message)])
+
+
+def _check_views(kernel: Launchable, job: Job, arguments: Sequence[Value]) -> None:
+    """A view takes its size from a tensor; where slots are addresses, the type has to say it."""
+    if job.runtime == "tensormap_and_ringbuffer":
+        return
+    for a in arguments:
+        if isinstance(a.type, ViewType) and a.type.elems is None:
+            message = f"%{a.name} of @{kernel.name} is a {a.type.name} of unknown size, but {job.runtime} "
+            help = "take a pointer and the sizes, or use the runtime tensormap_and_ringbuffer"
+            raise DiagnosticError(
+                [Diagnostic("PTO-E2610", message + "gives kernels addresses only", help=help)]
+            )
 
 
 def _unit(kind: str, call: str) -> str:

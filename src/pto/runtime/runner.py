@@ -172,7 +172,7 @@ class Runner:
                     engine.add_kernel(k.func_id, k.name, k.core_type, path)
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             return engine.run_orchestration(self._library(job.source, job.entry, ""), job.entry, words)
-        except RuntimeError as e:
+        except (RuntimeError, ValueError) as e:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
 
     def _check(self, arguments: Arguments) -> None:

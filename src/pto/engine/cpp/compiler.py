@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -99,7 +100,26 @@ def _stamp(path: str) -> tuple[int, int]:
 
 @lru_cache(8)
 def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
-    """What the compiler is, or why it cannot be used. Asked once per process and version of its file."""
+    """What the compiler is, or why it cannot be used. A compiler that works is asked once per version of its
+    file: the answer, which takes longer than to run a kernel, is kept in the cache."""
+    from .build import cache_dir
+
+    key = hashlib.sha256(repr((_PROGRAM, command, stamp)).encode()).hexdigest()[:32]
+    kept = cache_dir() / f"compiler-{key}"
+    try:
+        version, native = kept.read_text(encoding="utf-8").splitlines()
+        return Compiler(command, version, native == "native")
+    except (OSError, ValueError):
+        found = _ask(command)
+    if isinstance(found, Compiler):
+        with contextlib.suppress(OSError):
+            fresh = kept.with_name(f".{kept.name}-{os.getpid()}")
+            fresh.write_text(f"{found.version}\n{'native' if found.native else '-'}\n", encoding="utf-8")
+            os.replace(fresh, kept)
+    return found
+
+
+def _ask(command: tuple[str, ...]) -> Compiler | str:
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="pto-cxx-") as folder:

@@ -1,0 +1,250 @@
+// What the runs of all variants have in common towards Python: kernels, log lines, the GIL, failures,
+// records.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "exec/exec.hpp"
+#include "exec/log.hpp"
+#include "exec/shared_object.hpp"
+#include "pto/core/machine.hpp"
+#include "pto2/kernel_entry.hpp"
+
+namespace pto2 {
+
+namespace nb = nanobind;
+
+/// The kernels of a run and the libraries they come from.
+class PyKernels {
+ public:
+  PyKernels() = default;
+  PyKernels(const PyKernels&) = delete;
+  PyKernels& operator=(const PyKernels&) = delete;
+
+  void add_library(int func_id, const std::string& name, int core_type, const std::string& path) {
+    auto library = std::make_unique<SharedObject>(path);
+    auto* abi = library->get<uint64_t()>("pto2_kernel_abi");
+    if (abi() != kernel_abi())
+      throw nb::value_error((path + " was built for another version of the runtime").c_str());
+    Kernel kernel;
+    kernel.name = name;
+    kernel.core_type = core_type;
+    kernel.on_core = library->get<void(int64_t*, pto::detail::Core*)>("pto2_kernel");
+    kernels.add(func_id, std::move(kernel));
+    libraries_.push_back(std::move(library));
+  }
+
+  /// A Python function: called with the task id and the slots of the task as integers.
+  void add_function(int func_id, const std::string& name, int core_type, nb::callable function) {
+    Kernel kernel;
+    kernel.name = name;
+    kernel.core_type = core_type;
+    PyObject* call = function.release().ptr();
+    functions_.push_back(call);
+    kernel.call = [this, call](const DispatchPayload& payload) {
+      const nb::gil_scoped_acquire gil;
+      try {
+        nb::list slots;
+        for (int i = 0; i < payload.num_args; ++i) slots.append(payload.args[i]);
+        nb::borrow<nb::callable>(call)(payload.task_id, slots);
+      } catch (nb::python_error& error) {
+        if (!thrown.is_valid()) thrown = nb::borrow(error.value());
+        throw std::runtime_error(error.what());
+      }
+    };
+    kernels.add(func_id, std::move(kernel));
+  }
+
+  void add_empty(int func_id, const std::string& name) {
+    Kernel kernel;
+    kernel.name = name;
+    kernel.plain = [](int64_t*) {};
+    kernels.add(func_id, std::move(kernel));
+  }
+
+  ~PyKernels() {
+    for (PyObject* function : functions_) Py_DECREF(function);
+  }
+
+  Kernels kernels;
+  nb::object thrown;  // the first Python exception
+
+ private:
+  std::vector<std::unique_ptr<SharedObject>> libraries_;
+  std::vector<PyObject*> functions_;
+};
+
+/// One run. The GIL is released while this thread does other things than call a Python orchestration.
+class PyRun {
+ public:
+  PyRun(const PyRun&) = delete;
+  PyRun& operator=(const PyRun&) = delete;
+
+  /// (code, text) of what went wrong; code 0 if nothing did. And the Python exception, if that was it.
+  nb::tuple failure() {
+    Failure& failure = exec().failure();
+    nb::object thrown = kernels_.thrown.is_valid() ? kernels_.thrown : nb::none();
+    if (!failure.failed()) return nb::make_tuple(0, "", nb::none());
+    return nb::make_tuple(static_cast<int>(failure.code()), failure.text(), thrown);
+  }
+
+ protected:
+  PyRun(PyKernels& kernels, int log_level, nb::object sink)
+      : kernels_(kernels), log_(static_cast<Level>(log_level), log_sink(std::move(sink))) {}
+  virtual ~PyRun() { Py_XDECREF(sink_); }
+  virtual Exec& exec() = 0;
+
+  template <class T>
+  static void read(nb::dict options, const char* name, T& field) {
+    if (options.contains(name)) field = nb::cast<T>(options[name]);
+  }
+  ExecOptions exec_options(nb::dict options) {
+    ExecOptions o;
+    read(options, "block_dim", o.block_dim);
+    read(options, "schedulers", o.schedulers);
+    read(options, "shards", o.shards);
+    read(options, "host_threads", o.host_threads);
+    read(options, "deterministic", o.deterministic);
+    read(options, "seed", o.seed);
+    read(options, "record", o.record);
+    o.leave = [this] {
+      if (!outside_) thread_ = PyEval_SaveThread();
+    };
+    o.enter = [this] {
+      if (!outside_) PyEval_RestoreThread(thread_);
+    };
+    o.poll = [this] { poll(); };
+    return o;
+  }
+
+  /// A Python function as the orchestration.
+  void call(const nb::callable& orchestrate) {
+    try {
+      orchestrate();
+    } catch (nb::python_error& error) {
+      if (error.matches(aborted_type())) throw Aborted();
+      if (!kernels_.thrown.is_valid()) kernels_.thrown = nb::borrow(error.value());
+      throw std::runtime_error(error.what());
+    }
+  }
+  /// An orchestration that needs no GIL; ValueError if it could not be started.
+  void run_outside(const std::function<void()>& body) {
+    PyThreadState* state = PyEval_SaveThread();
+    outside_ = true;
+    std::string problem;
+    try {
+      timed(body);
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    PyEval_RestoreThread(state);
+    if (!problem.empty()) throw nb::value_error(problem.c_str());
+  }
+  void timed(const std::function<void()>& body) {
+    started_ = ended_ = now_ns();
+    body();
+    ended_ = now_ns();
+  }
+
+  /// What a Python orchestration calls: when the run has failed it is unwound by an exception of its own.
+  template <class Body>
+  auto guarded(Body&& body) -> decltype(body()) {
+    try {
+      return body();
+    } catch (const Aborted&) {
+      PyErr_SetString(aborted_type(), "the run was stopped");
+      throw nb::python_error();
+    }
+  }
+  /// A name that lives as long as this.
+  const char* kept(const std::string& file) { return files_.emplace(file, 0).first->first.c_str(); }
+
+  nb::dict exec_stats() {
+    nb::dict out;
+    out["seconds"] = static_cast<double>(ended_ - started_) / 1e9;
+    uint64_t rounds = 0, hits = 0, misses = 0;
+    for (const auto& scheduler : exec().schedulers()) {
+      rounds += scheduler->rounds;
+      hits += scheduler->hits;
+      misses += scheduler->misses;
+    }
+    out["scheduler_rounds"] = rounds;
+    out["pop_hits"] = hits;
+    out["pop_misses"] = misses;
+    return out;
+  }
+
+  /// The tables of pto.runtime.records as bytes of the C structures, and when the run started.
+  nb::dict exec_records(const std::vector<EdgeRecord>& edges) {
+    std::vector<TaskRecord> tasks;
+    std::vector<PhaseRecord> phases;
+    std::vector<CounterRecord> counters;
+    for (const Recorder& r : exec().recorders()) {
+      tasks.insert(tasks.end(), r.tasks.begin(), r.tasks.end());
+      phases.insert(phases.end(), r.phases.begin(), r.phases.end());
+      counters.insert(counters.end(), r.counters.begin(), r.counters.end());
+    }
+    nb::dict out;
+    out["tasks"] = as_bytes(tasks);
+    out["phases"] = as_bytes(phases);
+    out["counters"] = as_bytes(counters);
+    out["edges"] = as_bytes(edges);
+    out["start"] = started_;
+    return out;
+  }
+
+  PyKernels& kernels_;
+
+ private:
+  template <class T>
+  static nb::bytes as_bytes(const std::vector<T>& values) {
+    return nb::bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+  }
+  static PyObject* aborted_type() {
+    static PyObject* type = PyErr_NewException("pto._runtime.Aborted", PyExc_RuntimeError, nullptr);
+    return type;
+  }
+  Log::Sink log_sink(nb::object sink) {
+    if (sink.is_none()) return {};
+    PyObject* call = sink.release().ptr();
+    sink_ = call;
+    return [call](Level level, const std::string& text) {
+      const nb::gil_scoped_acquire gil;
+      try {
+        nb::borrow<nb::callable>(call)(static_cast<int>(level), text);
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable("pto.runtime log");
+      }
+    };
+  }
+  /// Ctrl-C ends the run.
+  void poll() {
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) {
+      nb::python_error error;
+      if (!kernels_.thrown.is_valid()) kernels_.thrown = nb::borrow(error.value());
+      exec().fail(ErrorCode::Cancelled, "interrupted");
+    }
+  }
+
+  PyObject* sink_ = nullptr;
+  std::map<std::string, int> files_;
+  PyThreadState* thread_ = nullptr;
+  bool outside_ = false;
+
+ protected:
+  Log log_;
+  int64_t started_ = 0, ended_ = 0;
+};
+
+}  // namespace pto2
