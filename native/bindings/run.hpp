@@ -24,6 +24,11 @@ namespace pto2 {
 
 namespace nb = nanobind;
 
+/// The last line of a traceback; the rest is in the exception, which is raised with it.
+inline std::string brief(const nb::python_error& error) {
+  return std::string(nb::str(error.type().attr("__name__")).c_str()) + ": " + nb::str(error.value()).c_str();
+}
+
 /// The kernels of a run and the libraries they come from.
 class PyKernels {
  public:
@@ -59,7 +64,7 @@ class PyKernels {
         nb::borrow<nb::callable>(call)(payload.task_id, slots);
       } catch (nb::python_error& error) {
         if (!thrown.is_valid()) thrown = nb::borrow(error.value());
-        throw std::runtime_error(error.what());
+        throw std::runtime_error(brief(error));
       }
     };
     kernels.add(func_id, std::move(kernel));
@@ -134,7 +139,7 @@ class PyRun {
     } catch (nb::python_error& error) {
       if (error.matches(aborted_type())) throw Aborted();
       if (!kernels_.thrown.is_valid()) kernels_.thrown = nb::borrow(error.value());
-      throw std::runtime_error(error.what());
+      throw std::runtime_error(brief(error));
     }
   }
   /// An orchestration that needs no GIL; ValueError if it could not be started.
@@ -172,6 +177,7 @@ class PyRun {
   nb::dict exec_stats() {
     nb::dict out;
     out["seconds"] = static_cast<double>(ended_ - started_) / 1e9;
+    out["block_dim"] = exec().options().block_dim;
     uint64_t rounds = 0, hits = 0, misses = 0;
     for (const auto& scheduler : exec().schedulers()) {
       rounds += scheduler->rounds;

@@ -99,7 +99,7 @@ class PyTmr final : public PyRun {
   }
 
   void run_library(const std::string& path, const std::vector<uint64_t>& args) {
-    run_outside([&] { run_orchestration(*tmr_, log_, path, args); });
+    run_outside([&] { library_ = run_orchestration(*tmr_, log_, path, args); });
   }
 
   int64_t submit(int kernel, int worker, nb::bytes roles, nb::sequence values, int cluster, int blocks,
@@ -188,6 +188,7 @@ class PyTmr final : public PyRun {
  private:
   Exec& exec() override { return tmr_->exec(); }
 
+  std::unique_ptr<SharedObject> library_;
   std::unique_ptr<Tmr> tmr_;
 };
 

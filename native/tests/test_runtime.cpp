@@ -1,5 +1,5 @@
-// The parts of the task runtime one by one: layouts, rings, pools, TensorMap, clusters, registers, queues. What
-// they do in a run is in test_runtime_runs.cpp, which is compiled into the same program.
+// The parts of the task runtime one by one: layouts, rings, pools, TensorMap, clusters, registers, queues.
+// What they do in a run is in test_runtime_runs.cpp, which is compiled into the same program.
 //
 //   test_runtime            all checks
 //   test_runtime NAME...    these
@@ -35,7 +35,8 @@ CHECKS(shared_memory_layout, "Shared memory layout") {
                              up64((pool + 1) * sizeof(DepListEntry));
       EQUAL(memory.header().total_size, total);
       EQUAL(SharedMemory::size(window, pool), total);
-      for (const char* part : {start, tasks, entries}) EQUAL(reinterpret_cast<uint64_t>(part) % PTO2_ALIGN_SIZE, 0);
+      for (const char* part : {start, tasks, entries})
+        EQUAL(reinterpret_cast<uint64_t>(part) % PTO2_ALIGN_SIZE, 0);
       CHECK(reinterpret_cast<const char*>(&memory.entry(static_cast<int32_t>(pool)) + 1) <= start + total);
       EQUAL(memory.header().task_window_size, window);
       EQUAL(memory.header().heap_size, 4096);
@@ -111,8 +112,10 @@ CHECKS(heap_ring_wraps_whole_blocks, "Heap ring") {
 /// Against a list of what is alive.
 CHECKS(heap_ring_random, "Heap ring") {
   uint64_t state = 7;
-  const auto below = [&](uint64_t n) { state = state * 6364136223846793005u + 1442695040888963407u;
-    return (state >> 33) % n; };
+  const auto below = [&](uint64_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % n;
+  };
   for (const uint64_t size : {1024, 4096, 65536, 5000}) {
     SharedMemory memory(16, size, 16);
     HeapRing heap(size, memory.header());
@@ -213,9 +216,9 @@ CHECKS(tensor_map_inout_takes_over, "TensorMap") {
   map.insert(whole.data, 0, true);  // OUTPUT: stays, whoever covers it
   map.insert(low.data, 1, false);   // INOUT
   map.insert(whole.data, 2, false);
-  CHECK(found(map, low, true, 0) == "2o 1c 0o ");    // drops 1 only: it does not cover 2
-  CHECK(found(map, whole, true, 0) == "2c 0c ");     // drops 2
-  CHECK(found(map, whole, false, 0) == "0c ");       // a reader drops nothing
+  CHECK(found(map, low, true, 0) == "2o 1c 0o ");  // drops 1 only: it does not cover 2
+  CHECK(found(map, whole, true, 0) == "2c 0c ");   // drops 2
+  CHECK(found(map, whole, false, 0) == "0c ");     // a reader drops nothing
   CHECK(found(map, whole, false, 0) == "0c ");
   EQUAL(map.used(), 3);  // dropped entries belong to their tasks until these retire
   map.cleanup_retired(3);
@@ -275,8 +278,8 @@ CHECKS(tensor_map_owner, "Scopes") {
 CHECKS(registers, "Handshake registers") {
   for (const int64_t id : {int64_t{0}, int64_t{1}, int64_t{207}, int64_t{65536}, int64_t{0x12345678}}) {
     EQUAL(dispatch_value(id), id + 1);
-    EQUAL(ack_value(id), id);                          // bit 31: 0
-    EQUAL(fin_value(id), 0x80000000ll | id);           // bit 31: 1
+    EQUAL(ack_value(id), id);                 // bit 31: 0
+    EQUAL(fin_value(id), 0x80000000ll | id);  // bit 31: 1
   }
   EQUAL(kExitSignal, 0x7FFFFFF0);
   EQUAL(kIdleValue, 0xFFFFFFFFll);  // FIN of task 0x7FFFFFFF

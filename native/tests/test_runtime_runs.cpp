@@ -350,7 +350,7 @@ CHECKS(a_window_of_16_recycles_its_slots, "Task ring") {
       for (int i = 0; i < 13; ++i) {
         const int64_t id = submit(tmr, {inout(x)});
         ++used[tmr.memory().slot(id)];
-        CHECK(id - bench.header().last_task_alive.load() < 15 + 1);
+        CHECK(id + 1 - bench.header().last_task_alive.load() <= 15);
         EQUAL(bench.header().current_task_index.load(), id + 1);
         EQUAL(bench.header().orchestrator_done.load(), 0);
       }
@@ -367,7 +367,6 @@ CHECKS(a_window_of_16_recycles_its_slots, "Task ring") {
 }
 
 CHECKS(every_consumer_is_counted_once, "Lock protocol") {
-  int hurried = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Bench bench;
     std::vector<int> ran(60);
@@ -394,9 +393,7 @@ CHECKS(every_consumer_is_counted_once, "Lock protocol") {
     for (const int times : ran) EQUAL(times, 1);
     CHECK(in_order);
     EQUAL(bench.header().last_task_alive.load(), 60);
-    hurried += bench.tmr->stats().edges < 60 ? 1 : 0;
   }
-  CHECK(hurried >= 0);
 }
 
 CHECKS(groups_of_clusters_are_in_the_descriptor, "Clusters") {

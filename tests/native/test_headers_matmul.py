@@ -116,22 +116,31 @@ def test_products_equal_the_reference(group: tuple[str, ...], tmp_path: Path) ->
 
 DIRECT = """\
 #include <cstdint>
-#include "pto/ops/gemm.hpp"
-namespace g = pto::detail::gemm;
+#include "pto/ops/matmul.hpp"
+using namespace pto::detail;
+// Both ways to pack an operand: as it lies, and as the transpose of its transpose.
+template <class T>
+Place<T> matrix(const T* data, int rows, int cols, bool by_rows, T* turned) {
+  if (by_rows) return dense_place(const_cast<T*>(data), cols, 0, 0);
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < cols; ++c) turned[c * rows + r] = data[r * cols + c];
+  return pto::detail::turned(dense_place(turned, rows, 0, 0));
+}
 template <bool Whole, bool RowsA, bool RowsB, class T>
 void run(int m, int n, int k, const T* a, const T* b, float* f, int32_t* i) {
-  const auto line = [](const T* p, int64_t from, int64_t step, int count, float* out) {
-    for (int j = 0; j < count; ++j) out[j] = static_cast<float>(p[from + j * step]);
-  };
-  g::multiply<Whole>(m, n, k,
-    g::reader<RowsA>([=](int l, int s, int c, float* o) { RowsA ? line(a, int64_t(l) * k + s, 1, c, o) : line(a, int64_t(s) * k + l, k, c, o); }),
-    g::reader<RowsB>([=](int l, int s, int c, float* o) { RowsB ? line(b, int64_t(l) * n + s, 1, c, o) : line(b, int64_t(s) * n + l, n, c, o); }),
-    [=](bool first, int r, int c, const float* x, int count) {
-      for (int j = 0; j < count; ++j) {
-        if (Whole) i[r * n + c + j] = (first ? 0 : i[r * n + c + j]) + static_cast<int32_t>(x[j]);
-        else f[r * n + c + j] = x[j];
-      }
-    });
+  const struct { int n; float* f; int32_t* i; } out{n, f, i};
+  using Out = decltype(out);
+  const gemm::Sink sink{[](const void* context, bool first, int r, int c, const float* x, int count) {
+    const Out& out = *static_cast<const Out*>(context);
+    for (int j = 0; j < count; ++j) {
+      const int at = r * out.n + c + j;
+      if (Whole) out.i[at] = (first ? 0 : out.i[at]) + static_cast<int32_t>(x[j]);
+      else out.f[at] = x[j];
+    }
+  }, &out};
+  T* const room = new T[static_cast<size_t>(m) * k + static_cast<size_t>(k) * n + 1];
+  multiply_places(m, n, k, matrix(a, m, k, RowsA, room), matrix(b, k, n, RowsB, room + m * k), sink);
+  delete[] room;
 }
 extern "C" void dot(int how, int m, int n, int k, const float* a, const float* b, float* out) {
   if (how == 0) run<false, true, true>(m, n, k, a, b, out, nullptr);

@@ -21,6 +21,7 @@ COLS = 32
 _HEAD = """\
 !view = !pto.tensor_view<64x32xf32>
 !half = !pto.tensor_view<64x32xf16>
+!called = !pto.partition_tensor_view<8x32xf32>
 !acc = !pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>
 !mat = !pto.tile_buf<mat, 16x16xf16, blayout=col_major, slayout=row_major>
 !left = !pto.tile_buf<left, 16x16xf16, blayout={left}, slayout=row_major>
@@ -274,9 +275,8 @@ class Maker:
         elif kind < 0.6:
             self.chosen(type)
         elif kind < 0.7:
-            self.line(
-                f"pto.barrier <PIPE_{r.choice(('V', 'MTE3', 'ALL') if self.isa == 'a3' else ('MTE3', 'ALL'))}>"
-            )
+            pipe = r.choice(("MTE3", "ALL", *(["V"] if self.isa == "a3" else [])))
+            self.line(f"pto.barrier <PIPE_{pipe}>")
         elif kind < 0.8:
             window, w = self.window(*self.valid(type))
             atomic = "{atomicType = #pto<atomic_type atomic_add>}"
@@ -528,7 +528,8 @@ class Maker:
             _HEAD.replace("{left}", left),
             f'module attributes {{pto.target_arch = "{self.isa}"}} {{',
             f"  func.func @k({', '.join(args)}) attributes {{pto.entry}} {{",
-            *self.head, *views, body, "    return", "  }", *(_CALLED if self.wild and self.placed else ()), "}", "",
+            *self.head, *views, body, "    return", "  }",
+            *(_CALLED if self.wild and self.placed else ()), "}", "",
         ))  # fmt: skip
 
 
@@ -547,10 +548,10 @@ _CALLED = [
     %t = pto.alloc_tile addr = %at : !pto.tile_buf<vec, 8x32xf32>
     %x = pto.make_tensor_view %p, shape = [%c64, %c32], strides = [%c32, %c1] : !view
     scf.for %i = %c0 to %c2 step %c1 {{
-      %w = pto.partition_view %x, offsets = [%i, %c0], sizes = [%c8, %c32] : !view -> !pto.partition_tensor_view<8x32xf32>
-      pto.tload ins(%w : !pto.partition_tensor_view<8x32xf32>) outs(%t : !pto.tile_buf<vec, 8x32xf32>)
+      %w = pto.partition_view %x, offsets = [%i, %c0], sizes = [%c8, %c32] : !view -> !called
+      pto.tload ins(%w : !called) outs(%t : !pto.tile_buf<vec, 8x32xf32>)
       pto.tmuls ins(%t, %f : !pto.tile_buf<vec, 8x32xf32>, f32) outs(%t : !pto.tile_buf<vec, 8x32xf32>)
-      pto.tstore ins(%t : !pto.tile_buf<vec, 8x32xf32>) outs(%w : !pto.partition_tensor_view<8x32xf32>)
+      pto.tstore ins(%t : !pto.tile_buf<vec, 8x32xf32>) outs(%w : !called)
       {more}
     }}
     return

@@ -60,6 +60,14 @@ def test_parts_fill_the_makespan_without_a_hole(run: Run) -> None:
         assert step.execution == t["end"][step.row] - t["start"][step.row]
         assert step.head == t["start"][step.row] - t["dispatch"][step.row]
         assert step.queue == t["dispatch"][step.row] - t["ready"][step.row]
+        mine = [
+            n
+            for n in np.flatnonzero(t["core"] == t["core"][step.row])
+            if t["start"][n] < t["start"][step.row]
+        ]
+        before = max(mine, key=lambda n: t["start"][n], default=-1)
+        held = before >= 0 and t["end"][before] > t["ready"][step.row]
+        assert step.held_by == (before if held else -1)
     assert at + a.path[-1].tail == a.makespan == t["finish"].max()
     assert sum(a.path_parts.values()) == a.makespan
     assert [bool(step.orchestrator) for step in a.path] == [True] + [False] * (len(a.path) - 1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,6 +94,8 @@ def test_every_block_of_a_dependency_counts() -> None:
     assert "0 ends at 90 ns" in next(d.message for d in records.check() if d.severity == "error")
     records.tasks["start"][2] = 90
     assert not records.check()
+    records.tasks["end"][0] = -1  # a block that never ended
+    assert "0 ends never" in next(d.message for d in records.check() if d.severity == "error")
 
 
 def test_a_dependency_that_was_not_kept_is_found() -> None:
@@ -140,6 +144,17 @@ def test_blocks_are_those_said_or_seen(block_dim: int) -> None:
     assert records.block_dim == block_dim
 
 
+def test_blocks_of_a_run_on_vector_cores_alone() -> None:
+    for blocks in (1, 3, 24):
+        cores = range(blocks, 3 * blocks)
+        assert (
+            Records(
+                table("tasks", {"task_id": cores, "core": cores, "core_type": [1] * len(cores)})
+            ).block_dim
+            == blocks
+        )
+
+
 def test_foreign_layout_is_converted_and_a_missing_field_named() -> None:
     swapped = np.zeros(
         2, np.dtype([("kind", "i4"), ("arg", "i8"), ("succ", "i4"), ("pred", "i4"), ("more", "f4")])
@@ -177,6 +192,16 @@ def test_e2801_unreadable(tmp_path: Path, content: bytes, words: str) -> None:
     assert problem.code == "PTO-E2801" and str(path) in problem.message and words in problem.message
 
 
+class _Evil:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
 def test_broken_npz_files(tmp_path: Path) -> None:
     """Cut anywhere, a file is refused with a diagnostic, and so is one with an object array."""
     path = simulate(30).records.save(tmp_path / "run.npz")
@@ -185,11 +210,12 @@ def test_broken_npz_files(tmp_path: Path) -> None:
         path.write_bytes(data[:cut])
         with pytest.raises(DiagnosticError, match="PTO-E2801"):
             Records.load(path)
-    np.savez(
-        path, meta=np.array([{"a": 1}], dtype=object), **{name: np.zeros(0, dtype(name)) for name in FIELDS}
-    )
+    spoilt = tmp_path / "made by a file that was read"
+    evil = np.array([_Evil(spoilt)], dtype=object)
+    np.savez(path, meta=evil, **{name: np.zeros(0, dtype(name)) for name in FIELDS})
     with pytest.raises(DiagnosticError, match="PTO-E2801"):
         Records.load(path)
+    assert not spoilt.exists()
 
 
 def test_files_that_cannot_be_had(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_the_script_gets_the_whole_run(records: Records, page: str) -> None:
     assert [sum(step[2:][n] for step in data["path"]) for n in range(len(PARTS))] == list(
         a.path_parts.values()
     )
+    assert data["tasks"]["by"] == a.binding.tolist()
     assert len(data["phases"]["start"]) == len(records.phases) and data["stretch"] == 0
     assert len(data["cores"]) == 72 and data["blocks"] == 24
     assert data["makespan"] == a.makespan and data["end"] == records.end

@@ -20,13 +20,17 @@
 
 namespace pto::detail {
 
+[[gnu::noinline]] inline uint64_t word_of(const pto_launch& launch, const Core& core, int index) {
+  const int special = launch.special != nullptr ? launch.special[index] : 0;
+  return special == 1   ? core.block_idx
+         : special == 2 ? core.block_num
+         : special == 3 ? core.subblock_idx
+                        : launch.args[index];
+}
+
 template <class T>
 inline T from_word(const pto_launch& launch, const Core& core, int index) {
-  uint64_t word = launch.args[index];
-  const int special = launch.special != nullptr ? launch.special[index] : 0;
-  if (special == 1) word = core.block_idx;
-  if (special == 2) word = core.block_num;
-  if (special == 3) word = core.subblock_idx;
+  const uint64_t word = word_of(launch, core, index);
   if constexpr (std::is_pointer_v<T>) {
     return reinterpret_cast<T>(word);
   } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {

@@ -183,6 +183,13 @@ int Exec::complete(Scheduler& s, int thread) {
       ++done;
     }
   }
+  if (options_.record && done > 0) {
+    Recorder& recorder = recorders_[static_cast<size_t>(thread)];
+    const int64_t now = now_ns();
+    graph_.sample(recorder, now);
+    recorder.counters.push_back({now, static_cast<int64_t>(queued(CoreType::Aic)), Counter::ReadyAic});
+    recorder.counters.push_back({now, static_cast<int64_t>(queued(CoreType::Aiv)), Counter::ReadyAiv});
+  }
   s.completed += static_cast<uint64_t>(tasks);
   if (tasks > 0) discount(tasks);
   return done;

@@ -28,6 +28,9 @@ class Graph {
   /// a block of a task that has more of them.
   virtual bool completed(int64_t id, int scheduler) = 0;
 
+  /// Tasks have completed: note how full things are. Only called when the run records.
+  virtual void sample(Recorder& recorder, int64_t now) { (void)recorder, (void)now; }
+
   /// Where the times of a task go; null unless the run records them.
   virtual TaskRecord* record(int64_t id) = 0;
 };

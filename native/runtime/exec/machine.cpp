@@ -100,12 +100,12 @@ Machine::~Machine() {
 
 void Machine::reset_cluster(int cluster) {
   pto::detail::Cluster& it = clusters_[cluster];
-  for (std::atomic<void*>& shared : it.shared) std::free(shared.exchange(nullptr));
+  for (auto& shared : it.shared) std::free(shared.exchange(nullptr));
   for (auto& box : it.semaphores) {
-    for (std::atomic<int32_t>& semaphore : box) semaphore.store(0);
+    for (auto& semaphore : box) semaphore.store(0);
   }
   for (auto& kind : it.arrived) {
-    for (std::atomic<uint32_t>& count : kind) count.store(0);
+    for (auto& count : kind) count.store(0);
   }
 }
 

@@ -160,4 +160,11 @@ void Tmr::advance() {
   if (moved) exec_.released();
 }
 
+void Tmr::sample(Recorder& recorder, int64_t now) {
+  const SharedMemoryHeader& header = memory_.header();
+  const int64_t tasks = header.current_task_index.load(std::memory_order_relaxed) - alive();
+  recorder.counters.push_back({now, tasks, Counter::TaskRing});
+  recorder.counters.push_back({now, static_cast<int64_t>(heap_.used()), Counter::Heap});
+}
+
 }  // namespace pto2

@@ -2,7 +2,6 @@
 
 #include <cstdarg>
 
-#include "../exec/shared_object.hpp"
 #include "pto2/tensormap_and_ringbuffer/pto_orchestration_api.h"
 
 namespace pto2 {
@@ -76,8 +75,9 @@ constexpr PTO2RuntimeOps kOps = {
 
 }  // namespace
 
-void run_orchestration(Tmr& tmr, Log& log, const std::string& path, std::vector<uint64_t> args) {
-  const SharedObject library(path);
+std::unique_ptr<SharedObject> run_orchestration(Tmr& tmr, Log& log, const std::string& path, std::vector<uint64_t> args) {
+  auto loaded = std::make_unique<SharedObject>(path);
+  const SharedObject& library = *loaded;
   auto* entry = library.get<void(PTO2Runtime*, uint64_t*, int)>("aicpu_orchestration_entry");
   auto* config = library.find<PTO2OrchestrationConfig(uint64_t*, int)>("aicpu_orchestration_config");
   auto* bind = library.find<void(TensorPool*)>("pto2_bind_tensor_pool");
@@ -102,6 +102,7 @@ void run_orchestration(Tmr& tmr, Log& log, const std::string& path, std::vector<
   });
   if (bind != nullptr) bind(nullptr);
   log_of_thread = nullptr;
+  return loaded;
 }
 
 }  // namespace pto2

@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "../exec/shared_object.hpp"
 #include "tmr.hpp"
 
 namespace pto2 {
 
 /// Load it, check its arguments, run it. What went wrong is in tmr.failure(); throws if it cannot be loaded.
-void run_orchestration(Tmr& tmr, Log& log, const std::string& path, std::vector<uint64_t> args);
+/// The library is returned: places in it are named by strings that lie in it.
+std::unique_ptr<SharedObject> run_orchestration(Tmr& tmr, Log& log, const std::string& path, std::vector<uint64_t> args);
 
 }  // namespace pto2

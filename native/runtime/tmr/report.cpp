@@ -85,6 +85,14 @@ void Tmr::say_blocked(Resource resource, uint64_t wanted, int spins) {
   }
 }
 
+/// Only where it was said to be blocked before.
+void Tmr::say_unblocked(Resource resource, int spins) {
+  static constexpr const char* names[] = {"TaskRing", "HeapRing", "DepPool", "TensorMap", "Cluster"};
+  const std::string task =
+      resource == kTaskRing ? format(", task_id=%lld", static_cast<long long>(next_id_)) : "";
+  log_(Level::Info, "submit", "[%s] Unblocked after %d spins%s", names[resource], spins, task.c_str());
+}
+
 std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
   const int64_t oldest = alive();
   const auto active = static_cast<uint64_t>(next_id_ - oldest);
@@ -152,22 +160,26 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
   static constexpr const char* names[] = {"a task slot", "heap space", "dependency entries",
                                           "TensorMap entries", "a cluster"};
   text += std::string(names[resource]) + "\n";
-  if (resource != kClusters && oldest < next_id_ && active > 0 && memory_.task(oldest).task_id == oldest) {
+  const auto opened = [&](const Scope& scope) {
+    return scope.number == 0 ? "the start of the orchestration" : site_text(scope.site);
+  };
+  const int64_t submitted = resource == kTaskRing ? next_id_ : next_id_ - 1;  // without the one that waits
+  if (resource != kClusters && oldest < submitted && memory_.task(oldest).task_id == oldest) {
     const TaskDescriptor& task = memory_.task(oldest);
     static constexpr const char* states[] = {"not ready", "ready", "completed", "consumed"};
     text += "  which waits for the oldest, " + task_line(oldest) + ": " + states[task.state.load() & 3];
     text += format(", released by %d of %d holders\n", task.fanout_released, task.fanout_count);
     for (const Scope& scope : scopes_) {
       if (scope.number != task.scope) continue;
-      text += "  which is held by its scope, opened at " + site_text(scope.site) +
+      text += "  which is held by its scope, opened at " + opened(scope) +
               ", which the orchestrator has to end\n";
     }
   }
   text += "Open scopes, outermost first:\n";
   for (size_t i = 0; i < scopes_.size(); ++i) {
     const size_t end = i + 1 < scopes_.size() ? scopes_[i + 1].first : tasks_in_scopes_.size();
-    text += format("  depth %zu, %zu tasks, opened at ", i + 1, end - scopes_[i].first) +
-            (i == 0 ? "the start of the orchestration" : site_text(scopes_[i].site)) + "\n";
+    text += format("  depth %zu, %zu tasks, opened at ", i + 1, end - scopes_[i].first) + opened(scopes_[i]) +
+            "\n";
   }
   return text + rings() + kRule;
 }

@@ -340,10 +340,17 @@ void Tmr::find_hazards(const Submission& submission, TaskDescriptor& task) {
 
 /// Steps 4 and 7: an edge from every producer.
 void Tmr::hook(TaskDescriptor& task) {
-  const uint64_t wanted = producers_.size();
-  if (!deps_.has(wanted)) {
-    if (wanted > deps_.size()) fatal(ErrorCode::DepPoolOverflow, report(kDepPool, wanted, 0));
-    wait_for(kDepPool, [&] { return sync(true), deps_.has(wanted); }, wanted);
+  if (!deps_.has(producers_.size())) {
+    uint64_t wanted = 0;  // producers that are consumed meanwhile need no entry
+    const auto enough = [&] {
+      sync(true);
+      wanted = 0;
+      for (const int64_t producer : producers_) {
+        wanted += memory_.task(producer).state.load(std::memory_order_acquire) != kConsumed ? 1 : 0;
+      }
+      return deps_.has(wanted);
+    };
+    if (!enough()) wait_for(kDepPool, enough, wanted);
   }
   int32_t edges = 0, early = 0;
   for (size_t i = 0; i < producers_.size(); ++i) {
@@ -421,10 +428,15 @@ void Tmr::publish(TaskDescriptor& task) {
   exec_.help_now_and_then(id);
 }
 
-void Tmr::wait_for(Resource resource, const std::function<bool()>& free, uint64_t wanted) {
+void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted) {
   ++stats_.blocked[resource];
   int spins = 0;
-  if (exec_.help_until(free, [&](int n) { say_blocked(resource, wanted, n); }, spins)) return;
+  bool said = false;
+  const auto say = [&](int n) { said = true, say_blocked(resource, wanted, n); };
+  if (exec_.help_until(free, say, spins)) {
+    if (said) say_unblocked(resource, spins);
+    return;
+  }
   static constexpr ErrorCode codes[] = {ErrorCode::FlowControlDeadlock, ErrorCode::HeapRingDeadlock,
                                         ErrorCode::DepPoolOverflow, ErrorCode::TensorMapOverflow,
                                         ErrorCode::ClusterDeadlock};

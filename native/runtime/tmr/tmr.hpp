@@ -100,6 +100,7 @@ class Tmr final : public Graph {
   int look_for_ready(int scheduler) override;
   void fill(int64_t ticket, DispatchPayload& payload, int scheduler) override;
   bool completed(int64_t id, int scheduler) override;
+  void sample(Recorder& recorder, int64_t now) override;
   TaskRecord* record(int64_t id) override { return records_ ? &(*records_)[memory_.slot(id)] : nullptr; }
 
   const TmrOptions& options() const { return options_; }
@@ -128,7 +129,7 @@ class Tmr final : public Graph {
   void hook(TaskDescriptor& task);
   void insert(const Submission& submission, TaskDescriptor& task);
   void publish(TaskDescriptor& task);
-  void wait_for(Resource resource, const std::function<bool()>& free, uint64_t wanted);
+  void wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted);
   void sync(bool force);
   [[noreturn]] void fatal(ErrorCode code, const std::string& text);
 
@@ -140,6 +141,7 @@ class Tmr final : public Graph {
   // words (report.cpp)
   std::string report(Resource resource, uint64_t wanted, int spins) const;
   void say_blocked(Resource resource, uint64_t wanted, int spins);
+  void say_unblocked(Resource resource, int spins);
   std::string task_line(int64_t id) const;
   std::string site_text(Site site) const;
   std::string rings() const;

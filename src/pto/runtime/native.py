@@ -183,12 +183,31 @@ class NativeEngine:
         self._names[func_id] = name
 
     def run_orchestration(self, path: str, entry: str, args: list[int]) -> Any:
-        run = native().Tensormap(self._kernels, options(self._given, _warn), log_level(), None)
-        run.run_library(path, [a & (2**64 - 1) for a in args])
+        made = options(self._given, _warn)
+        slots = [a & (2**64 - 1) for a in args]
+        if self._runtime == "tensormap_and_ringbuffer":
+            run = native().Tensormap(self._kernels, made, log_level(), None)
+            run.run_library(path, slots)
+        else:
+            made["concurrent"] = self._runtime == "aicpu_build_graph" and _concurrent_build()
+            run = native().TaskGraph(self._kernels, made, log_level(), None)
+            run.run_library(self._runtime, path, entry, slots)
         code, text, thrown = run.failure()
         if code:
             raise failed(code, text, thrown)
         return records(run.records(), self._names, run.stats())
+
+
+def _concurrent_build() -> bool:
+    """Whether aicpu_build_graph builds and runs at the same time."""
+    mode = (knobs.get("PTO_AICPU_BUILD_GRAPH_BUILD_MODE") or "1").strip().lower()
+    if mode in ("sequential", "concurrent"):
+        return mode == "concurrent"
+    try:
+        return int(mode) != 0
+    except ValueError:
+        _warn(f"PTO_AICPU_BUILD_GRAPH_BUILD_MODE={mode} invalid (0, sequential, 1 or concurrent), using 1")
+        return True
 
 
 def _warn(text: str) -> None:

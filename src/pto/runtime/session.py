@@ -249,8 +249,7 @@ class Runtime:
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
         """Outputs of tasks in the scope may be taken back when it has ended and their readers have run."""
-        frame = sys._getframe(2)
-        self._native.set_site(frame.f_code.co_filename, frame.f_lineno)
+        self._mark()
         self._native.scope_begin()
         try:
             yield
@@ -259,10 +258,20 @@ class Runtime:
 
     def allocate_cluster(self) -> int:
         """Take an AIC and its two AIVs for a group of tasks; waits while none is free."""
+        self._mark()
         return self._native.allocate_cluster()
 
     def free_cluster(self, cluster: int) -> None:
+        """Give it back; tasks of the group that have not run yet keep it until the last of them has."""
+        self._mark()
         self._native.free_cluster(cluster)
+
+    def _mark(self) -> None:
+        """The place in the user's source that the next call comes from."""
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
+            frame = frame.f_back
+        self._native.set_site(frame.f_code.co_filename, frame.f_lineno)
 
     @contextlib.contextmanager
     def cluster(self) -> Iterator[int]:

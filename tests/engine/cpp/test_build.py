@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -221,9 +222,10 @@ def test_the_wheel_has_the_headers(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(x NONE)\n"
         + "\n".join(
-            line.replace("native/include", f"{root}/native/include")
-            for line in (root / "CMakeLists.txt").read_text().splitlines()
-            if line.startswith("install(DIRECTORY")
+            rule.replace("native/include", f"{root}/native/include")
+            for rule in re.findall(
+                r"^install\(DIRECTORY.*?\)", (root / "CMakeLists.txt").read_text(), re.M | re.S
+            )
         )
     )
     subprocess.run([cmake, "-S", str(tmp_path), "-B", str(tmp_path / "b")], check=True, capture_output=True)
@@ -232,9 +234,11 @@ def test_the_wheel_has_the_headers(tmp_path: Path) -> None:
         check=True,
         capture_output=True,
     )
-    here = {p.relative_to(root / "native/include") for p in (root / "native/include/pto").rglob("*.hpp")}
+    here = {
+        p.relative_to(root / "native/include") for p in (root / "native/include").rglob("*.h*") if p.is_file()
+    }
     there = tmp_path / "out" / "pto" / "include"
-    assert {p.relative_to(there) for p in there.rglob("*.hpp")} == here and len(here) > 10
+    assert {p.relative_to(there) for p in there.rglob("*.h*") if p.is_file()} == here and len(here) > 10
 
 
 def test_headers_are_read_again_only_when_they_changed() -> None:

@@ -3,7 +3,8 @@
 
 extern "C" int cycle(int count, const int* edges, int edge_count, const char* gone, int* out) {
   std::vector<std::vector<int>> successors(static_cast<size_t>(count));
-  for (int e = 0; e < edge_count; ++e) successors[static_cast<size_t>(edges[2 * e])].push_back(edges[2 * e + 1]);
+  for (int e = 0; e < edge_count; ++e)
+    successors[static_cast<size_t>(edges[2 * e])].push_back(edges[2 * e + 1]);
   const std::vector<int> found = pto2::find_cycle(
       count,
       [&](int task, const auto& visit) {

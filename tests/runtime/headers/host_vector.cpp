@@ -55,7 +55,8 @@ int build_lost_edge(Runtime* runtime, uint64_t*, int) {
   return 0;
 }
 int build_failing(Runtime* runtime, uint64_t*, int) {
-  runtime->add_successor(task(runtime, 11), task(runtime, 12));
+  const int first = task(runtime, 11), second = task(runtime, 12);
+  runtime->add_successor(first, second);
   return 0;
 }
 int build_unknown_kernel(Runtime* runtime, uint64_t*, int) {

@@ -109,7 +109,12 @@ template <class T, class C>
       const Float8 values = widen8(from + i);
       std::memcpy(to + i, &values, sizeof values);
     }
-    for (; i < n; ++i) to[i] = decode_code<DType::f16>(from[i].data);
+    if (i < n) {
+      half rest[8] = {};
+      std::memcpy(static_cast<void*>(rest), from + i, static_cast<size_t>(n - i) * sizeof(half));
+      const Float8 values = widen8(rest);
+      std::memcpy(to + i, &values, static_cast<size_t>(n - i) * sizeof(float));
+    }
     return;
   }
 #endif
@@ -131,7 +136,13 @@ template <class T, class C>
       std::memcpy(&values, from + i, sizeof values);
       narrow8(values, to + i);
     }
-    for (; i < n; ++i) to[i].data = static_cast<uint16_t>(encode_code<DType::f16>(from[i]));
+    if (i < n) {
+      Float8 values = {};
+      half rest[8];
+      std::memcpy(&values, from + i, static_cast<size_t>(n - i) * sizeof(float));
+      narrow8(values, rest);
+      std::memcpy(static_cast<void*>(to + i), rest, static_cast<size_t>(n - i) * sizeof(half));
+    }
     return;
   }
 #endif
@@ -246,15 +257,18 @@ class Lines {
     }
   }
 
+  /// Elements from the start of a contiguous line to that of the next, as the compact mode says.
+  ptrdiff_t step() const { return is_row ? TileT::Cols : pitch_; }
+
   T* data() const { return data_; }
   ptrdiff_t pitch() const { return pitch_; }
 
  private:
-  // A line is made of groups (the inner boxes it crosses); inside a group elements are `step` apart.
+  // A line is made of groups (the inner boxes it crosses); inside a group elements are `apart`.
   static constexpr bool boxed = TileT::isBoxedLayout;
   static constexpr bool inner_rows = TileT::isInnerRowMajor;
   static constexpr ptrdiff_t group = is_row ? TileT::InnerCols : TileT::InnerRows;
-  ptrdiff_t step() const {
+  ptrdiff_t apart() const {
     if constexpr (boxed)
       return is_row ? (inner_rows ? 1 : TileT::InnerRows) : (inner_rows ? TileT::InnerCols : 1);
     return is_row ? (TileT::isRowMajor ? 1 : pitch_) : (TileT::isRowMajor ? TileT::Cols : 1);
@@ -267,7 +281,7 @@ class Lines {
 
   template <class C>
   PTO_INLINE void fetch(ptrdiff_t from, ptrdiff_t n, C* to) const {
-    const ptrdiff_t step = this->step();
+    const ptrdiff_t step = apart();
     if constexpr (bits_of<T> == 4) {
       for (ptrdiff_t i = 0; i < n; ++i)
         to[i] = value_of<C>(element_at(data_, static_cast<size_t>(from + i * step)));
@@ -284,7 +298,7 @@ class Lines {
   }
   template <class C>
   PTO_INLINE void put(ptrdiff_t to, ptrdiff_t n, const C* from) const {
-    const ptrdiff_t step = this->step();
+    const ptrdiff_t step = apart();
     if constexpr (bits_of<T> == 4) {
       for (ptrdiff_t i = 0; i < n; ++i)
         put_element(data_, static_cast<size_t>(to + i * step), element_of<T>(from[i]));
@@ -312,6 +326,18 @@ PTO_EXACT_LOOP void map_run(ptrdiff_t n, F f, Out* out, const In*... in) {
   loop<kBlock<Out>>(n, [=](ptrdiff_t i) { out[i] = f(in[i]...); });
 }
 
+/// The same for lines, each operand's a step apart.
+template <class T>
+struct Lined {
+  T* at;
+  ptrdiff_t step;
+};
+template <class F, class Out, class... In>
+[[gnu::noinline]] void map_runs(ptrdiff_t lines, ptrdiff_t n, F f, Lined<Out> out, Lined<const In>... in) {
+  for (ptrdiff_t line = 0; line < lines; ++line)
+    map_run(n, f, out.at + line * out.step, (in.at + line * in.step)...);
+}
+
 template <class C>
 struct Buffer {
   Buffer() {}  // not filled
@@ -337,11 +363,11 @@ inline void map_lines(ptrdiff_t lines, ptrdiff_t length, Dst& dst, F f, const Sr
     }
   }
   const To to(dst);
-  for (ptrdiff_t line = 0; line < lines; ++line) {
-    if constexpr (all_direct) {
-      map_run(length, f, to.template spot<Out>(line, 0, nullptr),
-              Lines<Src, A>(src).template read<compute_t<typename Src::DType>>(line, 0, length, nullptr)...);
-    } else {
+  if constexpr (all_direct) {
+    map_runs(lines, length, f, Lined<Out>{to.data(), to.step()},
+             Lined<const typename Src::DType>{src.data(), Lines<Src, A>(src).step()}...);
+  } else {
+    for (ptrdiff_t line = 0; line < lines; ++line) {
       for (ptrdiff_t i = 0; i < length; i += kChunk) {
         const ptrdiff_t n = length - i < kChunk ? length - i : kChunk;
         Buffer<Out> buffer;

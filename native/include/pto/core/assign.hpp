@@ -47,9 +47,7 @@ inline constexpr const char* kSpaceNames[kSpaces] = {"UB", "L1", "L0A",       "L
 inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
 
 /// Where an address given to TASSIGN lies.
-template <TileType Loc>
-inline char* resolve(uint64_t address, [[maybe_unused]] size_t bytes) {
-  constexpr int space = static_cast<int>(Loc);
+[[gnu::noinline]] inline char* resolve(int space, uint64_t address, [[maybe_unused]] size_t bytes) {
   Core& me = core();
   char* base = me.space[space];
   const uint64_t inside = address - reinterpret_cast<uintptr_t>(base);
@@ -125,8 +123,8 @@ inline void TASSIGN(T& object, Address address) {
         "[PTO][SA-0053] TASSIGN: a tile takes an integer address; fix: cast the pointer to uint64_t");
 #ifndef __PTO_AUTO__
     if constexpr (!std::is_pointer_v<Address>)
-      detail::bind(object,
-                   detail::resolve<T::Loc>(static_cast<uint64_t>(address), detail::used_bytes(object)));
+      detail::bind(object, detail::resolve(static_cast<int>(T::Loc), static_cast<uint64_t>(address),
+                                           detail::used_bytes(object)));
 #else
     (void)object, (void)address;
 #endif

@@ -24,7 +24,7 @@ inline const char* box_name(int box) {
 }
 
 inline void raise_semaphore(Cluster& cluster, int box, int id) {
-  const int32_t before = cluster.semaphores[box][id].fetch_add(1, std::memory_order_acq_rel);
+  const int32_t before = cluster.semaphores[box][id].fetch_add(1, kBoth);
   if (kChecked && before >= 15) failf("[PTO-E2102] semaphore %d (%s) passes 15", id, box_name(box));
 }
 
@@ -32,7 +32,7 @@ inline void raise_semaphore(Cluster& cluster, int box, int id) {
 inline void await_semaphores(Cluster& cluster, int first, int count, int id) {
   const auto missing = [&] {
     for (int box = first; box < first + count; ++box) {
-      if (cluster.semaphores[box][id].load(std::memory_order_acquire) <= 0) return box;
+      if (cluster.semaphores[box][id].load(kAcquire) <= 0) return box;
     }
     return -1;
   };
@@ -42,7 +42,7 @@ inline void await_semaphores(Cluster& cluster, int first, int count, int id) {
                              box_name(missing()));
              });
   for (int box = first; box < first + count; ++box) {
-    cluster.semaphores[box][id].fetch_sub(1, std::memory_order_acq_rel);
+    cluster.semaphores[box][id].fetch_sub(1, kBoth);
   }
 }
 
@@ -83,7 +83,7 @@ inline void signal_cross_core(int mode, int id) {
   // a barrier: the last one to come signals all
   const bool vector = me.kind == CoreKind::Vector;
   const uint32_t lanes = vector ? static_cast<uint32_t>(vectors) : 1;
-  std::atomic<uint32_t>& arrived = mode == 0 ? me.grid->flags[vector][id] : me.cluster->arrived[vector][id];
+  Atomic<uint32_t>& arrived = mode == 0 ? me.grid->flags[vector][id] : me.cluster->arrived[vector][id];
   const uint32_t needed = mode == 0 ? me.grid->blocks * lanes : lanes;
   if ((arrived.fetch_add(1) + 1) % needed != 0) return;
   const uint32_t first = mode == 0 ? 0 : me.block_idx, last = mode == 0 ? me.grid->blocks : me.block_idx + 1;
@@ -174,10 +174,10 @@ inline void SYNCALL(Workspace& workspace, int32_t used_cores = 0) {
     detail::meet(static_cast<int>(Who));
     return;
   }
-  std::atomic_ref<int32_t> counter(*reinterpret_cast<int32_t*>(workspace.data()));
-  const int32_t before = counter.fetch_add(1);
+  int32_t& counter = *reinterpret_cast<int32_t*>(workspace.data());
+  const int32_t before = detail::atomic_add(counter, 1);
   const int32_t target = (before / used_cores + 1) * used_cores;
-  detail::wait_until([&] { return counter.load() >= target; }, "a soft grid barrier");
+  detail::wait_until([&] { return detail::atomic_load(counter) >= target; }, "a soft grid barrier");
 }
 
 }  // namespace pto

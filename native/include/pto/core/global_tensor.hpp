@@ -110,6 +110,9 @@ struct GlobalTensor {
   int64_t GetShape(int dim) const { return dim < 0 || dim > 4 ? -1 : shape_.shape[dim]; }
   int64_t GetStride(int dim) const { return dim < 0 || dim > 4 ? -1 : stride_.stride[dim]; }
 
+  const int64_t (&sizes() const)[5] { return shape_.shape; }
+  const int64_t (&strides() const)[5] { return stride_.stride; }
+
   template <int Dim>
   static constexpr int64_t GetShape() {
     static_assert(Dim >= 0 && Dim < 5, "[PTO][SA-0086] GetShape: dimensions are 0..4");

@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include <atomic>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +19,8 @@
 #include <cstring>
 #include <ctime>
 #include <type_traits>
+
+#include "pto/core/atomic.hpp"
 
 // --- capacities, in bytes: of the target, or as given with -D --------------------------------------------
 
@@ -110,11 +111,10 @@ inline constexpr int kSemaphores = 32;
 
 /// What the cores of one block share.
 struct Cluster {
-  std::atomic<int32_t> semaphores[kBoxes][kSemaphores];
-  std::atomic<uint32_t> arrived[2]
-                               [kSemaphores];  // at a barrier among like cores of the block, by kind and id
-  static constexpr int kShared = 64;           // objects made on first use, by key (the state of FIFOs)
-  std::atomic<void*> shared[kShared];
+  Atomic<int32_t> semaphores[kBoxes][kSemaphores];
+  Atomic<uint32_t> arrived[2][kSemaphores];  // at a barrier among like cores of the block, by kind and id
+  static constexpr int kShared = 64;         // objects made on first use, by key (the state of FIFOs)
+  Atomic<void*> shared[kShared];
   char* vector_memory[2];  // the UB of its vector cores, which the cube core may write to
 };
 
@@ -122,11 +122,11 @@ struct Cluster {
 struct Grid {
   Cluster* clusters = nullptr;
   uint32_t blocks = 1;
-  uint32_t vectors = 0;                              // vector cores per block
-  uint32_t participants[3] = {};                     // by SyncCoreType: vector, cube, all
-  std::atomic<uint32_t> here[3] = {};                // cores at a barrier
-  std::atomic<uint32_t> round[3] = {};               // barriers passed
-  std::atomic<uint32_t> flags[2][kSemaphores] = {};  // signals to like cores of all blocks, by kind and id
+  uint32_t vectors = 0;                         // vector cores per block
+  uint32_t participants[3] = {};                // by SyncCoreType: vector, cube, all
+  Atomic<uint32_t> here[3] = {};                // cores at a barrier
+  Atomic<uint32_t> round[3] = {};               // barriers passed
+  Atomic<uint32_t> flags[2][kSemaphores] = {};  // signals to like cores of all blocks, by kind and id
 };
 
 /// The two outer loops of burst copies, as their registers have them: loop 1 is the inner one.
@@ -197,9 +197,9 @@ inline void drop_spaces(Core& core) {
 
 /// The cluster of a block in plain threads.
 inline Cluster* loose_cluster(uint32_t block) {
-  static std::atomic<Cluster*> clusters[256];
-  std::atomic<Cluster*>& place = clusters[block % 256];
-  Cluster* found = place.load(std::memory_order_acquire);
+  static Atomic<Cluster*> clusters[256];
+  Atomic<Cluster*>& place = clusters[block % 256];
+  Cluster* found = place.load(kAcquire);
   if (found == nullptr) {
     auto* made = static_cast<Cluster*>(std::calloc(1, sizeof(Cluster)));
     if (place.compare_exchange_strong(found, made)) return made;
@@ -221,14 +221,14 @@ struct LooseCore : Core {
 
 inline thread_local Core* current = nullptr;
 
-[[gnu::noinline]] inline Core& new_loose_core() {
+[[gnu::noinline, gnu::cold]] inline Core& new_loose_core() {
   static thread_local LooseCore core;
   current = &core;
   return core;
 }
 
 /// The core that the caller runs on.
-inline Core& core() {
+[[gnu::noinline]] inline Core& core() {
   Core* found = current;
   return found != nullptr ? *found : new_loose_core();
 }
@@ -266,7 +266,7 @@ inline char* on_chip(Location location, size_t offset) {
 #define PTO_WATCHDOG_SECONDS 60
 #endif
 
-[[gnu::noinline]] inline void wait_alone(const Waiting& waiting) {
+[[gnu::noinline, gnu::cold]] inline void wait_alone(const Waiting& waiting) {
   timespec start{}, now{};
   clock_gettime(CLOCK_MONOTONIC, &start);
   for (uint64_t turn = 0; !waiting.ready(waiting.state); ++turn) {

@@ -307,31 +307,34 @@ inline void check_valid([[maybe_unused]] const Dst& dst, [[maybe_unused]] const 
             src.GetValidRow(), dst.GetValidRow());
 }
 
+// What is computed depends on element types only, so that tiles of all shapes share the loops.
+template <class M, class T, class D, class... S>
+struct Meaning {
+  PTO_INLINE auto operator()(compute_t<S>... values) const {
+    return evaluate<M, T, D>(static_cast<wide_t<S>>(values)...);
+  }
+};
+template <class M, class T, class D, class... S>
+struct ScalarMeaning {
+  wide_t<T> scalar;
+  PTO_INLINE auto operator()(compute_t<S>... values) const {
+    return evaluate<M, T, D>(scalar, static_cast<wide_t<S>>(values)...);
+  }
+};
+
 template <class M, class Dst, class... Src>
 inline void compute(Dst& dst, const Src&... src) {
   (check_valid(dst, src), ...);
-  using D = typename Dst::DType;
   using T = typename first_t<Src...>::DType;
-  map(
-      dst,
-      [](compute_t<typename Src::DType>... values) {
-        return evaluate<M, T, D>(static_cast<wide_t<typename Src::DType>>(values)...);
-      },
-      src...);
+  map(dst, Meaning<M, T, typename Dst::DType, typename Src::DType...>{}, src...);
 }
 
 template <class M, class S, class Dst, class... Src>
 inline void compute_scalar(Dst& dst, S scalar, const Src&... src) {
   (check_valid(dst, src), ...);
-  using D = typename Dst::DType;
   using T = typename first_t<Src...>::DType;
   const auto s = static_cast<wide_t<T>>(value_of<compute_t<T>>(static_cast<T>(scalar)));
-  map(
-      dst,
-      [s](compute_t<typename Src::DType>... values) {
-        return evaluate<M, T, D>(s, static_cast<wide_t<typename Src::DType>>(values)...);
-      },
-      src...);
+  map(dst, ScalarMeaning<M, T, typename Dst::DType, typename Src::DType...>{s}, src...);
 }
 
 // --- operands ----------------------------------------------------------------------------------------------

@@ -49,9 +49,9 @@ struct Launch {
   int threads = 1;
   Grid grid;
   Thread* workers = nullptr;
-  std::atomic<uint32_t> next_block{0};
-  std::atomic<uint64_t> epoch{1};  // grows whenever a core has run
-  std::atomic<bool> over{false};   // failed or stuck
+  Atomic<uint32_t> next_block{0};
+  Atomic<uint64_t> epoch{1};  // grows whenever a core has run
+  Atomic<bool> over{false};   // failed or stuck
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 };
 
@@ -63,7 +63,7 @@ struct Thread {
   Fiber** last = &live;    // where the next one is put
   Fiber* spare = nullptr;  // cores to be used again
   Fiber* running = nullptr;
-  std::atomic<uint64_t> idle{0};  // the epoch in which nothing here could run; ~0: finished; 0: running
+  Atomic<uint64_t> idle{0};  // the epoch in which nothing here could run; ~0: finished; 0: running
   pthread_t id{};
 };
 
@@ -89,7 +89,7 @@ struct Where {
 // --- ending early ------------------------------------------------------------------------------------------
 
 /// Note the first problem of a launch; later ones are its consequences.
-inline void give_up(Launch& launch, int status, const char* text) {
+[[gnu::cold]] inline void give_up(Launch& launch, int status, const char* text) {
   pthread_mutex_lock(&launch.lock);
   if (!launch.over.load()) {
     launch.given->status = status;
@@ -101,7 +101,7 @@ inline void give_up(Launch& launch, int status, const char* text) {
   pthread_mutex_unlock(&launch.lock);
 }
 
-inline void host_fail(Core& core, const char* message) {
+[[gnu::cold]] inline void host_fail(Core& core, const char* message) {
   auto& fiber = *static_cast<Fiber*>(core.fiber);
   const Where where(core);
   char text[1024];
@@ -115,7 +115,7 @@ inline void host_fail(Core& core, const char* message) {
 inline struct sigaction old_actions[3];
 inline constexpr int kSignals[3] = {SIGFPE, SIGSEGV, SIGBUS};
 
-inline void on_signal(int signal, siginfo_t* info, void* context) {
+[[gnu::cold]] inline void on_signal(int signal, siginfo_t* info, void* context) {
   Thread* thread = this_thread;
   if (thread == nullptr || thread->running == nullptr) {
     const struct sigaction& old = old_actions[signal == SIGFPE ? 0 : signal == SIGSEGV ? 1 : 2];
@@ -139,7 +139,7 @@ inline void on_signal(int signal, siginfo_t* info, void* context) {
   host_fail(fiber.core, text);
 }
 
-inline void watch_signals() {
+[[gnu::cold]] inline void watch_signals() {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, [] {
     struct sigaction action{};
@@ -202,7 +202,7 @@ inline void resume(Thread& thread, Fiber& fiber) {
   thread.launch->epoch.fetch_add(1);
 }
 
-inline void drop_fibers(Fiber* fiber) {
+[[gnu::cold]] inline void drop_fibers(Fiber* fiber) {
   while (fiber != nullptr) {
     Fiber* next = fiber->next;
     drop_spaces(fiber->core);
@@ -238,7 +238,7 @@ struct Pool {
 };
 inline thread_local Pool pool;
 
-inline Fiber* new_fiber(Thread& thread) {
+[[gnu::cold]] inline Fiber* new_fiber(Thread& thread) {
   Fiber*& list = thread.spare != nullptr ? thread.spare : pool.fibers;
   Fiber* fiber = list;
   if (fiber != nullptr) {
@@ -256,7 +256,7 @@ inline Fiber* new_fiber(Thread& thread) {
 }
 
 /// Start the next block on this thread; false where none is left.
-inline bool admit(Thread& thread) {
+[[gnu::cold]] inline bool admit(Thread& thread) {
   Launch& launch = *thread.launch;
   const uint32_t block = launch.next_block.fetch_add(1);
   if (block >= launch.grid.blocks) return false;
@@ -296,7 +296,7 @@ inline bool admit(Thread& thread) {
 inline bool turn(Thread& thread) {
   bool went = false;
   Fiber** link = &thread.live;
-  while (*link != nullptr && !thread.launch->over.load(std::memory_order_relaxed)) {
+  while (*link != nullptr && !thread.launch->over.load(kRelaxed)) {
     Fiber& fiber = **link;
     if (fiber.waiting != nullptr && !fiber.waiting->ready(fiber.waiting->state)) {
       link = &fiber.next;
@@ -317,7 +317,7 @@ inline bool turn(Thread& thread) {
 }
 
 /// Say what every core waits for. Called by the last thread that found nothing to do.
-inline void report_stuck(Launch& launch) {
+[[gnu::cold]] inline void report_stuck(Launch& launch) {
   char text[4096];
   size_t at = 0;
   int shown = 0, more = 0;
@@ -339,7 +339,7 @@ inline void report_stuck(Launch& launch) {
 }
 
 /// Whether all threads have looked in this epoch and found nothing that can run.
-inline bool all_idle(const Launch& launch, uint64_t epoch) {
+[[gnu::cold]] inline bool all_idle(const Launch& launch, uint64_t epoch) {
   for (int t = 0; t < launch.threads; ++t) {
     const uint64_t idle = launch.workers[t].idle.load();
     if (idle != epoch && idle != ~uint64_t{0}) return false;
@@ -347,7 +347,7 @@ inline bool all_idle(const Launch& launch, uint64_t epoch) {
   return launch.epoch.load() == epoch;
 }
 
-inline void* work(void* argument) {
+[[gnu::cold]] inline void* work(void* argument) {
   Thread& thread = *static_cast<Thread*>(argument);
   Launch& launch = *thread.launch;
   Thread* outer = this_thread;
@@ -382,15 +382,15 @@ inline void* work(void* argument) {
   return nullptr;
 }
 
-inline void drop_clusters(Grid& grid) {
+[[gnu::cold]] inline void drop_clusters(Grid& grid) {
   if (grid.clusters == nullptr) return;
   for (uint32_t b = 0; b < grid.blocks; ++b) {
-    for (std::atomic<void*>& shared : grid.clusters[b].shared) std::free(shared.load());
+    for (Atomic<void*>& shared : grid.clusters[b].shared) std::free(shared.load());
   }
   std::free(static_cast<void*>(grid.clusters));
 }
 
-inline int run_launch(pto_launch* given, const Role* roles, int count, int argc) {
+[[gnu::cold]] inline int run_launch(pto_launch* given, const Role* roles, int count, int argc) {
   given->status = 0;
   if (given->error_size > 0) given->error[0] = 0;
   Launch launch;

@@ -64,109 +64,131 @@ inline void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t
   }
 }
 
-/// Both sides have runs along rows.
-template <class To, class From>
-inline void copy_rows(const To& to, const From& from, ptrdiff_t rows, ptrdiff_t cols) {
-  constexpr ptrdiff_t size = sizeof(typename To::T);
-  const ptrdiff_t to_step = to.row_step(rows) * size, from_step = from.row_step(rows) * size;
+/// Both sides have runs along rows. Steps and offsets are elements of `size` bytes.
+[[gnu::noinline]] inline void copy_rows(ptrdiff_t size, char* to, const Axis& to_rows, const Axis& to_cols,
+                                        const char* from, const Axis& from_rows, const Axis& from_cols,
+                                        ptrdiff_t rows, ptrdiff_t cols) {
+  const ptrdiff_t to_step = to_rows.step[0] * size, from_step = from_rows.step[0] * size;
   // A band of rows at a time, so that a long line of memory serves all its blocks while it is in the cache.
-  constexpr ptrdiff_t band = 16;
+  const bool whole = cols <= to_cols.left(0) && cols <= from_cols.left(0);
+  const ptrdiff_t band = whole ? rows : 16;
   for (ptrdiff_t r = 0, high; r < rows; r += high) {
-    high = from.row_run(0, cols) == cols && to.row_run(0, cols) == cols ? rows : lesser(band, rows - r);
-    for (ptrdiff_t c = 0, n; c < cols; c += n) {
-      n = lesser(to.row_run(c, cols - c), from.row_run(c, cols - c));
-      const size_t bytes = static_cast<size_t>(n * size);
-      if (to_step != 0 && from_step != 0) {
-        copy_pieces(reinterpret_cast<char*>(to.data + to.at(r, c)), to_step,
-                    reinterpret_cast<const char*>(from.data + from.at(r, c)), from_step, high, bytes);
-      } else {
-        for (ptrdiff_t i = r; i < r + high; ++i)
-          std::memcpy(to.data + to.at(i, c), from.data + from.at(i, c), bytes);
-      }
+    high = lesser(lesser(rows - r, band), lesser(to_rows.left(r), from_rows.left(r)));
+    char* const to_row = to + to_rows.at(r) * size;
+    const char* const from_row = from + from_rows.at(r) * size;
+    Walk t(to_cols), f(from_cols);
+    for (ptrdiff_t c = 0, n; c < cols; c += n, t.go(n), f.go(n)) {
+      n = lesser(cols - c, lesser(t.left, f.left));
+      copy_pieces(to_row + t.at * size, to_step, from_row + f.at * size, from_step, high,
+                  static_cast<size_t>(n * size));
     }
   }
 }
 
 /// `from` has runs along rows and `to` along columns.
-template <class To, class From>
-inline void copy_across(const To& to, const From& from, ptrdiff_t rows, ptrdiff_t cols) {
-  using Code = code_t<typename To::T>;
+template <class Code>
+[[gnu::noinline]] void copy_across(Code* to, const Axis& to_rows, const Axis& to_cols, const Code* from,
+                                   const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
+                                   ptrdiff_t cols) {
   constexpr ptrdiff_t side = kSquare<sizeof(Code)>;
+  const ptrdiff_t to_step = to_cols.step[0], from_step = from_rows.step[0];
   for (ptrdiff_t r = 0, high; r < rows; r += high) {
-    high = lesser(to.col_run(r, rows - r), side);
-    for (ptrdiff_t c = 0, wide; c < cols; c += wide) {
-      wide = lesser(from.row_run(c, cols - c), side);
-      const ptrdiff_t t = to.at(r, c), f = from.at(r, c);
+    high = lesser(lesser(rows - r, side), lesser(to_rows.left(r), from_rows.left(r)));
+    Code* const to_row = to + to_rows.at(r);
+    const Code* const from_row = from + from_rows.at(r);
+    Walk t(to_cols), f(from_cols);
+    for (ptrdiff_t c = 0, wide; c < cols; c += wide, t.go(wide), f.go(wide)) {
+      wide = lesser(lesser(cols - c, side), lesser(t.left, f.left));
       if (high == side && wide == side) {
-        const ptrdiff_t to_step = to.at(r, c + 1) - t, from_step = from.at(r + 1, c) - f;
-        if (to.at(r, c + side - 1) - t == (side - 1) * to_step &&
-            from.at(r + side - 1, c) - f == (side - 1) * from_step) {
-          copy_square<Code>(to.data + t, to_step, from.data + f, from_step);
-          continue;
-        }
+        copy_square<Code>(to_row + t.at, to_step, from_row + f.at, from_step);
+        continue;
       }
       for (ptrdiff_t i = 0; i < high; ++i)
         for (ptrdiff_t j = 0; j < wide; ++j)
-          std::memcpy(to.data + to.at(r + i, c + j), from.data + from.at(r + i, c + j), sizeof(Code));
+          std::memcpy(to_row + t.at + i + j * to_step, from_row + f.at + i * from_step + j, sizeof(Code));
     }
   }
 }
 
-template <class To, class From>
-inline void copy_elements(const To& to, const From& from, ptrdiff_t rows, ptrdiff_t cols) {
-  using T = typename To::T;
-  using S = typename From::T;
+template <class Code>
+[[gnu::noinline]] void copy_codes(Code* to, const Axis& to_rows, const Axis& to_cols, const Code* from,
+                                  const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
+                                  ptrdiff_t cols) {
+  char* const to_bytes = reinterpret_cast<char*>(to);
+  const char* const from_bytes = reinterpret_cast<const char*>(from);
+  if (to_cols.side_by_side() && from_cols.side_by_side()) {
+    copy_rows(sizeof(Code), to_bytes, to_rows, to_cols, from_bytes, from_rows, from_cols, rows, cols);
+  } else if (to_rows.side_by_side() && from_rows.side_by_side()) {
+    copy_rows(sizeof(Code), to_bytes, to_cols, to_rows, from_bytes, from_cols, from_rows, cols, rows);
+  } else if (to_rows.side_by_side() && from_cols.side_by_side()) {
+    copy_across(to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
+  } else if (to_cols.side_by_side() && from_rows.side_by_side()) {
+    copy_across(to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
+  } else {
+    for (ptrdiff_t r = 0; r < rows; ++r) {
+      Walk t(to_cols), f(from_cols);
+      const ptrdiff_t to_row = to_rows.at(r), from_row = from_rows.at(r);
+      for (ptrdiff_t c = 0; c < cols; ++c, t.go(1), f.go(1))
+        std::memcpy(to + to_row + t.at, from + from_row + f.at, sizeof(Code));
+    }
+  }
+}
+
+/// Elements of 4 bits.
+[[gnu::noinline]] inline void copy_nibbles(void* to, const Axis& to_rows, const Axis& to_cols,
+                                           const void* from, const Axis& from_rows, const Axis& from_cols,
+                                           ptrdiff_t rows, ptrdiff_t cols) {
   for (ptrdiff_t r = 0; r < rows; ++r) {
-    for (ptrdiff_t c = 0; c < cols; ++c) {
-      const S found = element_at<S>(from.data, static_cast<size_t>(from.at(r, c)));
-      put_element<T>(to.data, static_cast<size_t>(to.at(r, c)), __builtin_bit_cast(T, found));
+    Walk t(to_cols), f(from_cols);
+    const ptrdiff_t to_row = to_rows.at(r), from_row = from_rows.at(r);
+    for (ptrdiff_t c = 0; c < cols; ++c, t.go(1), f.go(1)) {
+      const auto found = element_at(static_cast<const int4b_t*>(from), static_cast<size_t>(from_row + f.at));
+      put_element(static_cast<int4b_t*>(to), static_cast<size_t>(to_row + t.at), found);
     }
   }
 }
 
 /// The first rows x cols elements. The places do not overlap, or are the same.
-template <class To, class From>
-inline void copy(const To& to, const From& from, ptrdiff_t rows, ptrdiff_t cols) {
-  static_assert(bits_of<typename To::T> == bits_of<typename From::T>);
+template <class T, class S>
+inline void copy(const Place<T>& to, const Place<S>& from, ptrdiff_t rows, ptrdiff_t cols) {
+  static_assert(bits_of<T> == bits_of<S>);
   if (rows <= 0 || cols <= 0) return;
-  if constexpr (bits_of<typename To::T> != 4) {
-    if constexpr (To::row_runs != Runs::no && From::row_runs != Runs::no) {
-      if (to.runs_in_rows() && from.runs_in_rows()) return copy_rows(to, from, rows, cols);
-    }
-    if constexpr (To::col_runs != Runs::no && From::col_runs != Runs::no) {
-      if (to.runs_in_cols() && from.runs_in_cols()) return copy_rows(turned(to), turned(from), cols, rows);
-    }
-    if constexpr (To::col_runs != Runs::no && From::row_runs != Runs::no) {
-      if (to.runs_in_cols() && from.runs_in_rows()) return copy_across(to, from, rows, cols);
-    }
-    if constexpr (To::row_runs != Runs::no && From::col_runs != Runs::no) {
-      if (to.runs_in_rows() && from.runs_in_cols()) return copy_across(turned(to), turned(from), cols, rows);
-    }
+  if constexpr (bits_of<T> == 4) {
+    copy_nibbles(to.data, to.rows, to.cols, from.data, from.rows, from.cols, rows, cols);
+  } else {
+    using Code = code_t<T>;
+    copy_codes(reinterpret_cast<Code*>(to.data), to.rows, to.cols, reinterpret_cast<const Code*>(from.data),
+               from.rows, from.cols, rows, cols);
   }
-  copy_elements(to, from, rows, cols);
 }
 
 /// Fill rows x cols elements from (row, col) on with a bit pattern.
-template <class Place>
-inline void fill(const Place& to, ptrdiff_t row, ptrdiff_t col, ptrdiff_t rows, ptrdiff_t cols,
-                 code_t<typename Place::T> code) {
-  using T = typename Place::T;
-  const T value = __builtin_bit_cast(T, code);
-  if constexpr (bits_of<T> != 4 && Place::row_runs == Runs::yes) {
-    for (ptrdiff_t r = 0; r < rows; ++r) {
-      for (ptrdiff_t c = 0, n; c < cols; c += n) {
-        n = to.row_run(col + c, cols - c);
-        T* at = to.data + to.at(row + r, col + c);
+template <class T>
+[[gnu::noinline]] void fill_codes(T* data, const Axis& to_rows, const Axis& to_cols, ptrdiff_t row,
+                                  ptrdiff_t col, ptrdiff_t rows, ptrdiff_t cols, T value) {
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    const ptrdiff_t to_row = to_rows.at(row + r);
+    Walk t(to_cols, col);
+    for (ptrdiff_t c = 0, n; c < cols; c += n, t.go(n)) {
+      n = lesser(cols - c, t.left);
+      if (bits_of<T> != 4 && to_cols.side_by_side()) {
+        T* at = data + to_row + t.at;
         for (ptrdiff_t i = 0; i < n; ++i) at[i] = value;
+      } else {
+        for (ptrdiff_t i = 0; i < n; ++i)
+          put_element(data, static_cast<size_t>(to_row + t.at + i * to_cols.step[0]), value);
       }
     }
-  } else if constexpr (bits_of<T> != 4 && Place::col_runs == Runs::yes) {
-    fill(turned(to), col, row, cols, rows, code);
-  } else {
-    for (ptrdiff_t r = 0; r < rows; ++r)
-      for (ptrdiff_t c = 0; c < cols; ++c)
-        put_element<T>(to.data, static_cast<size_t>(to.at(row + r, col + c)), value);
   }
+}
+template <class T>
+inline void fill(const Place<T>& to, ptrdiff_t row, ptrdiff_t col, ptrdiff_t rows, ptrdiff_t cols,
+                 code_t<T> code) {
+  using Code = std::conditional_t<bits_of<T> == 4, int4b_t, code_t<T>>;
+  const auto value = __builtin_bit_cast(Code, code);
+  auto* data = reinterpret_cast<Code*>(to.data);
+  if (to.rows.side_by_side()) return fill_codes(data, to.cols, to.rows, col, row, cols, rows, value);
+  fill_codes(data, to.rows, to.cols, row, col, rows, cols, value);
 }
 
 /// Fill a whole tile but its first rows x cols elements.
@@ -186,35 +208,37 @@ inline void fill_around(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
 // --- lines of a place -------------------------------------------------------------------------------------
 
 /// Put n elements into a row.
-template <class Place>
-inline void put_row(const Place& to, ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, const typename Place::T* from) {
-  using T = typename Place::T;
-  if constexpr (bits_of<T> != 4 && Place::row_runs != Runs::no) {
-    if (to.runs_in_rows()) {
-      for (ptrdiff_t done = 0, k; done < n; done += k) {
-        k = to.row_run(c + done, n - done);
-        std::memcpy(to.data + to.at(r, c + done), from + done, static_cast<size_t>(k) * sizeof(T));
-      }
-      return;
+template <class T>
+[[gnu::noinline]] void put_row(const Place<T>& to, ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, const T* from) {
+  T* const data = to.data;
+  const ptrdiff_t row = to.rows.at(r);
+  Walk t(to.cols, c);
+  for (ptrdiff_t done = 0, k; done < n; done += k, t.go(k)) {
+    k = lesser(n - done, t.left);
+    if (bits_of<T> != 4 && to.cols.side_by_side()) {
+      std::memcpy(data + row + t.at, from + done, static_cast<size_t>(k) * sizeof(T));
+    } else {
+      for (ptrdiff_t i = 0; i < k; ++i)
+        put_element(data, static_cast<size_t>(row + t.at + i * to.cols.step[0]), from[done + i]);
     }
   }
-  for (ptrdiff_t i = 0; i < n; ++i) put_element<T>(to.data, static_cast<size_t>(to.at(r, c + i)), from[i]);
 }
 
 /// Take n elements of a row.
-template <class Place>
-inline void take_row(const Place& from, ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, typename Place::T* to) {
-  using T = typename Place::T;
-  if constexpr (bits_of<T> != 4 && Place::row_runs != Runs::no) {
-    if (from.runs_in_rows()) {
-      for (ptrdiff_t done = 0, k; done < n; done += k) {
-        k = from.row_run(c + done, n - done);
-        std::memcpy(to + done, from.data + from.at(r, c + done), static_cast<size_t>(k) * sizeof(T));
-      }
-      return;
+template <class T>
+[[gnu::noinline]] void take_row(const Place<T>& from, ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* to) {
+  const T* const data = from.data;
+  const ptrdiff_t row = from.rows.at(r);
+  Walk f(from.cols, c);
+  for (ptrdiff_t done = 0, k; done < n; done += k, f.go(k)) {
+    k = lesser(n - done, f.left);
+    if (bits_of<T> != 4 && from.cols.side_by_side()) {
+      std::memcpy(to + done, data + row + f.at, static_cast<size_t>(k) * sizeof(T));
+    } else {
+      for (ptrdiff_t i = 0; i < k; ++i)
+        to[done + i] = element_at(data, static_cast<size_t>(row + f.at + i * from.cols.step[0]));
     }
   }
-  for (ptrdiff_t i = 0; i < n; ++i) to[i] = element_at<T>(from.data, static_cast<size_t>(from.at(r, c + i)));
 }
 
 }  // namespace pto::detail

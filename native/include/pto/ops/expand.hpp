@@ -56,6 +56,19 @@ PTO_INLINE compute_t<T> expand_value(compute_t<T> x, compute_t<T> y) {
   return result<T>(M::template of<T>(static_cast<wide_t<T>>(x), static_cast<wide_t<T>>(y)));
 }
 
+template <class M, class T>
+struct Expansion {
+  PTO_INLINE auto operator()(compute_t<T> x, compute_t<T> y) const { return expand_value<M, T>(x, y); }
+};
+/// One operand is the same for a whole line.
+template <class M, class T, bool First>
+struct ExpansionOf {
+  compute_t<T> same;
+  PTO_INLINE auto operator()(compute_t<T> x) const {
+    return First ? expand_value<M, T>(same, x) : expand_value<M, T>(x, same);
+  }
+};
+
 // --- rows --------------------------------------------------------------------------------------------------
 
 /// n values of row r from column c on, of an operand whose `have` columns repeat.
@@ -77,6 +90,9 @@ inline void expand_rows(Dst& dst, const Src0& src0, const Src1& src1) {
   const auto have0 = static_cast<ptrdiff_t>(src0.GetValidCol()),
              have1 = static_cast<ptrdiff_t>(src1.GetValidCol());
   if (rows == 0 || cols == 0) return;
+  // one column repeats as a number; the types tell where that cannot be
+  const bool one0 = (Src0::ValidCol == DYNAMIC || Src0::ValidCol == 1) && have0 == 1;
+  const bool one1 = (Src1::ValidCol == DYNAMIC || Src1::ValidCol == 1) && have1 == 1;
   if (have0 == 0 || have1 == 0) fail("[PTO] a row expansion needs sources with a valid column");
   const Lines<Dst> out(dst);
   const Lines<Src0> in0(src0);
@@ -87,18 +103,13 @@ inline void expand_rows(Dst& dst, const Src0& src0, const Src1& src1) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<C> to, from0, from1;
       C* y = out.template spot<C>(r, c, to.at);
-      if (have1 == 1 && have0 >= cols) {
-        map_run(
-            n, [first1](C x) { return expand_value<M, T>(x, first1); }, y,
-            in0.template read<C>(r, c, n, from0.at));
-      } else if (have0 == 1 && have1 >= cols) {
-        map_run(
-            n, [first0](C x) { return expand_value<M, T>(first0, x); }, y,
-            in1.template read<C>(r, c, n, from1.at));
+      if (one1 && have0 >= cols) {
+        map_run(n, ExpansionOf<M, T, false>{first1}, y, in0.template read<C>(r, c, n, from0.at));
+      } else if (one0 && have1 >= cols) {
+        map_run(n, ExpansionOf<M, T, true>{first0}, y, in1.template read<C>(r, c, n, from1.at));
       } else {
-        map_run(
-            n, [](C a, C b) { return expand_value<M, T>(a, b); }, y,
-            repeated<C>(in0, r, c, n, have0, from0.at), repeated<C>(in1, r, c, n, have1, from1.at));
+        map_run(n, Expansion<M, T>{}, y, repeated<C>(in0, r, c, n, have0, from0.at),
+                repeated<C>(in1, r, c, n, have1, from1.at));
       }
       out.template write<C>(r, c, n, y);
     }
@@ -121,9 +132,7 @@ inline void expand_cols(Dst& dst, const Src0& src0, const Src1& src1) {
     const C* row = in1.template read<C>(0, c, n, from1.at);
     for (ptrdiff_t r = 0; r < rows; ++r) {
       C* y = out.template spot<C>(r, c, to.at);
-      map_run(
-          n, [](C a, C b) { return expand_value<M, T>(a, b); }, y, in0.template read<C>(r, c, n, from0.at),
-          row);
+      map_run(n, Expansion<M, T>{}, y, in0.template read<C>(r, c, n, from0.at), row);
       out.template write<C>(r, c, n, y);
     }
   }

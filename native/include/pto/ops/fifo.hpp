@@ -77,25 +77,9 @@ struct RegisterWords {
   uint64_t at(ptrdiff_t c) const { return words[c]; }
 };
 
-/// A slot, or a window of it: dense, row by row.
-template <class Element>
-struct SlotPlace {
-  using T = Element;
-  static constexpr Runs row_runs = Runs::yes, col_runs = Runs::no;
-  T* data;
-  ptrdiff_t pitch, row = 0, col = 0;
-  ptrdiff_t at(ptrdiff_t r, ptrdiff_t c) const { return (row + r) * pitch + col + c; }
-  constexpr bool runs_in_rows() const { return true; }
-  constexpr bool runs_in_cols() const { return false; }
-  ptrdiff_t row_run(ptrdiff_t, ptrdiff_t n) const { return n; }
-  ptrdiff_t col_run(ptrdiff_t, ptrdiff_t) const { return 1; }
-  ptrdiff_t row_step(ptrdiff_t) const { return pitch; }
-  ptrdiff_t col_step(ptrdiff_t) const { return 1; }
-};
-
 /// Elements of a tile to a slot, as they are or as a configuration converts them.
 template <class Config, class Out, class TileT>
-inline void fill_slot(const SlotPlace<Out>& to, const TileT& tile, ptrdiff_t rows, ptrdiff_t cols) {
+inline void fill_slot(const Place<Out>& to, const TileT& tile, ptrdiff_t rows, ptrdiff_t cols) {
   constexpr bool relu = Config::ReluMode == ReluPreMode::NormalRelu;
   constexpr QuantMode_t mode = Config::QuantPre;
   if constexpr (mode == NoQuant || mode == F322F16 || mode == F322BF16) {
@@ -110,194 +94,204 @@ inline void fill_slot(const SlotPlace<Out>& to, const TileT& tile, ptrdiff_t row
 }
 
 /// Values of one float type as elements of another.
-template <class To, class From>
-inline void recode(const SlotPlace<From>& from, const TilePlace<To>& to, ptrdiff_t rows, ptrdiff_t cols) {
-  using T = typename To::DType;
+template <class T, class S>
+[[gnu::noinline, gnu::cold]] void recode(const Place<S>& from, const Place<T>& to, ptrdiff_t rows,
+                                         ptrdiff_t cols) {
   for (ptrdiff_t r = 0; r < rows; ++r) {
-    for (ptrdiff_t c = 0; c < cols; ++c) {
+    for (ptrdiff_t c = 0; c < cols; ++c)
       to.data[to.at(r, c)] = element_of<T>(value_of<float>(from.data[from.at(r, c)]));
-    }
   }
 }
 
 /// A window of an entry to a tile; false where the types cannot be brought together.
-template <class TileT>
-inline bool empty_slot(TileT& tile, char* base, const FifoSlot& slot, ptrdiff_t pitch, ptrdiff_t row,
+template <class T>
+inline bool empty_slot(const Place<T>& to, char* base, const FifoSlot& slot, ptrdiff_t pitch, ptrdiff_t row,
                        ptrdiff_t col, ptrdiff_t rows, ptrdiff_t cols) {
-  using T = typename TileT::DType;
-  const auto as = [&](auto* data) {
-    return SlotPlace<std::remove_pointer_t<decltype(data)>>{data, pitch, row, col};
-  };
+  const auto as = [&]<class S>(S*) { return dense_place(reinterpret_cast<S*>(base), pitch, row, col); };
   const auto dtype = slot.is_tile ? static_cast<DType>(slot.dtype) : dtype_of<T>;
   const bool same_bits = slot.is_integer && !is_float_v<T> && slot.bits == bits_of<T>;
   if (dtype == dtype_of<T> || same_bits) {
-    copy(place(tile), as(reinterpret_cast<T*>(base)), rows, cols);
+    copy(to, as(static_cast<T*>(nullptr)), rows, cols);
     return true;
   }
   if constexpr (std::is_same_v<compute_t<T>, float> && bits_of<T> >= 8) {
-    const auto to = place(tile);
-    if (dtype == DType::f32)
-      return recode<TileT, float>(as(reinterpret_cast<float*>(base)), to, rows, cols), true;
-    if (dtype == DType::f16)
-      return recode<TileT, half>(as(reinterpret_cast<half*>(base)), to, rows, cols), true;
-    if (dtype == DType::bf16) {
-      return recode<TileT, bfloat16_t>(as(reinterpret_cast<bfloat16_t*>(base)), to, rows, cols), true;
-    }
+    if (dtype == DType::f32) return recode(as(static_cast<float*>(nullptr)), to, rows, cols), true;
+    if (dtype == DType::f16) return recode(as(static_cast<half*>(nullptr)), to, rows, cols), true;
+    if (dtype == DType::bf16) return recode(as(static_cast<bfloat16_t*>(nullptr)), to, rows, cols), true;
   }
   return false;
 }
 
-/// Whether a pop hands out a copy, so that the slot is free again at once.
-template <class Pipe>
-inline bool pop_copies(const Pipe& pipe) {
-  return kIsa == Isa::a2a3 || (kIsa == Isa::a5 && pipe.fifo.GM_SLOT_BUFFER != nullptr);
+/// Where an entry lies. Elements of 4 bits never lie in global memory.
+inline char* entry_of(const Fifo& fifo, int64_t index, int bits) {
+  const bool global = fifo.global != nullptr && bits >= 8 && !fifo.tiles_in_ring;
+  const int64_t slot = index % fifo.count;
+  return global ? fifo.global + slot * fifo.size : fifo.memory + slot * 2 * fifo.size;
+}
+
+/// A part of an entry.
+struct Part {
+  char* at;  // the entry
+  ptrdiff_t pitch, row = 0, col = 0, rows, cols;
+  int64_t index = 0;
+  int lane = 0;
+};
+
+/// Wait for a slot, and say where in it this lane's part goes; false where it stands aside.
+[[gnu::noinline]] inline bool start_push(const Fifo& fifo, PipeProducer& prod, FifoSlot about, int split,
+                                         int lane_given, bool vector, Part& part) {
+  if (fifo.stands_aside(split, vector)) return false;
+  part.lane = lane_given >= 0 ? lane_given & 1 : lane_of(vector);
+  if (prod.isAllocate) prod.tileIndex = static_cast<int>(fifo.begin_push(part.lane));
+  part.index = prod.tileIndex;
+  // the whole entry, and where this lane's part begins
+  part.rows = about.rows;
+  part.cols = about.cols;
+  if (fifo.direction == 1 && vector && split != TILE_NO_SPLIT) {
+    const int count = fifo.lanes(split);
+    const int odd = split >= TILE_UP_DOWN_ODD && count > 1 ? (part.lane == 0 ? -1 : 1) : 0;
+    int32_t& size = splits_rows(split) ? about.rows : about.cols;
+    (splits_rows(split) ? part.row : part.col) = part.lane * (size + (odd > 0 ? 1 : 0));
+    size = size * count + odd;
+  }
+  part.pitch = about.cols;
+  char* base = entry_of(fifo, part.index, about.bits);
+  const bool local = base >= fifo.memory && base < fifo.memory + 2 * fifo.count * fifo.size;
+  const size_t bytes =
+      (static_cast<size_t>(about.rows) * static_cast<size_t>(about.cols) * about.bits + 7) / 8 +
+      static_cast<size_t>(prod.entryOffset);
+  if (bytes > fifo.size * (local ? 2u : 1u))
+    failf("[PTO-E2102] TPUSH: a tile of %zu bytes does not fit a slot of %u", bytes, fifo.size);
+  Holding hold(fifo.ring);
+  FifoSlot& slot = fifo.slot(part.index);
+  about.index = part.index;
+  about.pushed = slot.pushed;
+  about.freed = slot.freed;
+  about.at = prod.entryOffset;
+  about.is_tile = true;
+  slot = about;
+  part.at = base + prod.entryOffset;
+  return true;
 }
 
 template <class Config, class Pipe, class TileT>
-inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane_given) {
+inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   using Out = decltype(quantised_type<Config::QuantPre, typename TileT::DType>());
   constexpr bool cube_tile = TileT::Loc != TileType::Vec;
-  const int direction = Pipe::outgoing(cube_tile);
-  const bool vector = Pipe::on_vector(!cube_tile);
-  if (Pipe::stands_aside(direction, split, vector)) return;
-  const int lane = lane_given >= 0 ? lane_given & 1 : Pipe::lane_of(vector);
-  auto& state = Pipe::GetSharedState();
-  auto& ring = state.rings[direction];
-  if (pipe.prod.isAllocate) pipe.prod.tileIndex = static_cast<int>(pipe.begin_push(state, direction, lane));
-  const int64_t index = pipe.prod.tileIndex;
-
-  // the whole entry, and where this lane's part begins
-  const ptrdiff_t rows = tile.GetValidRow(), cols = tile.GetValidCol();
-  ptrdiff_t all_rows = rows, all_cols = cols, row = 0, col = 0;
-  if (direction == 1 && vector && split != TILE_NO_SPLIT) {
-    const ptrdiff_t count = Pipe::lanes(ring, split);
-    const ptrdiff_t odd = split >= TILE_UP_DOWN_ODD && count > 1 ? (lane == 0 ? -1 : 1) : 0;
-    ptrdiff_t& size = splits_rows(split) ? all_rows : all_cols;
-    (splits_rows(split) ? row : col) = lane * (size + (odd > 0 ? 1 : 0));
-    size = size * count + odd;
-  }
-  char* base = pipe.entry(ring, direction, index, bits_of<Out> < 8);
-  const bool local = base == ring.data[index % Pipe::RingFiFo::SLOT_NUM];
-  const size_t bytes =
-      bytes_of<Out>(static_cast<size_t>(all_rows * all_cols)) + static_cast<size_t>(pipe.prod.entryOffset);
-  if (bytes > Pipe::RingFiFo::SLOT_SIZE * (local ? 2u : 1u)) {
-    failf("[PTO-E2102] TPUSH: a tile of %zu bytes does not fit a slot of %u", bytes,
-          Pipe::RingFiFo::SLOT_SIZE);
-  }
-  {
-    Holding hold(ring);
-    FifoSlot& slot = ring.slot(index);
-    slot.index = index;
-    slot.rows = static_cast<int32_t>(all_rows);
-    slot.cols = static_cast<int32_t>(all_cols);
-    slot.at = pipe.prod.entryOffset;
-    slot.dtype = static_cast<uint8_t>(dtype_of<Out>);
-    slot.bits = bits_of<Out>;
-    slot.is_integer = !is_float_v<Out>;
-    slot.is_tile = true;
-  }
-  const SlotPlace<Out> to{reinterpret_cast<Out*>(base + pipe.prod.entryOffset), all_cols, row, col};
-  fill_slot<Config>(to, tile, rows, cols);
-  if (pipe.prod.isRecord) pipe.publish(state, direction, index, lane, split);
+  const Fifo fifo = pipe.side_with_slots(Pipe::outgoing(cube_tile));
+  FifoSlot about;
+  about.rows = static_cast<int32_t>(tile.GetValidRow());
+  about.cols = static_cast<int32_t>(tile.GetValidCol());
+  about.dtype = static_cast<uint8_t>(dtype_of<Out>);
+  about.bits = bits_of<Out>;
+  about.is_integer = !is_float_v<Out>;
+  Part part;
+  if (!start_push(fifo, pipe.prod, about, split, lane, on_vector(!cube_tile), part)) return;
+  const auto to = dense_place(reinterpret_cast<Out*>(part.at), part.pitch, part.row, part.col);
+  fill_slot<Config>(to, tile, part.rows, part.cols);
+  if (pipe.prod.isRecord) fifo.publish(part.index, part.lane, split);
 }
 
 /// Let a tile that is popped lie in the consumer's buffer; one that a plain thread has placed stays.
 template <class Pipe, class TileT>
-inline void stage(Pipe& pipe, TileT& tile, int direction, int64_t index) {
+inline void stage(Pipe& pipe, TileT& tile, const Fifo& fifo, int64_t index) {
   if (core().host == nullptr && Binder<TileT>::bound(tile)) return;
-  const size_t first = direction == 0 ? pipe.fifo.C2V_CONSUMER_BUF : pipe.fifo.V2C_CONSUMER_BUF;
-  const uint32_t slots = pipe.fifo.GM_SLOT_BUFFER == nullptr   ? Pipe::RingFiFo::SLOT_NUM
-                         : Pipe::RingFiFo::LOCAL_SLOT_NUM == 0 ? 1
-                                                               : Pipe::RingFiFo::LOCAL_SLOT_NUM;
-  const size_t at = first + static_cast<size_t>(index % slots) * Pipe::RingFiFo::SLOT_SIZE;
-  bind(tile, resolve<TileT::Loc>(at, TileT::GetSizeInBytes()));
+  constexpr uint32_t local = Pipe::RingFiFo::LOCAL_SLOT_NUM == 0 ? 1 : Pipe::RingFiFo::LOCAL_SLOT_NUM;
+  const size_t first = fifo.direction == 0 ? pipe.fifo.C2V_CONSUMER_BUF : pipe.fifo.V2C_CONSUMER_BUF;
+  const size_t at =
+      first + static_cast<size_t>(index % (fifo.global == nullptr ? fifo.count : local)) * fifo.size;
+  bind(tile, resolve(static_cast<int>(TileT::Loc), at, TileT::GetSizeInBytes()));
+}
+
+/// Wait for an entry; false where this lane stands aside.
+[[gnu::noinline]] inline bool start_pop(const Fifo& fifo, PipeConsumer& cons, int split, int lane_given,
+                                        bool vector, Part& part) {
+  cons.direction = fifo.direction;
+  if (fifo.stands_aside(split, vector)) return false;
+  part.lane = lane_given >= 0 ? lane_given & 1 : lane_of(vector);
+  if (cons.isWait) cons.tileIndex = static_cast<int>(fifo.begin_pop(part.lane));
+  part.index = cons.tileIndex;
+  return true;
+}
+
+/// The part of an entry that this lane reads into a tile with so many valid elements; false if it finds
+/// zeros.
+[[gnu::noinline]] inline bool part_of(const Fifo& fifo, const FifoSlot& slot, int offset, int split,
+                                      bool vector, ptrdiff_t valid_rows, ptrdiff_t valid_cols, int bits,
+                                      Part& part) {
+  ptrdiff_t rows = slot.rows, cols = slot.cols;
+  const bool halves = fifo.direction == 0 && vector;
+  if (!slot.is_tile || slot.at != offset) {  // pushed as a view or in pieces: as the tile says
+    const int count = halves && split != TILE_NO_SPLIT ? 2 : 1;
+    rows = valid_rows * (splits_rows(split) ? count : 1);
+    cols = valid_cols * (splits_cols(split) ? count : 1);
+  }
+  part.pitch = cols;
+  const auto halve = [&](ptrdiff_t& size, ptrdiff_t& first) {
+    const ptrdiff_t half = (size + 1) / 2;
+    first = part.lane * half;
+    size = part.lane == 0 ? half : size - half;
+  };
+  if (halves && splits_rows(split)) halve(rows, part.row);
+  if (halves && splits_cols(split)) halve(cols, part.col);
+  part.rows = lesser(rows, part.rows);
+  part.cols = lesser(cols, part.cols);
+  part.at = entry_of(fifo, part.index, slot.is_tile ? slot.bits : bits) + offset;
+  return !(halves && split == TILE_NO_SPLIT && fifo.no_split && part.lane > 0);
 }
 
 template <class Pipe, class TileT>
-inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane_given) {
+inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   using T = typename TileT::DType;
   constexpr bool cube_tile = TileT::Loc != TileType::Vec;
-  const int direction = Pipe::incoming(cube_tile);
-  const bool vector = Pipe::on_vector(!cube_tile);
-  auto& state = Pipe::GetSharedState();
-  auto& ring = state.rings[direction];
-  pipe.cons.direction = direction;
-  if (Pipe::stands_aside(direction, split, vector)) {
-    stage(pipe, tile, direction, 0);
-    fill(place(tile), 0, 0, tile.GetValidRow(), tile.GetValidCol(), 0);
-    return;
+  const Fifo fifo = pipe.side_with_slots(Pipe::incoming(cube_tile));
+  const bool vector = on_vector(!cube_tile);
+  Part part;
+  part.rows = TileT::Rows;
+  part.cols = TileT::Cols;
+  const bool takes_part = start_pop(fifo, pipe.cons, split, lane, vector, part);
+  stage(pipe, tile, fifo, part.index);
+  const Place<T> to = place(tile);
+  if (!takes_part) return fill(to, 0, 0, tile.GetValidRow(), tile.GetValidCol(), 0);
+  const FifoSlot slot = fifo.slot(part.index);
+  if (!part_of(fifo, slot, pipe.cons.entryOffset, split, vector, tile.GetValidRow(), tile.GetValidCol(),
+               bits_of<T>, part)) {
+    fill(to, 0, 0, part.rows, part.cols, 0);
+  } else if (!empty_slot(to, part.at, slot, part.pitch, part.row, part.col, part.rows, part.cols)) {
+    failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
+          static_cast<long long>(part.index), fifo.name(), fifo.flag);
   }
-  const int lane = lane_given >= 0 ? lane_given & 1 : Pipe::lane_of(vector);
-  if (pipe.cons.isWait) pipe.cons.tileIndex = static_cast<int>(pipe.begin_pop(state, direction, lane));
-  const int64_t index = pipe.cons.tileIndex;
-  stage(pipe, tile, direction, index);
-  const FifoSlot slot = ring.slot(index);
-
-  // the entry, and the part of it that this lane reads
-  ptrdiff_t rows = slot.rows, cols = slot.cols;
-  const bool halves = direction == 0 && vector;
-  if (!slot.is_tile || slot.at != pipe.cons.entryOffset) {  // pushed as a view or in pieces: as the tile says
-    const int count = halves && split != TILE_NO_SPLIT ? 2 : 1;
-    rows = static_cast<ptrdiff_t>(tile.GetValidRow()) * (splits_rows(split) ? count : 1);
-    cols = static_cast<ptrdiff_t>(tile.GetValidCol()) * (splits_cols(split) ? count : 1);
-  }
-  const ptrdiff_t pitch = cols;
-  ptrdiff_t row = 0, col = 0;
-  if (halves && splits_rows(split)) {
-    const ptrdiff_t upper = (rows + 1) / 2;
-    row = lane * upper;
-    rows = lane == 0 ? upper : rows - upper;
-  }
-  if (halves && splits_cols(split)) {
-    const ptrdiff_t left = (cols + 1) / 2;
-    col = lane * left;
-    cols = lane == 0 ? left : cols - left;
-  }
-  rows = lesser(rows, TileT::Rows);
-  cols = lesser(cols, TileT::Cols);
-  if (halves && split == TILE_NO_SPLIT && Pipe::is_no_split && lane > 0) {
-    fill(place(tile), 0, 0, rows, cols, 0);
-  } else {
-    char* base = pipe.entry(ring, direction, index, (slot.is_tile ? slot.bits : bits_of<T>) < 8) +
-                 pipe.cons.entryOffset;
-    if (!empty_slot(tile, base, slot, pitch, row, col, rows, cols)) {
-      failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
-            static_cast<long long>(index), Pipe::name(direction), Pipe::flag);
-    }
-  }
-  if (pop_copies(pipe) && pipe.cons.isFree) pipe.release(state, direction, index, lane, split);
+  // A copy for good: the slot is free again at once.
+  const bool copies = kIsa == Isa::a2a3 || (kIsa == Isa::a5 && pipe.fifo.GM_SLOT_BUFFER != nullptr);
+  if (copies && pipe.cons.isFree) fifo.release(part.index, part.lane, split);
 }
 
+[[gnu::noinline]] inline void free_entry(const Fifo& fifo, const PipeConsumer& cons, int split) {
+  const bool vector = core().host == nullptr ? fifo.direction == 0 : core().kind == CoreKind::Vector;
+  if (fifo.stands_aside(split, vector) || !cons.isFree) return;
+  const int lane = lane_of(vector);
+  const int64_t index = fifo.ring.frees[lane];
+  if (index >= fifo.ring.tails[lane] && cons.isWait)
+    failf("[PTO-E2102] TFREE: frees an entry of %s FIFO %d that was not popped", fifo.name(), fifo.flag);
+  fifo.ring.frees[lane] = index + 1;
+  fifo.release(index, lane, split);
+}
 template <class Pipe>
 inline void free_entry(Pipe& pipe, int split) {
-  const int direction =
-      Pipe::is_both && core().kind != CoreKind::Mix ? Pipe::incoming(false) : pipe.cons.direction;
-  const bool vector = core().host == nullptr ? direction == 0 : core().kind == CoreKind::Vector;
-  if (Pipe::stands_aside(direction, split, vector) || !pipe.cons.isFree) return;
-  auto& state = Pipe::GetSharedState();
-  auto& ring = state.rings[direction];
-  const int lane = Pipe::lane_of(vector);
-  const int64_t index = ring.frees[lane];
-  if (index >= ring.tails[lane] && pipe.cons.isWait) {
-    failf("[PTO-E2102] TFREE: frees an entry of %s FIFO %d that was not popped", Pipe::name(direction),
-          Pipe::flag);
-  }
-  ring.frees[lane] = index + 1;
-  pipe.release(state, direction, index, lane, split);
+  const bool by_core = Pipe::is_both && core().kind != CoreKind::Mix;
+  free_entry(Pipe::side(by_core ? Pipe::incoming(false) : pipe.cons.direction), pipe.cons, split);
 }
 
 // --- entries as views of global memory ---
 
 /// Point a tensor at an entry, or at a lane's part of it.
-template <class Pipe, class Global>
-inline void point(Pipe& pipe, Global& view, int direction, int64_t index, int split, int lane, int offset) {
-  if (pipe.fifo.GM_SLOT_BUFFER == nullptr) {
-    fail("[PTO-E2102] entries as views need a FIFO in global memory");
-  }
+template <class Global>
+inline void point(const Fifo& fifo, Global& view, int64_t index, int split, int lane, int offset) {
+  if (fifo.global == nullptr) fail("[PTO-E2102] entries as views need a FIFO in global memory");
   const ptrdiff_t rows = view.GetShape(3), cols = view.GetShape(4);
   const ptrdiff_t part = splits_rows(split) ? rows * cols * lane : splits_cols(split) ? cols * lane : 0;
   using T = typename Global::DType;
-  char* at = pipe.global_entry(direction, index) + offset +
+  char* at = fifo.global + index % fifo.count * fifo.size + offset +
              static_cast<ptrdiff_t>(bytes_of<T>(static_cast<size_t>(part)));
   bind(view, at);
 }
@@ -311,11 +305,10 @@ template <class Pipe, class T, TileSplitAxis Split, class... Events>
 inline RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
   TSYNC(events...);
   if constexpr (is_global_data_v<T>) {  // commits the entry that TALLOC gave
-    const int direction = Pipe::outgoing(true);
-    const bool vector = Pipe::on_vector(direction == 1);
-    if (Pipe::stands_aside(direction, Split, vector)) return {};
-    auto& state = Pipe::GetSharedState();
-    if (pipe.prod.isRecord) pipe.publish(state, direction, pipe.prod.tileIndex, Pipe::lane_of(vector), Split);
+    const detail::Fifo fifo = pipe.side_with_slots(Pipe::outgoing(true));
+    const bool vector = detail::on_vector(fifo.direction == 1);
+    if (fifo.stands_aside(Split, vector)) return {};
+    if (pipe.prod.isRecord) fifo.publish(pipe.prod.tileIndex, detail::lane_of(vector), Split);
   } else {
     detail::push_tile<FixpipeParams<>>(pipe, tile, Split, -1);
   }
@@ -352,14 +345,11 @@ template <class Pipe, class T, TileSplitAxis Split, class... Events>
 inline RecordEvent TPOP(Pipe& pipe, T& tile, Events&... events) {
   TSYNC(events...);
   if constexpr (is_global_data_v<T>) {
-    const int direction = Pipe::incoming(false);
-    const bool vector = Pipe::on_vector(direction == 0);
-    pipe.cons.direction = direction;
-    if (Pipe::stands_aside(direction, Split, vector)) return {};
-    auto& state = Pipe::GetSharedState();
-    const int lane = Pipe::lane_of(vector);
-    if (pipe.cons.isWait) pipe.cons.tileIndex = static_cast<int>(pipe.begin_pop(state, direction, lane));
-    detail::point(pipe, tile, direction, pipe.cons.tileIndex, direction == 0 ? Split : TILE_NO_SPLIT, lane,
+    const detail::Fifo fifo = pipe.side_with_slots(Pipe::incoming(false));
+    detail::Part part;
+    if (!detail::start_pop(fifo, pipe.cons, Split, -1, detail::on_vector(fifo.direction == 0), part))
+      return {};
+    detail::point(fifo, tile, part.index, fifo.direction == 0 ? Split : TILE_NO_SPLIT, part.lane,
                   pipe.cons.entryOffset);
   } else {
     detail::pop_tile(pipe, tile, Split, -1);
@@ -406,12 +396,10 @@ template <class Pipe, class Global, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_global_data_v<Global> && all_events_v<Events...>)
 inline RecordEvent TALLOC(Pipe& pipe, Global& view, Events&... events) {
   TSYNC(events...);
-  const int direction = Pipe::outgoing(true);
-  const bool vector = Pipe::on_vector(direction == 1);
-  const int lane = Pipe::lane_of(vector);
-  auto& state = Pipe::GetSharedState();
-  if (pipe.prod.isAllocate) pipe.prod.tileIndex = static_cast<int>(pipe.begin_push(state, direction, lane));
-  detail::point(pipe, view, direction, pipe.prod.tileIndex, direction == 1 ? Split : TILE_NO_SPLIT, lane,
+  const detail::Fifo fifo = pipe.side_with_slots(Pipe::outgoing(true));
+  const int lane = detail::lane_of(detail::on_vector(fifo.direction == 1));
+  if (pipe.prod.isAllocate) pipe.prod.tileIndex = static_cast<int>(fifo.begin_push(lane));
+  detail::point(fifo, view, pipe.prod.tileIndex, fifo.direction == 1 ? Split : TILE_NO_SPLIT, lane,
                 pipe.prod.entryOffset);
   return {};
 }

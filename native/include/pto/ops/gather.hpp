@@ -241,7 +241,7 @@ struct Table {
         r = idx.GetValidRow(), c = idx.GetValidCol();
       } else {
         const auto at = place(idx);
-        r = at.rows(), c = at.cols();
+        r = at.rows.count, c = at.cols.count;
       }
       by_row = !(r == rows && c == cols && cols > 1);
     }

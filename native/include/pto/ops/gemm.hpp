@@ -1,9 +1,9 @@
 // Matrix products in registers, on one thread: f32 numbers in, f32 sums out.
 //
-//     multiply(m, n, k, a, b, store)
+//     multiply(m, n, k, part, pack_a, pack_b, sink)
 //
-// Both operands come through readers, which give runs of their elements as floats, so that any element type
-// in any layout is converted while it is packed; the sums leave through `store`, one short line at a time.
+// Operands are packed as floats by whoever knows their layout (matmul_operands.hpp); the sums leave through
+// the sink, one short line at a time.
 //
 // Order and bound: every sum is acc = a[i, k] * b[k, j] + acc with k rising from 0, a single chain. On
 // machines with fused multiply-add that is bit for bit the order of the reference engine. Without it a step
@@ -59,20 +59,6 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 // ---------------------------------------------------------------------------------------------------------
 // Packing
 
-// A reader gives runs of a matrix: read(line, start, count, out). If `kRowLines` a line is a row and the run
-// lies along it; otherwise a line is a column. read_square(line, start, out) gives kLanes runs of kLanes
-// elements, or false if it does not know a way that is better.
-template <bool RowLines, class Function>
-struct Reader {
-  static constexpr bool kRowLines = RowLines;
-  Function read;
-  bool read_square(int, int, float (*)[kLanes]) const { return false; }
-};
-template <bool RowLines, class Function>
-Reader<RowLines, Function> reader(Function f) {
-  return {f};
-}
-
 // The transpose of a square to rows of `to`.
 [[gnu::noinline]] inline void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t pitch) {
   Vec v[kLanes];
@@ -81,37 +67,6 @@ Reader<RowLines, Function> reader(Function f) {
   transpose<kLanes>(v);
   PTO_UNROLL
   for (int l = 0; l < kLanes; ++l) save(to + l * pitch, v[l]);
-}
-
-// Squares of a matrix whose lines are columns, as rows of `to`. Readers that can give a whole square do.
-template <class Source>
-inline void turn(float* to, std::ptrdiff_t pitch, int row, int high, int col, int wide, const Source& from) {
-  alignas(sizeof(Vec)) float square[kLanes][kLanes];
-  const bool whole = high == kLanes && wide == kLanes;
-  if (!whole || !from.read_square(col, row, square)) {
-    if (!whole) std::memset(square, 0, sizeof square);
-    for (int l = 0; l < wide; ++l) from.read(col + l, row, high, square[l]);
-  }
-  if (whole) return put_turned(square, to, pitch);
-  put_turned(square, square[0], kLanes);
-  for (int l = 0; l < high; ++l)
-    std::memcpy(to + l * pitch, square[l], static_cast<std::size_t>(wide) * sizeof(float));
-}
-
-// Rows 0 .. rows, columns first .. first + cols of a matrix, as rows of `to`, which are `pitch` floats apart.
-template <class Source>
-inline void pack(float* to, std::ptrdiff_t pitch, int rows, int first, int cols, const Source& from) {
-  if constexpr (Source::kRowLines) {
-    for (int r = 0; r < rows; ++r) from.read(r, first, cols, to + r * pitch);
-  } else {
-    for (int r = 0; r < rows; r += kLanes) {
-      const int high = rows - r < kLanes ? rows - r : kLanes;
-      for (int c = 0; c < cols; c += kLanes) {
-        const int wide = cols - c < kLanes ? cols - c : kLanes;
-        turn(to + r * pitch + c, pitch, r, high, first + c, wide, from);
-      }
-    }
-  }
 }
 
 // Memory for packed operands, kept by the thread. Nothing that uses it may wait for another core.
@@ -161,60 +116,62 @@ template <int Rows, int Columns>
   }
 }
 
-template <int Rows, class Store>
-inline void rows(const float* a, std::ptrdiff_t pitch, const float* b, int k, int row, int col, int wide,
-                 Store& store) {
+// Takes `count` <= kWidth sums of a row; col is a multiple of kWidth. `first`: they begin a result.
+struct Sink {
+  void (*take)(const void* context, bool first, int row, int col, const float* sums, int count);
+  const void* context;
+};
+
+template <int Rows>
+inline void rows(const float* a, std::ptrdiff_t pitch, const float* b, int k, bool first, int row, int col,
+                 int wide, const Sink& sink) {
   alignas(64) float out[Rows][kWidth];
   if (wide > kLanes) {
     block<Rows, kVectors>(a, pitch, b, k, out);
   } else {
     block<Rows, 1>(a, pitch, b, k, out);
   }
-  for (int r = 0; r < Rows; ++r) store(row + r, col, static_cast<const float*>(out[r]), wide);
+  for (int r = 0; r < Rows; ++r) sink.take(sink.context, first, row + r, col, out[r], wide);
 }
 
 // Products of packed operands: rows of `a` are `pitch` floats apart, panels of `b` are `panel` floats apart.
-// store(row, col, line, count) takes `count` <= kWidth sums; col is a multiple of kWidth.
-template <class Store>
-inline void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
-                            std::ptrdiff_t panel, Store&& store) {
+[[gnu::noinline]] inline void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch,
+                                              const float* b, std::ptrdiff_t panel, bool first,
+                                              const Sink& sink) {
   for (int col = 0; col < n; col += kWidth, b += panel) {
     const int wide = n - col < kWidth ? n - col : kWidth;
     int row = 0;
     for (; row + kHeight <= m; row += kHeight)
-      rows<kHeight>(a + row * pitch, pitch, b, k, row, col, wide, store);
-    for (; row + 2 <= m; row += 2) rows<2>(a + row * pitch, pitch, b, k, row, col, wide, store);
-    if (row < m) rows<1>(a + row * pitch, pitch, b, k, row, col, wide, store);
+      rows<kHeight>(a + row * pitch, pitch, b, k, first, row, col, wide, sink);
+    for (; row + 2 <= m; row += 2) rows<2>(a + row * pitch, pitch, b, k, first, row, col, wide, sink);
+    if (row < m) rows<1>(a + row * pitch, pitch, b, k, first, row, col, wide, sink);
   }
 }
 
 // Chains of more than this many products of 8-bit integers may leave the whole numbers that f32 has.
 inline constexpr int kExactDepth = 256;
 
-// store(first, row, col, line, count): sums of a x b. Where both are 8-bit integers (`Whole`), `k` comes in
-// parts whose sums are whole numbers exact in f32, and `first` says which call begins a result.
-template <bool Whole = false, class A, class B, class Store>
-inline void multiply(int m, int n, int k, const A& a, const B& b, Store&& store) {
+// pack_a(to, pitch) writes the m x k elements of a, pack_b(to, pitch, col, cols) the k x cols ones of b from
+// column col on. Where both are 8-bit integers, k comes in parts of kExactDepth whose sums are whole numbers.
+template <class PackA, class PackB>
+inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const PackB& pack_b,
+                     const Sink& sink) {
   const std::ptrdiff_t panel = static_cast<std::ptrdiff_t>(k) * kWidth, pitch = k;
   const int panels = (n + kWidth - 1) / kWidth;
   const std::size_t left = (static_cast<std::size_t>(m) * k + 15) / 16 * 16;
   float* const pa = scratch().reserve(left + static_cast<std::size_t>(panels * panel) + kWidth);
   float* const pb = pa + left;
-  pack(pa, pitch, m, 0, k, a);
+  pack_a(pa, pitch);
   for (int p = 0; p < panels; ++p) {
     const int cols = n - p * kWidth < kWidth ? n - p * kWidth : kWidth;
     if (cols < kWidth) std::memset(pb + p * panel, 0, static_cast<std::size_t>(panel) * sizeof(float));
-    pack(pb + p * panel, kWidth, k, p * kWidth, cols, b);
+    pack_b(pb + p * panel, kWidth, p * kWidth, cols);
   }
-  const int part = Whole ? kExactDepth : k;
   int from = 0;
   do {
     const int depth = k - from < part ? k - from : part;
-    const auto hand_over = [&store, first = from == 0](int row, int col, const float* line, int count) {
-      store(first, row, col, line, count);
-    };
     multiply_packed(m, n, depth, pa + from, pitch, pb + static_cast<std::ptrdiff_t>(from) * kWidth, panel,
-                    hand_over);
+                    from == 0, sink);
     from += part;
   } while (from < k);
 }

@@ -10,13 +10,13 @@ namespace pto {
 
 namespace detail {
 
-template <class Place>
-inline void check_holds([[maybe_unused]] const char* name, [[maybe_unused]] const Place& global,
+template <class T>
+inline void check_holds([[maybe_unused]] const char* name, [[maybe_unused]] const Place<T>& global,
                         [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t cols) {
-  PTO_CHECK(rows <= global.rows() && cols <= global.cols(), "PA-0002",
+  PTO_CHECK(rows <= global.rows.count && cols <= global.cols.count, "PA-0002",
             "%s: the tile has %lldx%lld valid elements, the tensor %lldx%lld", name,
-            static_cast<long long>(rows), static_cast<long long>(cols), static_cast<long long>(global.rows()),
-            static_cast<long long>(global.cols()));
+            static_cast<long long>(rows), static_cast<long long>(cols),
+            static_cast<long long>(global.rows.count), static_cast<long long>(global.cols.count));
 }
 
 /// Elements combine with those in memory one at a time, since other cores may store there too.
@@ -41,19 +41,18 @@ inline void store_atomic(T* at, T value) {
 }
 
 /// A place whose elements are combined with, not written; for `deliver`.
-template <AtomicType How, class Place>
+template <AtomicType How, class Element>
 struct Combining {
-  using T = typename Place::T;
-  Place to;
+  using T = Element;
+  Place<T> to;
 };
-template <AtomicType How, class Place>
-inline void put_row(const Combining<How, Place>& place, ptrdiff_t r, ptrdiff_t c, ptrdiff_t n,
-                    const typename Place::T* from) {
+template <AtomicType How, class T>
+inline void put_row(const Combining<How, T>& place, ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, const T* from) {
   for (ptrdiff_t i = 0; i < n; ++i) store_atomic<How>(place.to.data + place.to.at(r, c + i), from[i]);
 }
-template <AtomicType How, class Place, class From>
-inline void copy(const Combining<How, Place>& to, const From& from, ptrdiff_t rows, ptrdiff_t cols) {
-  Buffer<typename From::T> line;
+template <AtomicType How, class T, class S>
+inline void copy(const Combining<How, T>& to, const Place<S>& from, ptrdiff_t rows, ptrdiff_t cols) {
+  Buffer<S> line;
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t c = 0; c < cols; c += kChunk) {
       const ptrdiff_t n = lesser(cols - c, kChunk);
@@ -73,8 +72,8 @@ inline void store(Global& dst, TileT& src, const Words& words) {
         bits_of<typename TileT::DType> == bits_of<typename Global::DType> && Atomic == AtomicType::AtomicNone,
         "[PTO][SA-0099] TSTORE: the tile and the tensor differ in element type");
     const auto from = place(src);
-    check_holds("TSTORE", to, from.rows(), from.cols());
-    copy(to, from, from.rows(), from.cols());
+    check_holds("TSTORE", to, from.rows.count, from.cols.count);
+    copy(to, from, from.rows.count, from.cols.count);
   } else {
     static_assert(TileT::Loc == TileType::Vec || TileT::Loc == TileType::Acc || TileT::Loc == TileType::Mat,
                   "[PTO][SA-0101] TSTORE: the source is no Vec, Acc or Mat tile; fix: TMOV it there first");
@@ -87,8 +86,7 @@ inline void store(Global& dst, TileT& src, const Words& words) {
     const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
     check_holds("TSTORE", to, rows, cols);
     if constexpr (Atomic != AtomicType::AtomicNone) {
-      deliver<relu, ByRow>(Combining<Atomic, std::remove_const_t<decltype(to)>>{to}, src, 0, 0, rows, cols,
-                           words);
+      deliver<relu, ByRow>(Combining<Atomic, typename Global::DType>{to}, src, 0, 0, rows, cols, words);
     } else if constexpr (converts && (TileT::Loc == TileType::Acc || Words::any ||
                                       !std::is_same_v<typename TileT::DType, typename Global::DType>)) {
       deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words);
@@ -108,8 +106,8 @@ PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Events&... events) {
   const auto from = detail::place(src);
   if constexpr (is_conv_tile_v<TileT>) {
     const auto to = detail::place(dst);
-    detail::check_holds("TLOAD", from, to.rows(), to.cols());
-    detail::copy(to, from, to.rows(), to.cols());
+    detail::check_holds("TLOAD", from, to.rows.count, to.cols.count);
+    detail::copy(to, from, to.rows.count, to.cols.count);
   } else {
     static_assert(
         TileT::Loc == TileType::Vec || TileT::Loc == TileType::Mat || detail::kIsa == detail::Isa::cpu,

@@ -112,6 +112,25 @@ inline void product_in_double(Dst& dst, const A& a, const B& b, int m, int n, in
   }
 }
 
+/// The product of operands that are not scaled.
+template <class TA, class TB>
+[[gnu::noinline]] void multiply_places(int m, int n, int k, const Place<TA>& a, const Place<TB>& b,
+                                       const gemm::Sink& sink) {
+  const Operand<TA> left;
+  const Operand<TB> right;
+  gemm::multiply(
+      m, n, k, is_float_v<TA> ? k : gemm::kExactDepth,
+      [&](float* to, ptrdiff_t pitch) {
+        pack(to, pitch, a, m, 0, k);
+        left.adjust(to, pitch * m);
+      },
+      [&](float* to, ptrdiff_t pitch, int col, int cols) {
+        pack(to, pitch, b, k, col, cols);
+        right.adjust(to, pitch * k);
+      },
+      sink);
+}
+
 template <class Dst, class A, class B, class ScaleA, class ScaleB, class Add>
 inline void product(Dst& dst, A& a, B& b, const ScaleA& scale_a, const ScaleB& scale_b, const Add& addend) {
   static_assert(A::Loc == TileType::Left,
@@ -137,17 +156,39 @@ inline void product(Dst& dst, A& a, B& b, const ScaleA& scale_a, const ScaleB& s
                 k <= static_cast<int>(b.GetValidRow()),
             "SA-0060", "TMATMUL: %dx%d times %ux%d does not fit the %ux%d valid elements of the result", m, k,
             b.GetValidRow(), n, dst.GetValidRow(), dst.GetValidCol());
-  const TileReader<true, A, ScaleA> left{decltype(TileReader<true, A, ScaleA>::lines)(a), scale_a, {}};
-  const TileReader<false, B, ScaleB> right{decltype(TileReader<false, B, ScaleB>::lines)(b), scale_b, {}};
+  const struct Result {
+    Lines<Dst> to;
+    const Add& addend;
+  } result{Lines<Dst>(dst), addend};
+  const gemm::Sink sink{[](const void* context, bool first, int row, int col, const float* sums, int count) {
+                          const Result& r = *static_cast<const Result*>(context);
+                          put_sums(r.to, r.addend, first, row, col, sums, count);
+                        },
+                        &result};
   if constexpr (ScaleA::any) {
+    const ScaledOperand<true, A, ScaleA> left{decltype(ScaledOperand<true, A, ScaleA>::lines)(a), scale_a};
+    const ScaledOperand<false, B, ScaleB> right{decltype(ScaledOperand<false, B, ScaleB>::lines)(b), scale_b};
     if (!scale_a.is_small(m, k) || !scale_b.is_small(n, k))
       return product_in_double(dst, left, right, m, n, k, addend);
+    gemm::multiply(
+        m, n, k, k,
+        [&](float* to, ptrdiff_t pitch) {
+          for (ptrdiff_t r = 0; r < m; ++r) left.read(r, 0, k, to + r * pitch);
+        },
+        [&](float* to, ptrdiff_t pitch, int col, int cols) {
+          float line[kChunk];
+          for (ptrdiff_t c = 0; c < cols; ++c) {
+            for (ptrdiff_t i = 0; i < k; i += kChunk) {
+              const ptrdiff_t count = lesser(k - i, kChunk);
+              right.read(col + c, i, count, line);
+              for (ptrdiff_t j = 0; j < count; ++j) to[(i + j) * pitch + c] = line[j];
+            }
+          }
+        },
+        sink);
+  } else {
+    multiply_places(m, n, k, place(a), place(b), sink);
   }
-  const Lines<Dst> to(dst);
-  gemm::multiply<whole>(m, n, k, left, right,
-                        [&](bool first, int row, int col, const float* sums, int count) {
-                          put_sums(to, addend, first, row, col, sums, count);
-                        });
 }
 
 template <class Dst, class A, class B, class Add>

@@ -3,6 +3,7 @@
 
 #include "pto/core/access.hpp"
 #include "pto/ops/gemm.hpp"
+#include "pto/ops/place.hpp"
 
 namespace pto::detail {
 
@@ -101,45 +102,82 @@ struct Hif4Scale {
   }
 };
 
-/// A reader (gemm.hpp) of a tile whose lines along k, rows of a or columns of b, may be scaled.
-template <bool Left, class TileT, class Scale>
-struct TileReader {
-  using T = typename TileT::DType;
-  static constexpr bool inner_rows = TileT::isBoxedLayout ? TileT::isInnerRowMajor : TileT::form == Form::ND;
-  static constexpr bool kRowLines = Scale::any ? Left : inner_rows;  // scales go along k
-  Lines<TileT, kRowLines ? Along::row : Along::col> lines;
-  Scale scale;
-  Operand<T> operand;
+// --- packing ----------------------------------------------------------------------------------------------
 
-  /// Squares inside a box, whose runs are the same distance apart.
-  bool read_square(ptrdiff_t line, ptrdiff_t first, float (*out)[gemm::kLanes]) const {
-    constexpr ptrdiff_t n = gemm::kLanes;
-    constexpr ptrdiff_t run = kRowLines ? TileT::InnerCols : TileT::InnerRows;
-    constexpr ptrdiff_t high = kRowLines ? TileT::InnerRows : TileT::InnerCols;
-    if constexpr (std::is_same_v<T, half> && !Scale::any && kRowLines == inner_rows && run % n == 0 &&
-                  high % n == 0) {
-      if (line % n != 0 || first % n != 0) return false;
-      const T* at = lines.data() + lines.at(line, first);
-      for (ptrdiff_t l = 0; l < n; ++l) widen(at + l * run, out[l], n);
-      return true;
+/// Lines of n elements that lie side by side, `step` elements apart, as lines of numbers, `pitch` apart.
+template <class T>
+[[gnu::noinline]] void read_lines(const T* from, ptrdiff_t step, float* to, ptrdiff_t pitch, ptrdiff_t lines,
+                                  ptrdiff_t n) {
+  for (ptrdiff_t l = 0; l < lines; ++l, from += step, to += pitch) {
+    if constexpr (std::is_same_v<T, float>) {
+      std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
+      continue;
     }
-    return false;
-  }
-
-  void read(ptrdiff_t line, ptrdiff_t first, ptrdiff_t n, float* out) const {
-    if constexpr (std::is_same_v<compute_t<T>, float>) {
-      const float* found = lines.template read<float>(line, first, n, out);
-      if (found != out) std::memcpy(out, found, static_cast<size_t>(n) * sizeof(float));
-      operand.adjust(out, n);
-      scale.apply(line, first, n, out);
-    } else {
-      Buffer<compute_t<T>> buffer;
-      for (ptrdiff_t i = 0; i < n; i += kChunk) {
-        const ptrdiff_t count = n - i < kChunk ? n - i : kChunk;
-        const auto* found = lines.template read<compute_t<T>>(line, first + i, count, buffer.at);
-        for (ptrdiff_t j = 0; j < count; ++j) out[i + j] = static_cast<float>(found[j]);
+#ifdef __F16C__
+    if constexpr (std::is_same_v<T, half>) {
+      if (n == 16) {  // the width of a box
+        const Float8 first = widen8(from), second = widen8(from + 8);
+        std::memcpy(to, &first, sizeof first);
+        std::memcpy(to + 8, &second, sizeof second);
+        continue;
       }
     }
+#endif
+    if constexpr (!std::is_same_v<T, float>) widen(from, to, n);
+  }
+}
+
+/// Rows 0 .. rows, columns first .. first + cols of a place, as rows of `to`, which are `pitch` floats apart.
+template <class T>
+[[gnu::noinline]] void pack(float* to, ptrdiff_t pitch, const Place<T>& from, int rows, int first, int cols) {
+  constexpr int lanes = gemm::kLanes;
+  if (bits_of<T> == 4 || !(from.cols.side_by_side() || from.rows.side_by_side())) {
+    for (ptrdiff_t r = 0; r < rows; ++r) {
+      const ptrdiff_t row = from.rows.at(r);
+      Walk f(from.cols, first);
+      for (ptrdiff_t c = 0; c < cols; ++c, f.go(1)) {
+        const T element = element_at(from.data, static_cast<size_t>(row + f.at));
+        to[r * pitch + c] = static_cast<float>(value_of<compute_t<T>>(element));
+      }
+    }
+    return;
+  }
+  // Where the elements lie along columns, squares of them are transposed.
+  const bool by_rows = from.cols.side_by_side();
+  const ptrdiff_t most = by_rows ? PTRDIFF_MAX : lanes;
+  alignas(64) float square[lanes][lanes];
+  for (ptrdiff_t r = 0, high; r < rows; r += high) {
+    high = lesser(lesser(rows - r, most), from.rows.left(r));
+    const T* const row = from.data + from.rows.at(r);
+    Walk f(from.cols, first);
+    for (ptrdiff_t c = 0, wide; c < cols; c += wide, f.go(wide)) {
+      wide = lesser(lesser(cols - c, most), f.left);
+      float* const at = to + r * pitch + c;
+      if (by_rows) {
+        read_lines(row + f.at, from.rows.step[0], at, pitch, high, wide);
+        continue;
+      }
+      read_lines(row + f.at, from.cols.step[0], square[0], lanes, wide, high);
+      if (high == lanes && wide == lanes) {
+        gemm::put_turned(square, at, pitch);
+      } else {
+        for (ptrdiff_t i = 0; i < high; ++i)
+          for (ptrdiff_t l = 0; l < wide; ++l) at[i * pitch + l] = square[l][i];
+      }
+    }
+  }
+}
+
+/// Lines along k, rows of a or columns of b, that are scaled.
+template <bool Left, class TileT, class Scale>
+struct ScaledOperand {
+  Lines<TileT, Left ? Along::row : Along::col> lines;
+  Scale scale;
+
+  void read(ptrdiff_t line, ptrdiff_t first, ptrdiff_t n, float* out) const {
+    const float* found = lines.template read<float>(line, first, n, out);
+    if (found != out) std::memcpy(out, found, static_cast<size_t>(n) * sizeof(float));
+    scale.apply(line, first, n, out);
   }
 };
 

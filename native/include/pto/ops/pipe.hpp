@@ -66,34 +66,199 @@ struct FifoSlot {
 inline uint32_t lane_bit(int lane) { return 1u << (lane & 1); }
 
 /// One direction of a pipe. Counters are entries, not slots; by lane where lanes go their own pace.
-template <int SlotSize, int SlotNum>
 struct FifoRing {
-  std::atomic<uint32_t> lock{0};
+  Atomic<uint32_t> lock{0};
   bool dual = false;      // plain threads: two consumers have been seen
   int64_t heads[2] = {};  // pushes begun
   int64_t tails[2] = {};  // pops done
   int64_t frees[2] = {};  // frees done
   int64_t published = 0;  // entries complete
   int64_t freed = 0;      // entries given back, all before included
+};
+
+template <int SlotSize, int SlotNum>
+struct FifoMemory : FifoRing {
   FifoSlot slots[SlotNum];
   // Twice the size: some pipes name the size of one of two halves.
   alignas(64) char data[SlotNum][2 * SlotSize];
-
-  FifoSlot& slot(int64_t index) { return slots[index % SlotNum]; }
 };
 
 /// Holds a ring for a few instructions; nobody waits meanwhile.
-template <class Ring>
 struct Holding {
-  Ring& ring;
-  explicit Holding(Ring& r) : ring(r) {
-    while (ring.lock.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+  FifoRing& ring;
+  explicit Holding(FifoRing& r) : ring(r) {
+    while (ring.lock.exchange(1, kAcquire) != 0) sched_yield();
   }
-  ~Holding() { ring.lock.store(0, std::memory_order_release); }
+  ~Holding() { ring.lock.store(0, kRelease); }
 };
 
 constexpr bool splits_rows(int split) { return split == TILE_UP_DOWN || split == TILE_UP_DOWN_ODD; }
 constexpr bool splits_cols(int split) { return split == TILE_LEFT_RIGHT || split == TILE_LEFT_RIGHT_ODD; }
+
+/// One direction of a pipe as the instructions see it, the same for all types of pipes.
+struct Fifo {
+  FifoRing& ring;
+  FifoSlot* slots;
+  char* memory;          // of the ring: slots of twice the size
+  char* global;          // null, or the slots in global memory
+  uint32_t count, size;  // slots, bytes of each
+  int direction;         // 0 C2V, 1 V2C
+  int flag;
+  bool no_split;
+  bool tiles_in_ring;  // even if there are slots in global memory
+  void* state;
+  void (*note)(void* state);  // null, or what tests of the simulator look at
+
+  FifoSlot& slot(int64_t index) const { return slots[index % count]; }
+  const char* name() const { return direction == 0 ? "C2V" : "V2C"; }
+  void changed() const {
+    if (note != nullptr) note(state);
+  }
+
+  int lanes(int split) const {
+    const Core& me = core();
+    if (me.host != nullptr) return me.grid->vectors > 1 ? 2 : 1;
+    return split != TILE_NO_SPLIT || ring.dual ? 2 : 1;
+  }
+  /// Vector cores that take part in an entry.
+  int takers(int split) const {
+    const bool both = split != TILE_NO_SPLIT || (no_split && kIsa != Isa::a5);
+    return both ? lanes(split) : 1;
+  }
+  /// Whether the second vector core stands aside.
+  bool stands_aside(int split, bool vector) const {
+    if (split != TILE_NO_SPLIT || !vector || get_subblockid() == 0) return false;
+    if (direction == 1 || !no_split || kIsa == Isa::a5) return true;
+    return core().host == nullptr && get_subblockdim() < 2;
+  }
+
+  int64_t begin_push(int lane) const;
+  void publish(int64_t index, int lane, int split) const;
+  int64_t begin_pop(int lane) const;
+  void release(int64_t index, int lane, int split) const;
+};
+
+/// Wait for a free slot; the entry that is then begun.
+[[gnu::noinline]] inline int64_t Fifo::begin_push(int lane) const {
+  const int64_t index = ring.heads[lane];
+  wait_until([&] { return index - atomic_load(ring.freed, kAcquire) < count; },
+             [&](char* text, size_t bytes) {
+               std::snprintf(text, bytes, "a free slot of %s FIFO %d: all %u slots hold entries nobody freed",
+                             name(), flag, count);
+             });
+  Holding hold(ring);
+  ring.heads[lane] = index + 1;
+  FifoSlot& begun = slot(index);
+  if (begun.index != index) {
+    begun = FifoSlot{};
+    begun.index = index;
+  }
+  return index;
+}
+
+/// Give an entry to the other side.
+[[gnu::noinline]] inline void Fifo::publish(int64_t index, int lane, int split) const {
+  Holding hold(ring);
+  slot(index).pushed |= lane_bit(lane);
+  const int parties = direction == 1 && split != TILE_NO_SPLIT ? lanes(split) : 1;
+  if (__builtin_popcount(slot(index).pushed) >= parties && ring.published <= index)
+    atomic_store(ring.published, index + 1, kRelease);
+  changed();
+}
+
+/// Wait for the next entry; which one it is.
+[[gnu::noinline]] inline int64_t Fifo::begin_pop(int lane) const {
+  const int64_t index = ring.tails[lane];
+  wait_until([&] { return atomic_load(ring.published, kAcquire) > index; },
+             [&](char* text, size_t bytes) {
+               std::snprintf(text, bytes, "entry %lld of %s FIFO %d, which nobody has pushed",
+                             static_cast<long long>(index), name(), flag);
+             });
+  Holding hold(ring);
+  ring.tails[lane] = index + 1;
+  if (no_split && direction == 0 && core().host == nullptr && get_subblockdim() >= 2) ring.dual = true;
+  changed();
+  return index;
+}
+
+/// Give a slot back.
+[[gnu::noinline]] inline void Fifo::release(int64_t index, int lane, int split) const {
+  Holding hold(ring);
+  if (index >= ring.freed) {
+    slot(index).freed |= lane_bit(lane);
+    const int parties = direction == 0 ? takers(split) : 1;
+    int64_t freed = ring.freed;
+    while (slot(freed).index == freed && __builtin_popcount(slot(freed).freed) >= parties) ++freed;
+    atomic_store(ring.freed, freed, kRelease);
+  }
+  changed();
+}
+
+/// The producer's end: entries made of several tiles switch allocation and publishing off in between.
+struct PipeProducer {
+  int tileIndex = 0, subTileIndex = 0;
+  bool isAllocate = true, isRecord = true;
+  int entryOffset = 0;
+  void setTileId(int tile, int sub) { tileIndex = tile, subTileIndex = sub; }
+  int getTileId() const { return tileIndex; }
+  int getSubTileId() const { return subTileIndex; }
+  void setAllocateStatus(bool on) { isAllocate = on; }
+  bool getAllocateStatus() const { return isAllocate; }
+  void setRecordStatus(bool on) { isRecord = on; }
+  bool getRecordStatus() const { return isRecord; }
+  void setEntryOffset(int offset) { entryOffset = offset; }
+};
+struct PipeConsumer {
+  int tileIndex = 0, subTileIndex = 0;
+  bool isWait = true, isFree = true;
+  int entryOffset = 0;
+  int direction = 0;  // of the last pop
+  void setTileId(int tile, int sub) { tileIndex = tile, subTileIndex = sub; }
+  int getTileId() const { return tileIndex; }
+  int getSubTileId() const { return subTileIndex; }
+  void setWaitStatus(bool on) { isWait = on; }
+  bool getWaitStatus() const { return isWait; }
+  void setFreeStatus(bool on) { isFree = on; }
+  bool getFreeStatus() const { return isFree; }
+  void setentryOffset(int offset) { entryOffset = offset; }
+  void setEntryOffset(int offset) { entryOffset = offset; }
+};
+
+/// What both sides of a pipe see, begins with this.
+struct PipeState {
+  Atomic<uint32_t> made{0};
+  uint32_t size = 0;
+};
+
+/// The state under a key, made on first use.
+[[gnu::noinline]] inline PipeState& shared_state(int key, int flag, uint32_t size,
+                                                 PipeState* (*make)(void*)) {
+  Core& me = core();
+  Atomic<void*>& place = me.cluster->shared[key];
+  for (;;) {
+    void* found = place.load(kAcquire);
+    if (found == nullptr) {
+      void* memory = std::aligned_alloc(64, (size + 63) / 64 * 64);
+      if (memory == nullptr) fail("[PTO-E2102] no memory for a FIFO");
+      PipeState* made = make(memory);
+      made->size = size;
+      if (place.compare_exchange_strong(found, made)) return *made;
+      std::free(memory);
+    }
+    auto& state = *static_cast<PipeState*>(found);
+    if (state.size == size) return state;
+    if (me.host != nullptr)
+      failf("[PTO-E2102] the two sides of FIFO %d disagree on the size or the number of its slots", flag);
+    place.store(nullptr);  // plain threads: another pipe had this flag before
+  }
+}
+
+/// Whether the core is one of the vector cores; plain threads are what their tiles say.
+inline bool on_vector(bool vector_tile) {
+  const Core& me = core();
+  return me.host == nullptr ? vector_tile : me.kind == CoreKind::Vector;
+}
+inline int lane_of(bool vector) { return vector ? static_cast<int>(get_subblockid()) & 1 : 0; }
 
 struct PipeTag {};
 template <class T>
@@ -115,12 +280,10 @@ struct TPipe : detail::PipeTag {
   static constexpr int flag = FlagID;
   static_assert(is_c2v || is_v2c, "[PTO][PTO-E1304] TPipe: the direction is none of C2V, V2C and both");
   using RingFiFo = RingFIFO<SlotSize, SlotNum, LocalSlotNum>;
-  using Ring = detail::FifoRing<SlotSize, SlotNum>;
+  using Ring = detail::FifoMemory<SlotSize, SlotNum>;
 
   /// What both sides see.
-  struct SharedState {
-    std::atomic<uint32_t> made{0};
-    uint32_t size = 0;
+  struct SharedState : detail::PipeState {
     Ring rings[2];
 #ifdef __CPU_SIM
     // What tests of the simulator look at; kept up to date, read by nobody here.
@@ -149,8 +312,6 @@ struct TPipe : detail::PipeTag {
       next_c2v_consumer_slot = static_cast<int>(rings[0].tails[0] % SlotNum);
       next_v2c_consumer_slot = static_cast<int>(rings[1].tails[0] % SlotNum);
     }
-#else
-    void note() {}
 #endif
   };
   using SharedStateStorage = SharedState;
@@ -167,26 +328,9 @@ struct TPipe : detail::PipeTag {
       }
     }
     constexpr int key = FlagID % (detail::Cluster::kShared / 2) * 2 + !is_c2v;
-    std::atomic<void*>& place = me.cluster->shared[key];
-    void* found = place.load(std::memory_order_acquire);
-    if (found == nullptr) {
-      void* memory = std::aligned_alloc(64, (sizeof(SharedState) + 63) / 64 * 64);
-      if (memory == nullptr) detail::fail("[PTO-E2102] no memory for a FIFO");
-      auto* made = ::new (memory) SharedState;
-      made->size = sizeof(SharedState);
-      if (place.compare_exchange_strong(found, made)) return *made;
-      std::free(memory);
-    }
-    auto& state = *static_cast<SharedState*>(found);
-    if (state.size != sizeof(SharedState)) {
-      if (me.host != nullptr) {
-        detail::failf("[PTO-E2102] the two sides of FIFO %d disagree on the size or the number of its slots",
-                      flag);
-      }
-      place.store(nullptr);  // plain threads: another pipe had this flag before
-      return GetSharedState();
-    }
-    return state;
+    return static_cast<SharedState&>(
+        detail::shared_state(key, flag, sizeof(SharedState),
+                             [](void* memory) -> detail::PipeState* { return ::new (memory) SharedState; }));
   }
 
   /// Plain threads: forget what is in the pipe.
@@ -198,44 +342,19 @@ struct TPipe : detail::PipeTag {
       ring.published = ring.freed = 0;
       for (detail::FifoSlot& slot : ring.slots) slot = detail::FifoSlot{};
     }
-    state.note();
+    side(0).changed();
   }
 
-  /// The producer's end: entries made of several tiles switch allocation and publishing off in between.
-  struct Producer {
-    int tileIndex = 0, subTileIndex = 0;
-    bool isAllocate = true, isRecord = true;
-    int entryOffset = 0;
-    void setTileId(int tile, int sub) { tileIndex = tile, subTileIndex = sub; }
-    int getTileId() const { return tileIndex; }
-    int getSubTileId() const { return subTileIndex; }
-    void setAllocateStatus(bool on) { isAllocate = on; }
-    bool getAllocateStatus() const { return isAllocate; }
-    void setRecordStatus(bool on) { isRecord = on; }
-    bool getRecordStatus() const { return isRecord; }
-    void setEntryOffset(int offset) { entryOffset = offset; }
-  };
-  struct Consumer {
-    int tileIndex = 0, subTileIndex = 0;
-    bool isWait = true, isFree = true;
-    int entryOffset = 0;
-    int direction = is_c2v ? 0 : 1;  // of the last pop
-    void setTileId(int tile, int sub) { tileIndex = tile, subTileIndex = sub; }
-    int getTileId() const { return tileIndex; }
-    int getSubTileId() const { return subTileIndex; }
-    void setWaitStatus(bool on) { isWait = on; }
-    bool getWaitStatus() const { return isWait; }
-    void setFreeStatus(bool on) { isFree = on; }
-    bool getFreeStatus() const { return isFree; }
-    void setentryOffset(int offset) { entryOffset = offset; }
-    void setEntryOffset(int offset) { entryOffset = offset; }
-  };
+  using Producer = detail::PipeProducer;
+  using Consumer = detail::PipeConsumer;
 
   RingFiFo fifo;
   Producer prod;
   Consumer cons;
 
-  explicit TPipe(__gm__ void* slots, uint32_t c2v, uint32_t v2c) : fifo(slots, c2v, v2c) {}
+  explicit TPipe(__gm__ void* slots, uint32_t c2v, uint32_t v2c) : fifo(slots, c2v, v2c) {
+    cons.direction = is_c2v ? 0 : 1;
+  }
 
   // --- what the instructions below are made of ---
 
@@ -251,110 +370,22 @@ struct TPipe : detail::PipeTag {
     return kind == detail::CoreKind::Vector ? 0 : kind == detail::CoreKind::Cube ? 1 : cube ? 1 : 0;
   }
 
-  /// Whether the core is one of the vector cores; plain threads are what their tiles say.
-  static bool on_vector(bool vector_tile) {
-    const detail::Core& me = detail::core();
-    return me.host == nullptr ? vector_tile : me.kind == detail::CoreKind::Vector;
-  }
-  static int lane_of(bool vector) { return vector ? static_cast<int>(get_subblockid()) & 1 : 0; }
-  static int lanes(const Ring& ring, int split) {
-    const detail::Core& me = detail::core();
-    if (me.host != nullptr) return me.grid->vectors > 1 ? 2 : 1;
-    return split != TILE_NO_SPLIT || ring.dual ? 2 : 1;
-  }
-  /// Vector cores that take part in an entry.
-  static int takers(const Ring& ring, int split) {
-    const bool both = split != TILE_NO_SPLIT || (IsNoSplit && detail::kIsa != detail::Isa::a5);
-    return both ? lanes(ring, split) : 1;
-  }
-  /// Whether the second vector core stands aside.
-  static bool stands_aside(int direction, int split, bool vector) {
-    if (split != TILE_NO_SPLIT || !vector || get_subblockid() == 0) return false;
-    if (direction == 1 || !IsNoSplit || detail::kIsa == detail::Isa::a5) return true;
-    return detail::core().host == nullptr && get_subblockdim() < 2;
-  }
-  static const char* name(int direction) { return direction == 0 ? "C2V" : "V2C"; }
-
-  /// Where an entry lies.
-  char* entry(Ring& ring, int direction, int64_t index, bool small) const {
-    const int64_t slot = index % SlotNum;
+  /// One direction. Its entries lie in global memory if that was given, in memory of the ring otherwise.
+  static detail::Fifo side(int direction, void* global = nullptr) {
+    SharedState& state = GetSharedState();
+    Ring& ring = state.rings[direction];
+    char* slots = static_cast<char*>(global);
+    if (slots != nullptr && is_both && direction == 1) slots += SlotNum * SlotSize;  // V2C lies behind C2V
+    void (*note)(void*) = nullptr;
+    bool tiles_in_ring = false;
 #ifdef __CPU_SIM
-    const bool global = fifo.GM_SLOT_BUFFER != nullptr && !small && !(is_both && direction == 1);
-#else
-    const bool global = fifo.GM_SLOT_BUFFER != nullptr && !small;
+    tiles_in_ring = is_both && direction == 1;
+    note = [](void* changed) { static_cast<SharedState*>(changed)->note(); };
 #endif
-    return global ? global_entry(direction, index) : ring.data[slot];
+    return {ring,      ring.slots, ring.data[0], slots,         SlotNum, SlotSize,
+            direction, flag,       IsNoSplit,    tiles_in_ring, &state,  note};
   }
-  char* global_entry(int direction, int64_t index) const {
-    const int64_t first = is_both && direction == 1 ? SlotNum : 0;  // V2C lies behind C2V
-    return static_cast<char*>(fifo.GM_SLOT_BUFFER) + (first + index % SlotNum) * SlotSize;
-  }
-
-  /// Wait for a free slot; the entry that is then begun.
-  int64_t begin_push(SharedState& state, int direction, int lane) {
-    Ring& ring = state.rings[direction];
-    const int64_t index = ring.heads[lane];
-    detail::wait_until(
-        [&] { return index - std::atomic_ref(ring.freed).load(std::memory_order_acquire) < SlotNum; },
-        [&](char* text, size_t size) {
-          std::snprintf(text, size, "a free slot of %s FIFO %d: all %u slots hold entries nobody freed",
-                        name(direction), flag, SlotNum);
-        });
-    detail::Holding hold(ring);
-    ring.heads[lane] = index + 1;
-    detail::FifoSlot& slot = ring.slot(index);
-    if (slot.index != index) {
-      slot = detail::FifoSlot{};
-      slot.index = index;
-    }
-    return index;
-  }
-
-  /// Give an entry to the other side.
-  void publish(SharedState& state, int direction, int64_t index, int lane, int split) {
-    Ring& ring = state.rings[direction];
-    detail::Holding hold(ring);
-    detail::FifoSlot& slot = ring.slot(index);
-    slot.pushed |= detail::lane_bit(lane);
-    const int parties = direction == 1 && split != TILE_NO_SPLIT ? lanes(ring, split) : 1;
-    if (__builtin_popcount(slot.pushed) >= parties && ring.published <= index) {
-      std::atomic_ref(ring.published).store(index + 1, std::memory_order_release);
-    }
-    state.note();
-  }
-
-  /// Wait for the next entry; which one it is.
-  int64_t begin_pop(SharedState& state, int direction, int lane) {
-    Ring& ring = state.rings[direction];
-    const int64_t index = ring.tails[lane];
-    detail::wait_until(
-        [&] { return std::atomic_ref(ring.published).load(std::memory_order_acquire) > index; },
-        [&](char* text, size_t size) {
-          std::snprintf(text, size, "entry %lld of %s FIFO %d, which nobody has pushed",
-                        static_cast<long long>(index), name(direction), flag);
-        });
-    detail::Holding hold(ring);
-    ring.tails[lane] = index + 1;
-    if (IsNoSplit && direction == 0 && detail::core().host == nullptr && get_subblockdim() >= 2)
-      ring.dual = true;
-    state.note();
-    return index;
-  }
-
-  /// Give a slot back.
-  void release(SharedState& state, int direction, int64_t index, int lane, int split) {
-    Ring& ring = state.rings[direction];
-    detail::Holding hold(ring);
-    if (index >= ring.freed) {
-      ring.slot(index).freed |= detail::lane_bit(lane);
-      const int parties = direction == 0 ? takers(ring, split) : 1;
-      int64_t freed = ring.freed;
-      while (ring.slot(freed).index == freed && __builtin_popcount(ring.slot(freed).freed) >= parties)
-        ++freed;
-      std::atomic_ref(ring.freed).store(freed, std::memory_order_release);
-    }
-    state.note();
-  }
+  detail::Fifo side_with_slots(int direction) const { return side(direction, fifo.GM_SLOT_BUFFER); }
 };
 
 }  // namespace pto

@@ -1,258 +1,201 @@
-// Places: tiles, windows of tiles and views of global memory as matrices of elements in memory.
+// Places: tiles, windows of tiles, slots and views of global memory as matrices of elements in memory.
 //
-// The offset of element (r, c) is a part of r plus a part of c, and elements lie side by side in runs along
-// rows or along columns. All places answer the same questions; see copy.hpp for what asks them.
+// The offset of element (r, c) is a part of r plus a part of c. Each part counts in digits: r % 16 steps of
+// one size, r / 16 of another. A place knows that at run time only, so that whatever works on places is
+// compiled once per element type and not once per tile; see copy.hpp.
 //
 //   place(tile), place(tile, row, col), place(tensor), turned(place)
 #pragma once
-
-#include <initializer_list>
 
 #include "pto/core/access.hpp"
 #include "pto/core/conv_tile.hpp"
 
 namespace pto::detail {
 
-// --- runs -------------------------------------------------------------------------------------------------
-
-/// Whether elements lie side by side in one direction: never, always, or as the strides say.
-enum class Runs : uint8_t { no, yes, maybe };
-
 constexpr ptrdiff_t lesser(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
-// --- tiles ------------------------------------------------------------------------------------------------
+/// One direction of a place.
+struct Axis {
+  int digits = 0;
+  ptrdiff_t size[4], step[4];  // of the digits, the fastest one first; the last one has no end
+  ptrdiff_t first = 0;         // where a window starts
+  ptrdiff_t count = 1;         // rows or columns that there are
 
-/// A tile, or the window of one that starts at (row, col).
-template <class TileT>
-struct TilePlace {
-  using T = typename TileT::DType;
-  static constexpr Runs row_runs =
-      TileT::form == Form::ND || (TileT::isBoxedLayout && TileT::isInnerRowMajor) ? Runs::yes : Runs::no;
-  static constexpr Runs col_runs =
-      TileT::form == Form::DN || (TileT::isBoxedLayout && !TileT::isInnerRowMajor) ? Runs::yes : Runs::no;
-
-  T* data;
-  ptrdiff_t pitch, row = 0, col = 0;
-
-  ptrdiff_t at(ptrdiff_t r, ptrdiff_t c) const {
-    return offset<TileT::form, TileT::InnerRows, TileT::InnerCols>(TileT::Cols, pitch, row + r, col + c);
-  }
-  constexpr bool runs_in_rows() const { return row_runs == Runs::yes; }
-  constexpr bool runs_in_cols() const { return col_runs == Runs::yes; }
-  /// Of n elements from column c (row r) on, how many lie side by side.
-  ptrdiff_t row_run(ptrdiff_t c, ptrdiff_t n) const {
-    if constexpr (!TileT::isBoxedLayout) return n;
-    return lesser(n, TileT::InnerCols - (col + c) % TileT::InnerCols);
-  }
-  ptrdiff_t col_run(ptrdiff_t r, ptrdiff_t n) const {
-    if constexpr (!TileT::isBoxedLayout) return n;
-    return lesser(n, TileT::InnerRows - (row + r) % TileT::InnerRows);
-  }
-  /// Elements from a row to the next, if that is the same for the first n rows; else 0. Likewise columns.
-  ptrdiff_t row_step(ptrdiff_t n) const {
-    if constexpr (TileT::form == Form::ND) return TileT::Cols;
-    if constexpr (TileT::form == Form::DN) return 1;
-    return n <= 1 || row_run_is(n) ? at(1, 0) - at(0, 0) : 0;
-  }
-  ptrdiff_t col_step(ptrdiff_t n) const {
-    if constexpr (TileT::form == Form::ND) return 1;
-    if constexpr (TileT::form == Form::DN) return pitch;
-    return n <= 1 || col % TileT::InnerCols + n <= TileT::InnerCols ? at(0, 1) - at(0, 0) : 0;
+  /// One more digit; one that goes on where the last one ends is part of it.
+  [[gnu::noinline]] void add(ptrdiff_t n, ptrdiff_t s) {
+    count *= n;
+    if (digits > 0 && (n == 1 || s == size[digits - 1] * step[digits - 1])) {
+      size[digits - 1] *= n;
+    } else if (digits == 1 && size[0] == 1) {
+      size[0] = n;
+      step[0] = s;
+    } else {
+      size[digits] = n;
+      step[digits++] = s;
+    }
   }
 
- private:
-  bool row_run_is(ptrdiff_t n) const {  // column blocks of NZ and NN are dense over all their rows
-    if constexpr (TileT::form == Form::NZ) return true;
-    return row % TileT::InnerRows + n <= TileT::InnerRows;
+  [[gnu::noinline]] ptrdiff_t at(ptrdiff_t i) const {
+    i += first;
+    ptrdiff_t sum = 0;
+    for (int d = 0;; ++d) {
+      if (d + 1 == digits || i < size[d]) return sum + i * step[d];
+      sum += i % size[d] * step[d];
+      i /= size[d];
+    }
+  }
+  /// How many there are from the i-th on, one step apart.
+  [[gnu::noinline]] ptrdiff_t left(ptrdiff_t i) const {
+    return digits == 1           ? PTRDIFF_MAX
+           : i + first < size[0] ? size[0] - i - first
+                                 : size[0] - (i + first) % size[0];
+  }
+  bool side_by_side() const { return step[0] == 1; }
+};
+
+/// Goes along an axis by parts of what is left of its first digit.
+struct Walk {
+  const Axis& axis;
+  ptrdiff_t i, at, left;
+
+  explicit Walk(const Axis& a, ptrdiff_t from = 0) : axis(a), i(from), at(a.at(from)), left(a.left(from)) {}
+  void go(ptrdiff_t n) {
+    i += n;
+    left -= n;
+    at += n * axis.step[0];
+    if (left > 0) return;
+    if (axis.digits == 2) {
+      at += axis.step[1] - axis.size[0] * axis.step[0];
+      left = axis.size[0];
+    } else {
+      at = axis.at(i);
+      left = axis.left(i);
+    }
   }
 };
 
+template <class Element>
+struct Place {
+  using T = Element;
+  T* data;
+  Axis rows, cols;
+  ptrdiff_t at(ptrdiff_t r, ptrdiff_t c) const { return rows.at(r) + cols.at(c); }
+};
+
+/// The transpose of a place.
+template <class T>
+inline Place<T> turned(const Place<T>& place) {
+  return {place.data, place.cols, place.rows};
+}
+
+// --- tiles ------------------------------------------------------------------------------------------------
+
+/// See `offset` in core/tile.hpp.
+[[gnu::noinline]] inline void describe_tile(Form form, ptrdiff_t box_rows, ptrdiff_t box_cols,
+                                            ptrdiff_t width, ptrdiff_t pitch, Axis& rows, Axis& cols) {
+  if (form == Form::ND || form == Form::DN) {
+    rows.add(1, form == Form::ND ? width : 1);
+    cols.add(1, form == Form::ND ? 1 : pitch);
+    return;
+  }
+  const bool columns_inside = form == Form::ZN || form == Form::NN,
+             rows_outside = form == Form::ZN || form == Form::ZZ;
+  rows.add(box_rows, columns_inside ? 1 : box_cols);
+  cols.add(box_cols, columns_inside ? box_rows : 1);
+  // the last digit has no end: its size does not matter
+  rows.add(2, rows_outside ? width * box_rows : box_rows * box_cols);
+  cols.add(2, rows_outside ? box_rows * box_cols : pitch * box_cols);
+}
+
 template <class TileT>
   requires(is_tile_data_v<TileT>)
-inline TilePlace<TileT> place(const TileT& tile, ptrdiff_t row = 0, ptrdiff_t col = 0) {
-  return {tile.data(), tile.pitch(), row, col};
+inline auto place(const TileT& tile, ptrdiff_t row = 0, ptrdiff_t col = 0) {
+  Place<typename TileT::DType> found;
+  found.data = tile.data();
+  describe_tile(TileT::form, TileT::InnerRows, TileT::InnerCols, TileT::Cols, tile.pitch(), found.rows,
+                found.cols);
+  found.rows.first = row;
+  found.cols.first = col;
+  return found;
+}
+
+/// A matrix that lies dense, row by row, or the window of one that starts at (row, col).
+template <class T>
+inline Place<T> dense_place(T* data, ptrdiff_t width, ptrdiff_t row, ptrdiff_t col) {
+  Place<T> found;
+  found.data = data;
+  found.rows.add(1, width);
+  found.cols.add(1, 1);
+  found.rows.first = row;
+  found.cols.first = col;
+  return found;
 }
 
 // --- views of global memory -------------------------------------------------------------------------------
 
-constexpr bool one_of(Layout l, std::initializer_list<Layout> list) {
-  for (Layout x : list)
-    if (x == l) return true;
-  return false;
-}
-
-/// The layout whose element order a layout has.
-constexpr Layout order_of(Layout l) {
-  if (l == Layout::NHWC || l == Layout::SCALE) return Layout::ND;
-  if (l == Layout::GNCHW) return Layout::NCHW;
-  if (l == Layout::GNC1HWC0) return Layout::NC1HWC0;
-  if (l == Layout::FRACTAL_Z_3D || l == Layout::FRACTAL_Z_S16S8) return Layout::FRACTAL_Z;
-  return l;
-}
-
-/// A view of five dimensions as the matrix that its layout says (src/pto/isa/view.py has the maps). Hints
-/// tell which strides are known to be 1.
-template <class Element, Layout L_, int64_t Stride3 = DYNAMIC, int64_t Stride4 = DYNAMIC>
-struct ViewPlace {
-  using T = Element;
-  static constexpr Layout L = order_of(L_);
-  static constexpr ptrdiff_t c0 = 256 / bits_of<T>;
-  // The dimension that consecutive columns (rows) step through first.
-  static constexpr int inner_col = L == Layout::FRACTAL_Z                          ? 3
-                                   : one_of(L, {Layout::NCHW})                     ? 2
-                                   : one_of(L, {Layout::NCDHW})                    ? 1
-                                   : one_of(L, {Layout::MX_B_NN, Layout::MX_B_ND}) ? 3
-                                   : one_of(L, {Layout::MX_B_DN})                  ? 2
-                                                                                   : 4;
-  static constexpr int inner_row =
-      one_of(L, {Layout::ND, Layout::DN, Layout::NZ, Layout::NC1HWC0, Layout::MX_A_ZZ, Layout::MX_A_DN}) ? 3
-      : L == Layout::MX_A_ND                                                                             ? 2
-                                                                                                         : 4;
-  /// Runs are looked for at run time in the direction that a layout is meant to have them in; in the other
-  /// one only a stride in the type tells.
-  static constexpr bool by_rows = inner_col == 4;
-  static constexpr Runs hint(int dim, bool natural) {
-    const int64_t known = dim == 3 ? Stride3 : dim == 4 ? Stride4 : DYNAMIC;
-    return known == 1 ? Runs::yes : known == DYNAMIC && natural ? Runs::maybe : Runs::no;
-  }
-  static constexpr Runs row_runs =
-      L == Layout::NDC1HWC0 ? Runs::yes : hint(inner_col, by_rows&& L != Layout::DN);
-  static constexpr Runs col_runs =
-      L == Layout::NDC1HWC0 ? Runs::no : hint(inner_row, !by_rows || L == Layout::DN);
-
-  T* data;
-  int64_t s[5], st[5];
-
-  int64_t rows() const {
-    switch (L) {
-      case Layout::DN: return s[3];
-      case Layout::NZ: return s[2] * s[3];
-      case Layout::NC1HWC0: return s[0] * s[2] * s[3];
-      case Layout::NDC1HWC0: return s[0] * s[3] * s[4];
-      case Layout::FRACTAL_Z: return s[0] * s[1] * s[2] * s[4];
-      case Layout::NCHW: return s[0] * s[1] * s[3] * s[4];
-      case Layout::NCDHW: return s[0] * s[2] * s[3] * s[4];
-      case Layout::MX_A_ZZ: return s[1] * s[3];
-      case Layout::MX_A_ND: return s[2];
-      case Layout::MX_A_DN: return s[3];
-      case Layout::MX_B_NN:
-      case Layout::MX_B_ND: return s[2] * s[4];
-      case Layout::MX_B_DN: return s[3] * s[4];
-      default: return s[0] * s[1] * s[2] * s[3];
-    }
-  }
-  int64_t cols() const {
-    switch (L) {
-      case Layout::DN: return s[0] * s[1] * s[2] * s[4];
-      case Layout::NZ: return s[0] * s[1] * s[4];
-      case Layout::NC1HWC0: return s[1] * s[4];
-      case Layout::NDC1HWC0: return s[1] * s[2] * c0;
-      case Layout::FRACTAL_Z: return s[3];
-      case Layout::NCHW: return s[2];
-      case Layout::NCDHW: return s[1];
-      case Layout::MX_A_ZZ:
-      case Layout::MX_A_DN: return s[2] * s[4];
-      case Layout::MX_A_ND: return s[3] * s[4];
-      case Layout::MX_B_NN: return s[1] * s[3];
-      case Layout::MX_B_ND: return s[3];
-      case Layout::MX_B_DN: return s[2];
-      default: return s[4];
-    }
-  }
-
-  ptrdiff_t row_part(ptrdiff_t r) const {
-    switch (L) {
-      case Layout::DN: return r * st[3];
-      case Layout::NZ: return r / s[3] * st[2] + r % s[3] * st[3];
-      case Layout::NC1HWC0: return mixed(r, 0, 2, 3);
-      case Layout::NDC1HWC0: return mixed(r, 0, 3, 4);
-      case Layout::FRACTAL_Z:
-        return r < s[4] ? r * st[4]
-                        : r / s[4] / s[2] / s[1] * st[0] + r / s[4] / s[2] % s[1] * st[1] +
-                              r / s[4] % s[2] * st[2] + r % s[4] * st[4];
-      case Layout::NCHW:
-        return r < s[4] ? r * st[4]
-                        : r / s[4] / s[3] / s[1] * st[0] + r / s[4] / s[3] % s[1] * st[1] +
-                              r / s[4] % s[3] * st[3] + r % s[4] * st[4];
-      case Layout::NCDHW:
-        return r < s[4] ? r * st[4]
-                        : r / s[4] / s[3] / s[2] * st[0] + r / s[4] / s[3] % s[2] * st[2] +
-                              r / s[4] % s[3] * st[3] + r % s[4] * st[4];
-      case Layout::MX_A_ZZ: return r / 16 * st[1] + r % 16 * st[3];
-      case Layout::MX_A_ND: return r * st[2];
-      case Layout::MX_A_DN: return r * st[3];
-      case Layout::MX_B_NN:
-      case Layout::MX_B_ND: return r / 2 * st[2] + r % 2 * st[4];
-      case Layout::MX_B_DN: return r / 2 * st[3] + r % 2 * st[4];
-      default:
-        if (r < s[3]) return r * st[3];
-        return r / s[3] / s[2] / s[1] * st[0] + r / s[3] / s[2] % s[1] * st[1] + r / s[3] % s[2] * st[2] +
-               r % s[3] * st[3];
-    }
-  }
-  ptrdiff_t col_part(ptrdiff_t c) const {
-    switch (L) {
-      case Layout::DN:
-        if (c < s[4]) return c * st[4];
-        return c / s[4] / s[2] / s[1] * st[0] + c / s[4] / s[2] % s[1] * st[1] + c / s[4] % s[2] * st[2] +
-               c % s[4] * st[4];
-      case Layout::NZ: return c / s[4] / s[1] * st[0] + c / s[4] % s[1] * st[1] + c % s[4] * st[4];
-      case Layout::NC1HWC0: return c / s[4] * st[1] + c % s[4] * st[4];
-      case Layout::NDC1HWC0: return c / c0 / s[2] * st[1] + c / c0 % s[2] * st[2] + c % c0;
-      case Layout::FRACTAL_Z: return c * st[3];
-      case Layout::NCHW: return c * st[2];
-      case Layout::NCDHW: return c * st[1];
-      case Layout::MX_A_ZZ:
-      case Layout::MX_A_DN: return c / 2 * st[2] + c % 2 * st[4];
-      case Layout::MX_A_ND: return c / 2 * st[3] + c % 2 * st[4];
-      case Layout::MX_B_NN: return c / 16 * st[1] + c % 16 * st[3];
-      case Layout::MX_B_ND: return c * st[3];
-      case Layout::MX_B_DN: return c * st[2];
-      default: return c * st[4];
-    }
-  }
-  ptrdiff_t at(ptrdiff_t r, ptrdiff_t c) const { return row_part(r) + col_part(c); }
-
-  bool runs_in_rows() const { return row_runs == Runs::maybe ? st[inner_col] == 1 : row_runs == Runs::yes; }
-  bool runs_in_cols() const { return col_runs == Runs::maybe ? st[inner_row] == 1 : col_runs == Runs::yes; }
-  ptrdiff_t row_run(ptrdiff_t c, ptrdiff_t n) const { return group(c, n, col_group()); }
-  ptrdiff_t col_run(ptrdiff_t r, ptrdiff_t n) const { return group(r, n, row_group()); }
-  ptrdiff_t row_step(ptrdiff_t n) const { return n <= row_group() ? st[inner_row] : 0; }
-  ptrdiff_t col_step(ptrdiff_t n) const { return n <= col_group() ? row_runs_inside() : 0; }
-
- private:
-  ptrdiff_t row_runs_inside() const { return L == Layout::NDC1HWC0 ? 1 : st[inner_col]; }
-  /// Columns (rows) that are the same step apart.
-  ptrdiff_t col_group() const {
-    if constexpr (L == Layout::NDC1HWC0) return c0;
-    if constexpr (L == Layout::MX_B_NN) return 16;
-    if constexpr (one_of(L, {Layout::MX_A_ZZ, Layout::MX_A_DN, Layout::MX_A_ND})) return 2;
-    return s[inner_col];
-  }
-  ptrdiff_t row_group() const {
-    if constexpr (L == Layout::MX_A_ZZ) return 16;
-    if constexpr (one_of(L, {Layout::MX_B_NN, Layout::MX_B_ND, Layout::MX_B_DN})) return 2;
-    return s[inner_row];
-  }
-  static ptrdiff_t group(ptrdiff_t i, ptrdiff_t n, ptrdiff_t size) {
-    return i + n <= size ? n : lesser(n, size - i % size);
-  }
-  /// r counted in dimensions a, b and c, c innermost.
-  ptrdiff_t mixed(ptrdiff_t r, int a, int b, int c) const {
-    return r / s[c] / s[b] * st[a] + r / s[c] % s[b] * st[b] + r % s[c] * st[c];
-  }
+/// The dimensions that rows and columns of a view step through, the fastest one first, as digits of a number
+/// in base 8: 1 + the dimension (src/pto/isa/view.py has the maps). With a group, only so many steps are
+/// taken in the first one before the second.
+struct ViewMap {
+  uint16_t rows, cols;
+  uint8_t row_group = 0, col_group = 0;
 };
+constexpr ViewMap view_map(Layout layout) {
+  switch (layout) {
+    case Layout::DN: return {04, 01235};
+    case Layout::NZ: return {034, 0125};
+    case Layout::NC1HWC0:
+    case Layout::GNC1HWC0: return {0134, 025};
+    case Layout::NDC1HWC0: return {0145, 023};  // and C0, which is no dimension
+    case Layout::FRACTAL_Z:
+    case Layout::FRACTAL_Z_3D:
+    case Layout::FRACTAL_Z_S16S8: return {01235, 04};
+    case Layout::NCHW:
+    case Layout::GNCHW: return {01245, 03};
+    case Layout::NCDHW: return {01345, 02};
+    case Layout::MX_A_ZZ: return {024, 035, 16, 2};
+    case Layout::MX_A_ND: return {03, 045, 0, 2};
+    case Layout::MX_A_DN: return {04, 035, 0, 2};
+    case Layout::MX_B_NN: return {035, 024, 2, 16};
+    case Layout::MX_B_ND: return {035, 04, 2, 0};
+    case Layout::MX_B_DN: return {045, 03, 2, 0};
+    default: return {01234, 05};
+  }
+}
+
+[[gnu::noinline]] inline void describe_axis(Axis& axis, unsigned dims, ptrdiff_t group, const int64_t* sizes,
+                                            const int64_t* steps) {
+  ptrdiff_t count = 1;
+  for (; dims != 0; dims >>= 3, group = 0) {
+    const unsigned d = dims % 8 - 1;
+    count *= sizes[d];
+    axis.add(group != 0 ? group : sizes[d], steps[d]);
+  }
+  axis.count = count;
+}
+
+/// A view of five dimensions as the matrix that its layout says.
+template <Layout L, class T>
+inline Place<T> view_place(T* data, const int64_t (&sizes)[5], const int64_t (&steps)[5]) {
+  constexpr ViewMap map = view_map(L);
+  Place<T> found;
+  found.data = data;
+  describe_axis(found.rows, map.rows, map.row_group, sizes, steps);
+  if constexpr (L == Layout::NDC1HWC0) {
+    constexpr ptrdiff_t c0 = 256 / bits_of<T>;
+    found.cols.add(c0, 1);
+    describe_axis(found.cols, map.cols, map.col_group, sizes, steps);
+    found.cols.count *= c0;
+  } else {
+    describe_axis(found.cols, map.cols, map.col_group, sizes, steps);
+  }
+  return found;
+}
 
 template <class Global>
   requires(is_global_data_v<Global>)
 inline auto place(const Global& tensor) {
-  ViewPlace<typename Global::DType, Global::layout, Global::staticStride[3], Global::staticStride[4]> found;
-  found.data = tensor.data();
-  for (int d = 0; d < 5; ++d) {
-    found.s[d] = tensor.GetShape(d);
-    found.st[d] = tensor.GetStride(d);
-  }
-  return found;
+  return view_place<Global::layout>(tensor.data(), tensor.sizes(), tensor.strides());
 }
 
 /// The storage of a convolution tile, dense, described like global memory of the same layout.
@@ -260,7 +203,6 @@ template <class Conv>
   requires(is_conv_tile_v<Conv>)
 inline auto place(const Conv& tile) {
   using T = typename Conv::DType;
-  ViewPlace<T, Conv::layout> found;
   constexpr int64_t c0 = 256 / bits_of<T>;
   constexpr bool blocks = Conv::layout == Layout::NDC1HWC0;  // the last dimension is C0, and inside the map
   int64_t dims[7] = {};
@@ -273,36 +215,15 @@ inline auto place(const Conv& tile) {
     for (int d = 0; d < 5; ++d) dims[d] = dims[d + 1];
     count = 5;
   }
+  int64_t s[5], t[5];
   int64_t step = blocks ? c0 : 1;
   for (int d = 4; d >= 0; --d) {
     const int from = d - (5 - count);
-    found.s[d] = from >= 0 ? dims[from] : 1;
-    found.st[d] = step;
-    step *= found.s[d];
+    s[d] = from >= 0 ? dims[from] : 1;
+    t[d] = step;
+    step *= s[d];
   }
-  found.data = tile.data();
-  return found;
-}
-
-/// The transpose of a place.
-template <class Place>
-struct Turned {
-  using T = typename Place::T;
-  static constexpr Runs row_runs = Place::col_runs, col_runs = Place::row_runs;
-  Place of;
-  T* data = of.data;
-
-  ptrdiff_t at(ptrdiff_t r, ptrdiff_t c) const { return of.at(c, r); }
-  constexpr bool runs_in_rows() const { return of.runs_in_cols(); }
-  constexpr bool runs_in_cols() const { return of.runs_in_rows(); }
-  ptrdiff_t row_run(ptrdiff_t c, ptrdiff_t n) const { return of.col_run(c, n); }
-  ptrdiff_t col_run(ptrdiff_t r, ptrdiff_t n) const { return of.row_run(r, n); }
-  ptrdiff_t row_step(ptrdiff_t n) const { return of.col_step(n); }
-  ptrdiff_t col_step(ptrdiff_t n) const { return of.row_step(n); }
-};
-template <class Place>
-inline Turned<Place> turned(const Place& place) {
-  return {place};
+  return view_place<Conv::layout>(tile.data(), s, t);
 }
 
 }  // namespace pto::detail

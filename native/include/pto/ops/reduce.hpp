@@ -10,6 +10,7 @@
 
 #include <utility>
 
+#include "pto/ops/copy.hpp"
 #include "pto/ops/legality.hpp"
 
 namespace pto::detail {
@@ -25,9 +26,11 @@ struct Fold {
   static constexpr Acc start = Product ? 1 : 0;
   static constexpr bool rounds = is_small_float<D> && !Wide;
 
-  static Acc step(Acc acc, From x) {
-    const Acc value = static_cast<Acc>(x);
-    return static_cast<Acc>(Product ? acc * value : acc + value);
+  /// Of numbers or of vectors of them.
+  template <class V>
+  static PTO_INLINE V step(V acc, V value) {
+    if constexpr (Product) return static_cast<V>(acc * value);
+    return static_cast<V>(acc + value);
   }
   /// After a step: n results as elements of D, where they are rounded.
   static PTO_INLINE void round(Acc* acc, ptrdiff_t n) {
@@ -61,18 +64,49 @@ inline void put_results(Dst& dst, ptrdiff_t first, ptrdiff_t n, const T* results
   Lines<Dst, other(A)>(dst).template write<T>(0, first, n, results);
 }
 
-/// Lines that are folded at once. Their steps do not depend on each other, and those of one line do.
-inline constexpr int kTogether = 16;
+/// Lines that are folded at once: their steps do not depend on each other, and those of one line do. They are
+/// transposed by squares, a strip of so many elements at a time.
+inline constexpr int kTogether = 16, kStrip = 32;
 
-template <class F, ptrdiff_t Stride, size_t... K>
-PTO_INLINE void fold_strided(typename F::Acc (&acc)[kTogether], const typename F::From* x, ptrdiff_t n,
-                             std::index_sequence<K...>) {
-  typename F::Acc a[] = {acc[K]...};
-  for (ptrdiff_t i = 0; i < n; ++i) {
-    ((a[K] = F::step(a[K], x[static_cast<ptrdiff_t>(K) * Stride + i])), ...);
-    F::round(a, kTogether);
+/// n steps of all lines; element i of line k is x[i * kTogether + k].
+template <class F>
+PTO_EXACT_LOOP void fold_strip(typename F::Acc* acc, const typename F::From* x, ptrdiff_t n) {
+  using Acc = typename F::Acc;
+  if constexpr (sizeof(Acc) == sizeof(typename F::From) && !F::rounds) {
+    constexpr int lanes = kLineBytes / sizeof(Acc), vectors = kTogether / lanes;
+    typedef Acc Vec __attribute__((vector_size(kLineBytes)));
+    Vec sums[vectors];
+    std::memcpy(sums, acc, sizeof sums);
+    for (ptrdiff_t i = 0; i < n; ++i, x += kTogether) {
+      PTO_UNROLL
+      for (int v = 0; v < vectors; ++v) {
+        Vec values;
+        std::memcpy(&values, x + v * lanes, sizeof values);
+        sums[v] = F::step(sums[v], values);
+      }
+    }
+    std::memcpy(acc, sums, sizeof sums);
+  } else {
+    for (ptrdiff_t i = 0; i < n; ++i, x += kTogether) {
+      PTO_INDEPENDENT
+      for (int k = 0; k < kTogether; ++k) acc[k] = F::step(acc[k], static_cast<Acc>(x[k]));
+      F::round(acc, kTogether);
+    }
   }
-  ((acc[K] = a[K]), ...);
+}
+
+/// kTogether lines of n <= kStrip elements, `step` apart, as n lines of kTogether.
+template <class T>
+[[gnu::noinline]] void turn_strip(T* to, const T* from, ptrdiff_t step, ptrdiff_t n) {
+  using Code = code_t<T>;
+  constexpr int side = kSquare<sizeof(Code)>;
+  ptrdiff_t i = 0;
+  for (; i + side <= n; i += side) {
+    for (int k = 0; k < kTogether; k += side)
+      copy_square<Code>(to + i * kTogether + k, kTogether, from + k * step + i, step);
+  }
+  for (; i < n; ++i)
+    for (int k = 0; k < kTogether; ++k) to[i * kTogether + k] = from[k * step + i];
 }
 
 template <class F, Along A, class Dst, class Src>
@@ -84,23 +118,23 @@ inline void fold_along(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t leng
     const ptrdiff_t count = lines - line < kTogether ? lines - line : kTogether;
     typename F::Acc acc[kTogether];
     for (auto& a : acc) a = F::start;
-    bool done = false;
-    if constexpr (In::template direct<From>) {
-      if (count == kTogether) {
-        const From* x = in.template read<From>(line, 0, length, nullptr);
-        fold_strided<F, In::stride>(acc, x, length, std::make_index_sequence<kTogether>());
-        done = true;
+    for (ptrdiff_t i = 0; i < length; i += kStrip) {
+      const ptrdiff_t n = length - i < kStrip ? length - i : kStrip;
+      alignas(64) From buffer[kTogether * kStrip], turned[kTogether * kStrip];
+      const From* x = buffer;
+      ptrdiff_t step = kStrip;
+      if (In::template direct<From> && count == kTogether) {
+        x = in.template read<From>(line, i, n, buffer);
+        step = in.step();
+      } else {
+        for (ptrdiff_t k = 0; k < kTogether; ++k) {  // the last line stands for those that are missing
+          From* to = buffer + k * kStrip;
+          const From* found = in.template read<From>(line + (k < count ? k : count - 1), i, n, to);
+          if (found != to) std::memcpy(to, found, static_cast<size_t>(n) * sizeof(From));
+        }
       }
-    }
-    for (ptrdiff_t i = 0; i < length && !done; i += kChunk) {
-      const ptrdiff_t n = length - i < kChunk ? length - i : kChunk;
-      From buffer[kTogether * kChunk];
-      for (ptrdiff_t k = 0; k < kTogether; ++k) {  // the last line stands for those that are missing
-        From* to = buffer + k * kChunk;
-        const From* x = in.template read<From>(line + (k < count ? k : count - 1), i, n, to);
-        if (x != to) std::memcpy(to, x, static_cast<size_t>(n) * sizeof(From));
-      }
-      fold_strided<F, kChunk>(acc, buffer, n, std::make_index_sequence<kTogether>());
+      turn_strip(turned, x, step, n);
+      fold_strip<F>(acc, turned, n);
     }
     typename Dst::DType results[kTogether];
     for (ptrdiff_t k = 0; k < count; ++k) results[k] = F::element(acc[k]);
@@ -121,7 +155,7 @@ inline void fold_across(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t len
     for (ptrdiff_t i = 0; i < length; ++i) {
       const From* x = in.template read<From>(i, first, n, buffer);
       Acc* to = acc;
-      loop<kBlock<Acc>>(n, [=](ptrdiff_t j) { to[j] = F::step(to[j], x[j]); });
+      loop<kBlock<Acc>>(n, [=](ptrdiff_t j) { to[j] = F::step(to[j], static_cast<Acc>(x[j])); });
       F::round(to, n);
     }
     typename Dst::DType results[kChunk];

@@ -261,16 +261,17 @@ ROWS = (
         attrs=(
             Attr("pipe", "pipe", choices=FLAG_PIPES, doc="pipe whose earlier work must retire; absent = "
             "all pipes"),
-            Attr("mode", "int", 2, choices=(0, 1, 2), doc="2: the cube core and its vector cores; 0: like "
-            "cores"),
+            Attr("mode", "int", 2, choices=(0, 1, 2), doc="2: the cube core and its vector cores; 1: like "
+            "cores of the block; 0: those of all blocks"),
         ),
         pipe=(("has(pipe)", "pipe"), ("", "ALL")),
         rules=(R("core_id.const in (0, 1)", msg="expects core_id to be 0 or 1"),),
         doc="Signal across the cores of an A2A3 cluster.",
         meaning="From the cube core: semaphore event_id of both vector cores += 1 in one step (core_id "
         "does not narrow it). From a vector core: one count toward the cube core's semaphore, whose wait "
-        "needs one from each vector core. Semaphores are 4-bit counters, 16 per cluster; passing 15 is an "
-        "error.",
+        "needs one from each vector core. Modes 0 and 1: once all cores of the group have signalled, the "
+        "semaphore that each of them waits for += 1. Semaphores are 4-bit counters, 16 per cluster; passing "
+        "15 is an error.",
         cpp="ffts_cross_core_sync($pipe, getFFTSMsg($mode, $event_id))",
     ),
     cross(
