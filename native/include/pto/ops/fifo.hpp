@@ -174,6 +174,17 @@ struct Part {
   return true;
 }
 
+/// A tile as an entry, element by element.
+template <class T>
+[[gnu::noinline]] void push_copy(const Fifo& fifo, PipeProducer& prod, const FifoSlot& about, int split,
+                                 int lane, bool vector, const Place<T>& from) {
+  Part part;
+  if (!start_push(fifo, prod, about, split, lane, vector, part)) return;
+  copy(dense_place(reinterpret_cast<T*>(part.at), part.pitch, part.row, part.col), from, part.rows,
+       part.cols);
+  if (prod.isRecord) fifo.publish(part.index, part.lane, split);
+}
+
 template <class Config, class Pipe, class TileT>
 inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   using Out = decltype(quantised_type<Config::QuantPre, typename TileT::DType>());
@@ -185,11 +196,16 @@ inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   about.dtype = static_cast<uint8_t>(dtype_of<Out>);
   about.bits = bits_of<Out>;
   about.is_integer = !is_float_v<Out>;
-  Part part;
-  if (!start_push(fifo, pipe.prod, about, split, lane, on_vector(!cube_tile), part)) return;
-  const auto to = dense_place(reinterpret_cast<Out*>(part.at), part.pitch, part.row, part.col);
-  fill_slot<Config>(to, tile, part.rows, part.cols);
-  if (pipe.prod.isRecord) fifo.publish(part.index, part.lane, split);
+  const bool vector = on_vector(!cube_tile);
+  if constexpr (Config::QuantPre == NoQuant && Config::ReluMode == ReluPreMode::NoRelu) {
+    push_copy(fifo, pipe.prod, about, split, lane, vector, place(tile));
+  } else {
+    Part part;
+    if (!start_push(fifo, pipe.prod, about, split, lane, vector, part)) return;
+    const auto to = dense_place(reinterpret_cast<Out*>(part.at), part.pitch, part.row, part.col);
+    fill_slot<Config>(to, tile, part.rows, part.cols);
+    if (pipe.prod.isRecord) fifo.publish(part.index, part.lane, split);
+  }
 }
 
 /// Let a tile that is popped lie in the consumer's buffer; one that a plain thread has placed stays.
@@ -240,9 +256,24 @@ inline void stage(Pipe& pipe, TileT& tile, const Fifo& fifo, int64_t index) {
   return !(halves && split == TILE_NO_SPLIT && fifo.no_split && part.lane > 0);
 }
 
+/// This lane's part of an entry into a tile; `part` has the extents of the tile.
+template <class T>
+[[gnu::noinline]] void pop_copy(const Fifo& fifo, const PipeConsumer& cons, int split, bool vector,
+                                const Place<T>& to, ptrdiff_t valid_rows, ptrdiff_t valid_cols, Part& part) {
+  const FifoSlot slot = fifo.slot(part.index);
+  if (!part_of(fifo, slot, cons.entryOffset, split, vector, valid_rows, valid_cols, bits_of<T>, part)) {
+    fill(to, 0, 0, part.rows, part.cols, 0);
+  } else if (!empty_slot(to, part.at, slot, part.pitch, part.row, part.col, part.rows, part.cols)) {
+    failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
+          static_cast<long long>(part.index), fifo.name(), fifo.flag);
+  }
+  // A copy for good: the slot is free again at once.
+  const bool copies = kIsa == Isa::a2a3 || (kIsa == Isa::a5 && fifo.global != nullptr);
+  if (copies && cons.isFree) fifo.release(part.index, part.lane, split);
+}
+
 template <class Pipe, class TileT>
 inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
-  using T = typename TileT::DType;
   constexpr bool cube_tile = TileT::Loc != TileType::Vec;
   const Fifo fifo = pipe.side_with_slots(Pipe::incoming(cube_tile));
   const bool vector = on_vector(!cube_tile);
@@ -251,19 +282,12 @@ inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   part.cols = TileT::Cols;
   const bool takes_part = start_pop(fifo, pipe.cons, split, lane, vector, part);
   stage(pipe, tile, fifo, part.index);
-  const Place<T> to = place(tile);
-  if (!takes_part) return fill(to, 0, 0, tile.GetValidRow(), tile.GetValidCol(), 0);
-  const FifoSlot slot = fifo.slot(part.index);
-  if (!part_of(fifo, slot, pipe.cons.entryOffset, split, vector, tile.GetValidRow(), tile.GetValidCol(),
-               bits_of<T>, part)) {
-    fill(to, 0, 0, part.rows, part.cols, 0);
-  } else if (!empty_slot(to, part.at, slot, part.pitch, part.row, part.col, part.rows, part.cols)) {
-    failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
-          static_cast<long long>(part.index), fifo.name(), fifo.flag);
+  const ptrdiff_t rows = tile.GetValidRow(), cols = tile.GetValidCol();
+  if (takes_part) {
+    pop_copy(fifo, pipe.cons, split, vector, place(tile), rows, cols, part);
+  } else {
+    fill(place(tile), 0, 0, rows, cols, 0);
   }
-  // A copy for good: the slot is free again at once.
-  const bool copies = kIsa == Isa::a2a3 || (kIsa == Isa::a5 && pipe.fifo.GM_SLOT_BUFFER != nullptr);
-  if (copies && pipe.cons.isFree) fifo.release(part.index, part.lane, split);
 }
 
 [[gnu::noinline]] inline void free_entry(const Fifo& fifo, const PipeConsumer& cons, int split) {

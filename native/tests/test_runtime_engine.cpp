@@ -1,0 +1,466 @@
+// The task runtime under bad circumstances: kernels that wait for each other and for nobody, rings that are tiny
+// or huge, odd numbers of threads and schedulers, and failures of every kind at random moments.
+#include <time.h>
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "pto/core/machine.hpp"
+#include "stress.hpp"
+#include "tmr/tmr.hpp"
+
+namespace {
+
+using namespace pto2;
+using stress::Random;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kScale = 1;
+#else
+constexpr int kScale = 4;
+#endif
+
+void pass_time(int microseconds) {
+  const int64_t until = now_ns() + int64_t{1000} * microseconds;
+  while (now_ns() < until) {
+  }
+}
+void nap(int microseconds) {
+  const timespec time{0, microseconds * 1000L};
+  nanosleep(&time, nullptr);
+}
+
+/// Modes: 0 deterministic, else that many threads.
+TmrOptions options_for(int mode, uint64_t seed = 0) {
+  TmrOptions options;
+  options.exec.deterministic = mode == 0;
+  options.exec.host_threads = mode == 0 ? 1 : mode;
+  options.exec.seed = seed;
+  options.exec.block_dim = 2;
+  options.heap = 1 << 16;
+  options.task_window = options.exec.queue = 64;
+  options.dep_pool = options.tensormap_pool = 256;
+  options.tensormap_buckets = 16;
+  return options;
+}
+
+/// A run with kernels given as (number, function) and what became of it.
+struct World {
+  Kernels kernels;
+  Log log{Level::Error, [](Level, const std::string&) {}};
+  std::unique_ptr<Tmr> tmr;
+
+  void on_core(int id, void (*function)(int64_t*, pto::detail::Core*)) {
+    Kernel kernel;
+    kernel.name = "on_core";
+    kernel.on_core = function;
+    kernels.add(id, std::move(kernel));
+  }
+  void call(int id, std::function<void(const DispatchPayload&)> function) {
+    Kernel kernel;
+    kernel.name = "call";
+    kernel.call = std::move(function);
+    kernels.add(id, std::move(kernel));
+  }
+  void run(const TmrOptions& options, const std::function<void(Tmr&)>& orchestrate) {
+    tmr = std::make_unique<Tmr>(options, kernels, log);
+    tmr->run([&] { orchestrate(*tmr); });
+  }
+  int code() const { return static_cast<int>(tmr->failure().code()); }
+  bool says(const char* text) const { return tmr->failure().text().find(text) != std::string::npos; }
+};
+
+int64_t submit(Tmr& tmr, int kernel, int worker, std::initializer_list<uint64_t> scalars, int cluster = -1) {
+  Arg args[kMaxParams];
+  int count = 0;
+  for (const uint64_t scalar : scalars) args[count++].scalar = scalar;
+  return tmr.submit({kernel, worker, args, count, cluster, 0, nullptr});
+}
+template <class T>
+uint64_t address(T& value) {
+  return reinterpret_cast<uint64_t>(&value);
+}
+
+// --- kernels that wait in the middle -------------------------------------------------------------------------
+
+/// A value that two cores of a cluster hand to each other; not atomic: the semaphores have to order it.
+struct Ball {
+  int64_t value = 0;
+  int64_t rounds = 0;
+};
+
+void raise(pto::detail::Core* core, int box) { core->cluster->semaphores[box][3].fetch_add(1); }
+void await(pto::detail::Core* core, int box) {
+  auto& semaphore = core->cluster->semaphores[box][3];
+  pto::detail::wait_until([&] { return semaphore.load() > 0; }, "a semaphore of the test");
+  semaphore.fetch_sub(1);
+}
+
+void cube_side(int64_t* args, pto::detail::Core* core) {
+  pto::detail::current = core;
+  auto& ball = *reinterpret_cast<Ball*>(args[0]);
+  char local[256];
+  for (int64_t i = 0; i < ball.rounds; ++i) {
+    std::memset(local, static_cast<int>(i), sizeof local);
+    CHECK(ball.value == 2 * i);
+    ++ball.value;
+    raise(core, pto::detail::kBoxAiv0);
+    await(core, pto::detail::kBoxAic);
+    CHECK(local[255] == static_cast<char>(i));
+    CHECK(pto::detail::current == core);
+  }
+}
+void vector_side(int64_t* args, pto::detail::Core* core) {
+  pto::detail::current = core;
+  auto& ball = *reinterpret_cast<Ball*>(args[0]);
+  for (int64_t i = 0; i < ball.rounds; ++i) {
+    await(core, pto::detail::kBoxAiv0);
+    CHECK(ball.value == 2 * i + 1);
+    ++ball.value;
+    raise(core, pto::detail::kBoxAic);
+  }
+}
+void waits_for_ever(int64_t*, pto::detail::Core* core) {
+  pto::detail::current = core;
+  pto::detail::wait_until([] { return false; }, "the end of time");
+}
+void raises_late(int64_t* args, pto::detail::Core* core) {
+  pto::detail::current = core;
+  pass_time(static_cast<int>(args[0]));
+  raise(core, pto::detail::kBoxAic);
+}
+void waits_for_a_signal(int64_t*, pto::detail::Core* core) {
+  pto::detail::current = core;
+  await(core, pto::detail::kBoxAic);
+}
+
+void cores_hand_over_data() {
+  for (const int mode : {0, 1, 2, 4}) {
+    for (uint64_t seed = 0; seed < (mode == 0 ? 20u : 4u); ++seed) {
+      World world;
+      world.on_core(0, cube_side);
+      world.on_core(1, vector_side);
+      Ball balls[6];
+      world.run(options_for(mode, seed), [&](Tmr& tmr) {
+        for (Ball& ball : balls) {  // more groups than clusters: they take turns
+          ball.rounds = 40;
+          tmr.scope_begin();
+          const int32_t cluster = tmr.allocate_cluster();
+          submit(tmr, 0, 0, {address(ball)}, cluster);
+          submit(tmr, 1, 1, {address(ball)}, cluster);
+          tmr.scope_end();
+        }
+      });
+      CHECK(world.code() == 0);
+      for (const Ball& ball : balls) CHECK(ball.value == 80);
+    }
+  }
+}
+
+/// Nobody can go on: said, with what is waited for, however many threads sleep or look.
+void waiting_for_nobody_is_found() {
+  for (const int mode : {0, 1, 2, 4}) {
+    World world;
+    world.on_core(0, waits_for_ever);
+    world.run(options_for(mode, 5), [&](Tmr& tmr) {
+      nap(mode > 1 ? 3000 : 0);  // the other threads have gone to sleep
+      submit(tmr, 0, 0, {});
+    });
+    CHECK(world.code() == static_cast<int>(ErrorCode::Stuck) && world.says("the end of time"));
+  }
+}
+
+/// The same while the orchestrator waits for a slot, and while another task waits for the core.
+void waiting_for_nobody_is_found_behind_others() {
+  for (const int mode : {0, 1, 2, 4}) {
+    for (const bool pinned : {false, true}) {
+      World world;
+      world.on_core(0, waits_for_ever);
+      world.call(1, [](const DispatchPayload&) {});
+      TmrOptions options = options_for(mode, 5);
+      if (!pinned) options.task_window = options.exec.queue = 4;
+      world.run(options, [&](Tmr& tmr) {
+        const int32_t cluster = pinned ? tmr.allocate_cluster() : -1;
+        submit(tmr, 0, 0, {}, cluster);
+        for (int i = 0; i < (pinned ? 1 : 10); ++i) {
+          tmr.scope_begin();
+          submit(tmr, 1, 0, {}, cluster);
+          tmr.scope_end();
+        }
+      });
+      CHECK(world.code() == static_cast<int>(ErrorCode::Stuck) && world.says("the end of time"));
+    }
+  }
+}
+
+/// A core waits for one that takes its time: that is no deadlock, whoever runs the slow one.
+void waiting_for_a_slow_one_is_fine() {
+  for (const int mode : {1, 2, 3, 4}) {
+    for (int n = 0; n < 6 * kScale; ++n) {
+      World world;
+      world.on_core(0, waits_for_a_signal);
+      world.on_core(1, raises_late);
+      world.run(options_for(mode), [&](Tmr& tmr) {
+        const int32_t cluster = tmr.allocate_cluster();
+        submit(tmr, 0, 0, {}, cluster);
+        nap(1000 + 300 * n);
+        submit(tmr, 1, 1, {3000}, cluster);
+        nap(n % 2 == 0 ? 500 : 0);
+      });
+      CHECK(world.code() == 0);
+      if (world.code() != 0) std::printf("%d threads: %s\n", mode, world.tmr->failure().text().c_str());
+    }
+  }
+}
+
+// --- rings, threads, schedulers ------------------------------------------------------------------------------
+
+/// The orchestrator waits for slots, for about as long as it takes it to fall asleep: it must be woken.
+void a_blocked_orchestrator_is_woken() {
+  for (int n = 0; n < 60 * kScale; ++n) {
+    World world;
+    std::atomic<int> ran{0};
+    world.call(0, [&](const DispatchPayload& payload) {
+      pass_time(static_cast<int>(payload.args[0]));
+      ran.fetch_add(1);
+    });
+    TmrOptions options = options_for(2);
+    options.task_window = options.exec.queue = 4;
+    world.run(options, [&](Tmr& tmr) {
+      for (int i = 0; i < 40; ++i) {
+        tmr.scope_begin();
+        submit(tmr, 0, i % 2, {static_cast<uint64_t>(n + i)});
+        tmr.scope_end();
+      }
+    });
+    CHECK(world.code() == 0 && ran.load() == 40);
+  }
+}
+
+/// A chain and a fan on one buffer of counters, on every shape of machine.
+void every_machine_gives_the_same() {
+  Random random{7};
+  for (int block_dim = 1; block_dim <= 24; ++block_dim) {
+    for (const int mode : {0, 1, 2, 5}) {
+      World world;
+      world.call(0, [](const DispatchPayload& payload) {
+        const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[0]);
+        auto& sum = reinterpret_cast<uint64_t*>(tensor.buffer.addr)[tensor.start_offset];
+        sum = sum * 3 + static_cast<uint64_t>(payload.args[1]);
+      });
+      TmrOptions options = options_for(mode, static_cast<uint64_t>(block_dim));
+      options.exec.block_dim = block_dim;
+      options.exec.schedulers = 1 + random.below(30);
+      options.exec.shards = 1 + random.below(6);
+      const int bits = block_dim % 12 == 0 ? 20 : 2 + random.below(5);
+      options.task_window = options.exec.queue = uint64_t{1} << bits;
+      uint64_t sums[8] = {}, expected[8] = {};
+      const uint64_t whole[1] = {8}, zero[1] = {0}, one[1] = {1};
+      TensorData all;
+      all.init(sums, sizeof sums, whole, whole, zero, 1, DataType::UINT64, 0);
+      world.run(options, [&](Tmr& tmr) {
+        for (uint64_t i = 0; i < 80; ++i) {
+          const uint64_t at[1] = {i * i % 8};
+          expected[at[0]] = expected[at[0]] * 3 + i;
+          TensorData part;
+          part.init_with_view(all, one, at);
+          Arg args[2];
+          args[0] = {PTOParamType::INOUT, &part, 0};
+          args[1].scalar = i;
+          tmr.scope_begin();
+          tmr.submit({0, static_cast<int32_t>(i % 2), args, 2, -1, 0, nullptr});
+          tmr.scope_end();
+        }
+      });
+      CHECK(world.code() == 0);
+      for (int i = 0; i < 8; ++i) CHECK(sums[i] == expected[i]);
+    }
+  }
+}
+
+/// More blocks on one cluster than the ring has slots.
+void many_blocks_on_one_cluster() {
+  for (const int mode : {0, 1, 2}) {
+    World world;
+    std::atomic<int> ran{0};
+    world.call(0, [&](const DispatchPayload& payload) { ran.fetch_add(payload.block_num == 100 ? 1 : 1000); });
+    TmrOptions options = options_for(mode);
+    options.task_window = options.exec.queue = 4;
+    world.run(options, [&](Tmr& tmr) {
+      const std::vector<int32_t> clusters(100, tmr.allocate_cluster());
+      tmr.submit({0, 1, nullptr, 0, -1, 100, clusters.data()});
+    });
+    CHECK(world.code() == 0 && ran.load() == 100);
+  }
+}
+
+/// Outputs without an address: of every size from nothing to more than there can be.
+void sizes_of_outputs() {
+  const uint64_t zero[1] = {0};
+  for (const uint64_t size : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 16, (uint64_t{1} << 16) + 1, uint64_t{1} << 40,
+                              (uint64_t{1} << 62) + 1, (uint64_t{1} << 63) + 1, ~uint64_t{0} - 1023, ~uint64_t{0}}) {
+    World world;
+    world.call(0, [](const DispatchPayload&) {});
+    const bool fits = size <= uint64_t{1} << 16;
+    uint64_t given = 0;
+    world.run(options_for(1), [&](Tmr& tmr) {
+      const uint64_t small[1] = {64}, shape[1] = {size};
+      TensorData first, second;
+      first.init(nullptr, 64, small, small, zero, 1, DataType::INT8, 0);
+      second.init(nullptr, size, shape, shape, zero, 1, DataType::INT8, 0);
+      Arg arg{PTOParamType::OUTPUT, &first, 0};
+      tmr.scope_begin();
+      tmr.submit({0, 0, &arg, 1, -1, 0, nullptr});
+      tmr.scope_end();
+      tmr.scope_begin();
+      arg.tensor = &second;
+      tmr.submit({0, 0, &arg, 1, -1, 0, nullptr});
+      tmr.scope_end();
+      given = second.buffer.addr;
+    });
+    CHECK(world.code() == (fits ? 0 : static_cast<int>(ErrorCode::HeapRingDeadlock)));
+    CHECK((given != 0) == fits);
+  }
+}
+
+// --- failures ----------------------------------------------------------------------------------------------
+
+struct NoException {};
+
+void fails_on_core(int64_t*, pto::detail::Core* core) {
+  pto::detail::current = core;
+  pto::detail::fail("the kernel gives up");
+}
+void throws_on_core(int64_t* args, pto::detail::Core* core) {
+  pto::detail::current = core;
+  if (args[0] % 2 == 0) throw std::runtime_error("from the core");
+  throw NoException();
+}
+
+/// A random graph in which one thing goes wrong at a random moment. Whatever it is, the run ends, says so, and
+/// (as the sanitizers see) everything is released.
+void failures_anywhere() {
+  int seen[8] = {};
+  for (uint64_t seed = 0; seed < static_cast<uint64_t>(300 * kScale); ++seed) {
+    Random random{seed};
+    World world;
+    enum Fault { kCallThrows, kCallThrowsOdd, kCoreFails, kCoreThrows, kOrchestratorThrows, kCancelled, kBadKernel, kTwice };
+    const int fault = random.below(8), when = random.below(40), mode = random.chance(60) ? 0 : 1 + random.below(4);
+    std::atomic<int> count{0};
+    world.call(0, [&](const DispatchPayload&) {
+      const int n = count.fetch_add(1);
+      if (n != when && !(fault == kTwice && n > when)) return;
+      const std::string text(100, 'x');  // on the heap
+      if (fault == kCallThrows || fault == kTwice) throw std::runtime_error(text);
+      if (fault == kCallThrowsOdd) throw NoException();
+      if (fault == kCancelled) world.tmr->exec().fail(ErrorCode::Cancelled, "stop");
+    });
+    world.on_core(1, fails_on_core);
+    world.on_core(2, throws_on_core);
+    world.on_core(3, waits_for_a_signal);
+    TmrOptions options = options_for(mode, seed);
+    options.exec.schedulers = 1 + random.below(4);
+    options.exec.record = random.chance(30);
+    options.task_window = options.exec.queue = uint64_t{4} << random.below(5);
+    options.track_war = random.chance(30);
+    const uint64_t whole[1] = {16}, zero[1] = {0};
+    std::vector<uint64_t> external(16, 0);
+    const bool waiting = random.chance(30);
+    world.run(options, [&](Tmr& tmr) {
+      TensorData shared;
+      shared.init(external.data(), 128, whole, whole, zero, 1, DataType::UINT64, 0);
+      const std::vector<int> held(100, 1);  // unwound with the orchestration
+      if (waiting) submit(tmr, 3, 0, {}, tmr.allocate_cluster());
+      for (int i = 0; i < 60; ++i) {
+        tmr.scope_begin();
+        TensorData fresh;
+        fresh.init(nullptr, 128, whole, whole, zero, 1, DataType::UINT64, 0);
+        Arg args[2];
+        args[0] = {random.chance(50) ? PTOParamType::INPUT : PTOParamType::INOUT, &shared, 0};
+        args[1] = {PTOParamType::OUTPUT, &fresh, 0};
+        if (i == when && fault == kOrchestratorThrows) throw std::runtime_error(std::string(100, 'y'));
+        if (i == when && fault == kBadKernel) submit(tmr, 77, 0, {});
+        if (i == when && fault == kCoreFails) submit(tmr, 1, 0, {});
+        if (i == when && fault == kCoreThrows) submit(tmr, 2, 1, {static_cast<uint64_t>(i)});
+        tmr.submit({0, random.below(2), args, 2, -1, random.chance(20) ? 3 : 0, nullptr});
+        tmr.scope_end();
+      }
+      submit(tmr, 4, 0, {});
+    });
+    static constexpr ErrorCode expected[] = {ErrorCode::KernelFailed,        ErrorCode::KernelFailed,
+                                             ErrorCode::KernelFailed,        ErrorCode::KernelFailed,
+                                             ErrorCode::OrchestrationFailed, ErrorCode::Cancelled,
+                                             ErrorCode::InvalidArgs,         ErrorCode::KernelFailed};
+    // The last submission names no kernel: the fault comes before it, unless it is further down the line.
+    const auto code = static_cast<ErrorCode>(world.code());
+    const bool late = code == ErrorCode::InvalidArgs && mode != 0;
+    const bool stuck = waiting && code == ErrorCode::Stuck;
+    CHECK(code == expected[fault] || late || stuck || (mode == 0 && code == ErrorCode::InvalidArgs));
+    if (code == expected[fault]) ++seen[fault];
+  }
+  for (const int n : seen) CHECK(n > 5);
+}
+
+/// What a graph throws at the execution layer: no thread and no fiber may take the process down with it.
+struct ThrowingGraph final : Graph {
+  int where = 0;
+  Exec* exec = nullptr;
+  std::atomic<int> given{0};
+  bool has_unseen() const override { return given.load() < 3; }
+  int look_for_ready(int scheduler) override {
+    if (where == 0) throw std::runtime_error("look");
+    const int n = given.fetch_add(1);
+    if (n >= 3) return 0;
+    exec->count(1);
+    exec->ready(n, CoreType::Aiv, -1, scheduler);
+    return 1;
+  }
+  void fill(int64_t ticket, DispatchPayload& payload, int) override {
+    if (where == 1) throw std::bad_alloc();
+    payload.task_id = ticket;
+    payload.kernel_id = 0;
+  }
+  bool completed(int64_t, int) override {
+    if (where == 2) throw NoException();
+    return true;
+  }
+  TaskRecord* record(int64_t) override { return nullptr; }
+};
+
+void a_graph_that_throws_ends_the_run() {
+  for (int where = 0; where < 4; ++where) {
+    for (const int mode : {0, 1, 2, 4}) {
+      Kernels kernels;
+      Kernel kernel;
+      kernel.plain = [](int64_t*) {};
+      kernels.add(0, std::move(kernel));
+      ThrowingGraph graph;
+      graph.where = where;
+      Exec exec(options_for(mode).exec, graph, kernels);
+      graph.exec = &exec;
+      exec.run([&] { nap(where == 3 || mode == 0 ? 0 : 2000); });
+      CHECK(exec.failure().failed() == (where < 3));
+      if (where < 3) CHECK(exec.failure().code() == ErrorCode::Internal);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return stress::main_of(argc, argv,
+                         {{"cores_hand_over_data", cores_hand_over_data},
+                          {"waiting_for_nobody_is_found", waiting_for_nobody_is_found},
+                          {"waiting_for_nobody_is_found_behind_others", waiting_for_nobody_is_found_behind_others},
+                          {"waiting_for_a_slow_one_is_fine", waiting_for_a_slow_one_is_fine},
+                          {"a_blocked_orchestrator_is_woken", a_blocked_orchestrator_is_woken},
+                          {"every_machine_gives_the_same", every_machine_gives_the_same},
+                          {"many_blocks_on_one_cluster", many_blocks_on_one_cluster},
+                          {"sizes_of_outputs", sizes_of_outputs},
+                          {"failures_anywhere", failures_anywhere},
+                          {"a_graph_that_throws_ends_the_run", a_graph_that_throws_ends_the_run}},
+                         100);
+}
