@@ -327,6 +327,20 @@ def test_overlap_is_found_where_dimensions_mislead(pool: Pool) -> None:
     assert pool.lib.is_overlap(flat, corner) == NO_OVERLAP and pool.lib.overlap(flat, corner) == COVERED
 
 
+def test_reshaped_parts_are_told_apart(pool: Pool) -> None:
+    """Two rows, each as a matrix of its own: the same extents and offsets, other elements."""
+    base = pool.make([2, 6])
+    first, second = (pool.reshape(pool.view(base, [1, 6], [row, 0]), [2, 3]) for row in range(2))
+    assert pool.lib.overlap(first, second) == NO_OVERLAP and pool.lib.overlap(first, first) == COVERED
+
+
+def test_part_of_a_transposed_tensor_is_not_contiguous(pool: Pool) -> None:
+    """pto2-runtime 2.4: by the extents alone it would be; its rows are columns of the buffer."""
+    turned = pool.transpose(pool.make([4, 6]), 0, 1)
+    assert pool.lib.is_contiguous(turned) and not pool.lib.is_contiguous(pool.view(turned, [2, 4], [0, 0]))
+    assert pool.lib.is_contiguous(pool.view(pool.make([4, 6]), [2, 6], [1, 0]))
+
+
 def test_versions(pool: Pool) -> None:
     """pto2-runtime 2.4: of a later version the regions do not matter; an earlier one is an error."""
     new, old = (pool.view(pool.make([8], version=v), [2], [o]) for v, o in ((1, 0), (0, 4)))

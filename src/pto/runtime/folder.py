@@ -1,6 +1,7 @@
 """A folder of the task runtime: `kernel_config.py`, `golden.py` and the sources they name.
 
-Two layouts: DIR/golden.py with DIR/kernels/kernel_config.py (or both files in DIR), or the two given apart.
+Layouts: DIR/golden.py with DIR/kernels/kernel_config.py, or both files in DIR, or DIR/kernel_config.py with
+golden.py in the folder around DIR (which several such folders share), or the two given apart.
 Everything that can be wrong with the configuration is found here, all at once, before anything is compiled.
 """
 
@@ -81,8 +82,14 @@ def load(path: str | None = None, kernels: str | None = None, golden: str | None
     if golden is None:
         around = path if path is not None else os.path.dirname(os.path.abspath(kernels))
         golden = os.path.join(around, "golden.py")
+        shared = os.path.join(around, os.pardir, "golden.py")
+        if kernels == path and not os.path.isfile(golden) and os.path.isfile(shared):
+            golden = os.path.normpath(shared)  # of several configurations that golden.py lies beside
     config = os.path.join(kernels, "kernel_config.py")
     shown = path or os.path.dirname(os.path.abspath(golden))
+    name = os.path.basename(os.path.abspath(shown))
+    if kernels == path and os.path.dirname(os.path.abspath(golden)) != os.path.abspath(path):
+        name = f"{os.path.basename(os.path.dirname(os.path.abspath(path)))}/{name}"
     if path is not None and not os.path.isdir(path):
         help = "give the folder that holds golden.py"
         raise DiagnosticError([Diagnostic("PTO-E2601", f"'{path}' is no folder", help=help)])
@@ -102,7 +109,7 @@ def load(path: str | None = None, kernels: str | None = None, golden: str | None
         problems += e.diagnostics
     if read is None or checked is None:
         raise DiagnosticError(problems)
-    return Folder(os.path.basename(os.path.abspath(shown)), read, checked)
+    return Folder(name, read, checked)
 
 
 def _missing(path: str | None, wanted: str) -> Diagnostic:

@@ -120,6 +120,7 @@ int main(int argc, char** argv) {
       printf("AssertionError %s\n", error.what());
     }
     printf("live %d\n", runtime.pool.live());
+    if (!pooled) continue;  // what this library was told stays with it
     bind(nullptr);
     dlclose(library);
   }

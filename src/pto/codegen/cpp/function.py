@@ -277,7 +277,7 @@ class Function:
         if row is None or not row.cpp or row.set in ("vector", "predicate") or row.scope == "vec":
             self.unit.no_spelling(op)
             return
-        chosen, left = template(row).choose(op)
+        chosen, left = template(row, self.unit.profile.isa).choose(op)
         if chosen is None:
             self.unit.no_spelling(op, left)
             return

@@ -92,9 +92,12 @@ def _class(attr: Attr) -> str:
 class Template:
     """All spellings of a row."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: Row, steps: bool) -> None:
         self.row = row
-        self.alternatives = [Alternative(row, text) for text in row.cpp.split(" | ")]
+        texts = row.cpp.split(" | ")
+        if not steps:  # one call rounds once
+            texts = [text for text in texts if ";" not in text] or texts
+        self.alternatives = [Alternative(row, text) for text in texts]
         self._optional = [(i, o.name) for i, o in enumerate(row.operands) if o.optional or o.variadic]
         self._defaults = {a.name: a.default for a in row.attrs}
         self._silent = _IN_TYPES | {a.name for a in row.attrs if a.hint}
@@ -147,8 +150,11 @@ class Template:
 _cache: dict[str, Template] = {}
 
 
-def template(row: Row) -> Template:
-    found = _cache.get(row.name)
+def template(row: Row, isa: str) -> Template:
+    """The spellings of a row on a target: a sum of three is two instructions, except on the cpu."""
+    steps = isa != "cpu" or ";" not in row.cpp
+    key = row.name if steps else f"{row.name} on {isa}"
+    found = _cache.get(key)
     if found is None:
-        found = _cache[row.name] = Template(row)
+        found = _cache[key] = Template(row, steps)
     return found
