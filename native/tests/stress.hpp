@@ -1,4 +1,5 @@
-// What native test programs share: checks that count, random numbers that a seed decides, choice of tests by name.
+// What native test programs share: checks that count, random numbers that a seed decides, choice of tests by
+// name.
 //
 //   PROGRAM              all tests
 //   PROGRAM NAME...      these
@@ -66,7 +67,7 @@ inline int main_of(int argc, char** argv, std::initializer_list<Test> tests, uns
 
 }  // namespace stress
 
-#define CHECK(condition)                                                    \
-  do {                                                                      \
-    if (!(condition)) stress::failed(__FILE__, __LINE__, #condition);        \
+#define CHECK(condition)                                              \
+  do {                                                                \
+    if (!(condition)) stress::failed(__FILE__, __LINE__, #condition); \
   } while (0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 __outputs__ = ["c"]
-RTOL = ATOL = 1e-3
+RTOL = ATOL = 1e-4
 ALL_CASES = {
     "Default": {"batch": 2, "m": 256, "k": 256, "n": 256},
     "Small": {"batch": 1, "m": 64, "k": 192, "n": 128},

@@ -2,7 +2,9 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <system_error>
 
 #include "interleave.hpp"
 
@@ -13,6 +15,8 @@ namespace {
 constexpr int kTurnsBeforeSleep = 400;  // some tens of microseconds: less than a wake-up costs the waker
 constexpr int kCoresPerTurn = 16;
 constexpr int kPollMilliseconds = 50;
+constexpr size_t kPinnedTickets =
+    65536;  // blocks that may wait for one cluster; unlike tasks, no ring bounds them
 
 CoreType type_of(int t) { return static_cast<CoreType>(t); }
 uint64_t lowest(uint64_t mask) { return mask & (~mask + 1); }
@@ -53,7 +57,7 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
     }
     for (int k = 0; k < options.shards; ++k) queues_[t].push_back(std::make_unique<MpmcQueue>(options.queue));
     for (int c = 0; c < options.block_dim; ++c) {
-      pinned_[t].push_back(std::make_unique<MpmcQueue>(options.queue));
+      pinned_[t].push_back(std::make_unique<MpmcQueue>(std::max(options.queue, kPinnedTickets)));
     }
   }
   for (int k = 0; k < options.schedulers; ++k) {
@@ -72,8 +76,7 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
   const auto threads = static_cast<size_t>(options.deterministic ? 1 : options.host_threads);
   waiting_.resize(threads);
   recorders_.resize(threads);
-  idle_in_ = std::make_unique<std::atomic<uint64_t>[]>(threads);
-  for (size_t k = 0; k < threads; ++k) idle_in_[k] = 0;
+  looks_ = std::make_unique<Look[]>(threads);
 }
 
 Exec::~Exec() = default;
@@ -127,8 +130,14 @@ bool Exec::nothing_can_happen() const {
 bool Exec::wants(const Scheduler& s) const {
   for (int t = 0; t < kCoreTypes; ++t) {
     if (s.finished[t].load(std::memory_order_relaxed) != 0) return true;
-    if (s.idle[t].load(std::memory_order_relaxed) == 0) continue;
-    if (pinned_count_.load(std::memory_order_relaxed) > 0) return true;
+    const uint64_t idle = s.idle[t].load(std::memory_order_relaxed);
+    if (idle == 0) continue;
+    if (pinned_count_.load(std::memory_order_relaxed) > 0) {
+      for (uint64_t rest = idle; rest != 0; rest &= rest - 1) {
+        const VirtualCore& core = cores_[t][static_cast<size_t>(__builtin_ctzll(rest))];
+        if (!pinned_[t][static_cast<size_t>(core.cluster)]->empty()) return true;
+      }
+    }
     for (const auto& queue : queues_[t]) {
       if (!queue->empty()) return true;
     }
@@ -157,7 +166,6 @@ bool Exec::round(Scheduler& s, int thread) {
   lap(Phase::Scan, found);
   const int more = found > 0 ? dispatch(s, thread) : 0;
   lap(Phase::Dispatch, more);
-  if (dispatched + more > 1) parking_.wake_one();  // one of them this thread will take itself
   return completed + dispatched + found + more > 0;
 }
 
@@ -270,6 +278,9 @@ void Exec::execute(VirtualCore& core, int thread) {
       fail(ErrorCode::KernelFailed, "task " + std::to_string(payload.task_id) + " (" + kernel->name + ", " +
                                         (core.type == CoreType::Aic ? "AIC " : "AIV ") +
                                         std::to_string(core.index) + "): " + error.what());
+    } catch (...) {
+      fail(ErrorCode::KernelFailed, "task " + std::to_string(payload.task_id) + " (" + kernel->name +
+                                        "): threw something that is not a std::exception");
     }
   }
   after(core, ran, thread);
@@ -319,22 +330,51 @@ bool Exec::resume_waiting(int thread) {
   return went;
 }
 
+/// One turn of a thread; what is thrown at it ends the run, not the process.
 bool Exec::turn(int thread) {
-  bool went = false;
+  try {
+    return take_turn(thread);
+  } catch (const std::exception& error) {
+    fail(ErrorCode::Internal, error.what());
+  } catch (...) {
+    fail(ErrorCode::Internal, "an exception that is not a std::exception");
+  }
+  return false;
+}
+
+bool Exec::take_turn(int thread) {
+  Look& look = looks_[static_cast<size_t>(thread)];
+  if (look.found_nothing.load(std::memory_order_relaxed) != Look::kBusy) {
+    look.found_nothing.store(Look::kBusy, std::memory_order_seq_cst);
+  }
+  const uint64_t began = activity_.load(std::memory_order_seq_cst);
+  bool went = false, all = true;
   const size_t count = schedulers_.size();
   for (size_t k = 0; k < count; ++k) {
     Scheduler& s = *schedulers_[(static_cast<size_t>(thread) + k) % count];
-    if (!wants(s) || !s.baton.try_lock()) continue;
+    if (!wants(s)) continue;
+    if (!s.baton.try_lock()) {
+      all = false;
+      continue;
+    }
     went |= round(s, thread);
     s.baton.unlock();
   }
   for (int n = 0; n < kCoresPerTurn; ++n) {
     VirtualCore* core = claim(thread);
     if (core == nullptr) break;
+    if (n == 0) wake_for_more();  // this thread may be busy with its core for long
     execute(*core, thread);
     went = true;
   }
-  if (waiting_count_.load(std::memory_order_relaxed) > 0) went |= resume_waiting(thread);
+  if (waiting_count_.load(std::memory_order_relaxed) == 0) return went;
+  went |= resume_waiting(thread);
+  if (went) {
+    activity_.fetch_add(1, std::memory_order_seq_cst);
+  } else if (all) {
+    look.count.fetch_add(1, std::memory_order_seq_cst);
+    look.found_nothing.store(began + 1, std::memory_order_seq_cst);
+  }
   return went;
 }
 
@@ -346,51 +386,86 @@ bool Exec::over() const {
   return orchestrator_done_.load(std::memory_order_acquire) && nothing_can_happen();
 }
 
-bool Exec::anything_to_do(int thread) const {
+bool Exec::anything_to_do() const {
   for (const auto& s : schedulers_) {
     if (wants(*s)) return true;
     for (int t = 0; t < kCoreTypes; ++t) {
       if (s->runnable[t].load(std::memory_order_relaxed) != 0) return true;
     }
   }
-  (void)thread;
   return waiting_count_.load(std::memory_order_relaxed) > 0;
 }
 
-void Exec::rest(int thread, int& idle) {
+/// Somebody who sleeps could do what this thread will not come to soon.
+void Exec::wake_for_more() {
+  if (parking_.somebody_sleeps() && anything_to_do()) parking_.wake_one();
+}
+
+/// On the orchestrator's thread, now and then: whether somebody wants the run to end.
+void Exec::ask() {
+  if (options_.poll == nullptr) return;
+  const int64_t now = now_ns();
+  if (now - asked_ < int64_t{kPollMilliseconds} * 1'000'000) return;
+  asked_ = now;
+  options_.poll();
+}
+
+/// Nothing was found to do: wait a little, then longer. True if `free()`, which a sleeper has to look at
+/// after it has announced itself: who makes it so looks for sleepers.
+bool Exec::rest(int thread, int& idle, const std::function<bool()>* free) {
   if (waiting_count_.load(std::memory_order_relaxed) > 0) {  // a core may become able to go on without notice
-    idle_in_[static_cast<size_t>(thread)].store(activity_.load(std::memory_order_acquire) + 1,
-                                                std::memory_order_release);
     if (++idle > 64) {
-      check_stuck();
+      check_stuck(thread);
       const timespec nap{0, 20'000};
       nanosleep(&nap, nullptr);
     }
-    return;
+    return false;
   }
-  idle_in_[static_cast<size_t>(thread)].store(0, std::memory_order_relaxed);
   if (idle < kTurnsBeforeSleep) {
     pause_(idle);
-    return;
-  }
-  const bool asks = thread == 0 && options_.poll != nullptr;
-  if (asks) options_.poll();
-  const uint64_t epoch = parking_.prepare();
-  if (anything_to_do(thread) || over()) {
-    parking_.cancel();
-  } else {
-    parking_.sleep(epoch, asks ? kPollMilliseconds : 0);
+    return false;
   }
   idle = 0;
+  const bool asks = thread == 0 && options_.poll != nullptr;
+  if (asks) ask();
+  const uint64_t epoch = parking_.prepare();
+  if (anything_to_do() || over() || (free != nullptr && nothing_can_happen())) {
+    parking_.cancel();
+    return false;
+  }
+  if (free != nullptr && (*free)()) {
+    parking_.cancel();
+    return true;
+  }
+  Look& look = looks_[static_cast<size_t>(thread)];
+  look.found_nothing.store(Look::kAsleep, std::memory_order_seq_cst);
+  parking_.sleep(epoch, asks ? kPollMilliseconds : 0);
+  look.found_nothing.store(Look::kBusy, std::memory_order_seq_cst);
+  return false;
 }
 
-/// Stuck: every thread has looked since a core last ran, and found none that can go on.
-void Exec::check_stuck() {
-  const uint64_t now = activity_.load(std::memory_order_acquire) + 1;
+/// Stuck: no thread is busy, and since this one began to suspect it every other has looked at everything once
+/// more (twice: the first time may have begun before) and found nothing, while no core ran. Who sleeps has
+/// nothing in hand, and finds nothing that the others do not find.
+void Exec::check_stuck(int thread) {
+  Look& mine = looks_[static_cast<size_t>(thread)];
+  const uint64_t now = activity_.load(std::memory_order_seq_cst) + 1;
+  const bool suspected = mine.since == now;
+  mine.since = now;
+  mine.counts.resize(waiting_.size());
+  bool confirmed = suspected;
   for (size_t k = 0; k < waiting_.size(); ++k) {
-    if (idle_in_[k].load(std::memory_order_acquire) != now) return;
+    const uint64_t found_nothing = looks_[k].found_nothing.load(std::memory_order_seq_cst);
+    const uint64_t count = looks_[k].count.load(std::memory_order_seq_cst);
+    if (!suspected) mine.counts[k] = count;
+    if (found_nothing == Look::kAsleep) continue;
+    if (found_nothing != now) {
+      mine.since = 0;
+      return;
+    }
+    if (count < mine.counts[k] + 2) confirmed = false;
   }
-  fail(ErrorCode::Stuck, "no core can go on:\n" + waiting_cores());
+  if (confirmed) fail(ErrorCode::Stuck, "no core can go on:\n" + waiting_cores());
 }
 
 std::string Exec::waiting_cores() const {
@@ -406,10 +481,11 @@ std::string Exec::waiting_cores() const {
 }
 
 void Exec::work(int thread) {
+  unsigned turns = 0;
   for (int idle = 0; !over();) {
+    if (thread == 0 && ++turns % 16 == 0) ask();
     if (turn(thread)) {
       idle = 0;
-      idle_in_[static_cast<size_t>(thread)].store(0, std::memory_order_relaxed);
     } else {
       rest(thread, idle);
     }
@@ -432,14 +508,18 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
     if (++spins % 10000 == 0) still_blocked(spins);
     if (pause_.interleaver != nullptr) {
       pause_(idle);
-    } else if (turn(0)) {
+      continue;
+    }
+    if (spins % 16 == 0) ask();
+    if (turn(0)) {
       idle = 0;
-    } else {
-      rest(0, idle);
+    } else if (rest(0, idle, &free)) {
+      break;
     }
   }
   orchestrator_blocked_.store(false, std::memory_order_relaxed);
-  idle_in_[0].store(0, std::memory_order_relaxed);
+  looks_[0].found_nothing.store(Look::kBusy, std::memory_order_seq_cst);
+  wake_for_more();  // of what this thread has begun
   return !proven;
 }
 
@@ -469,7 +549,12 @@ void Exec::run(const std::function<void()>& orchestrate) {
     pause_.interleaver = nullptr;
     return;
   }
-  for (int k = 1; k < options_.host_threads; ++k) threads_.emplace_back([this, k] { work(k); });
+  threads_.reserve(waiting_.size());
+  try {
+    for (int k = 1; k < options_.host_threads; ++k) threads_.emplace_back([this, k] { work(k); });
+  } catch (const std::system_error&) {  // the system gives no more of them: these will do
+    for (size_t k = threads_.size() + 1; k < waiting_.size(); ++k) looks_[k].found_nothing = Look::kAsleep;
+  }
   guarded();
   const Outside outside(options_);
   work(0);

@@ -56,6 +56,16 @@ struct Scheduler {
   uint64_t rounds = 0, completed = 0, hits = 0, misses = 0;  // of the holder
 };
 
+/// How a thread last looked for something to do, while cores wait in the middle of kernels.
+struct alignas(64) Look {
+  static constexpr uint64_t kBusy = 0, kAsleep = UINT64_MAX;
+  std::atomic<uint64_t> found_nothing{kBusy};  // activity + 1 when it began to look, if it found nothing
+  std::atomic<uint64_t> count{0};              // how often that was so
+  // Its suspicion that all is stuck: since which activity, and the counts of all threads then.
+  uint64_t since = 0;
+  std::vector<uint64_t> counts;
+};
+
 class Exec {
  public:
   Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels);
@@ -87,7 +97,7 @@ class Exec {
                   int& spins);
   /// Something an orchestrator may be blocked on has changed.
   void released() {
-    if (orchestrator_blocked_.load(std::memory_order_relaxed)) parking_.wake_all();
+    if (orchestrator_blocked_.load(std::memory_order_seq_cst)) parking_.wake_all();
   }
   void throw_if_failed() const {
     if (failure_.failed()) throw Aborted();
@@ -116,15 +126,18 @@ class Exec {
   int dispatch(Scheduler& s, int thread);
   bool next_ready(CoreType type, const VirtualCore& core, int shard, int64_t& ticket);
   bool turn(int thread);
+  bool take_turn(int thread);
   VirtualCore* claim(int thread);
   void execute(VirtualCore& core, int thread);
   void after(VirtualCore& core, Ran ran, int thread);
   bool resume_waiting(int thread);
   void work(int thread);
   bool over() const;
-  void rest(int thread, int& idle);
-  bool anything_to_do(int thread) const;
-  void check_stuck();
+  bool rest(int thread, int& idle, const std::function<bool()>* free = nullptr);
+  bool anything_to_do() const;
+  void wake_for_more();
+  void ask();
+  void check_stuck(int thread);
 
   const ExecOptions options_;
   Graph& graph_;
@@ -144,8 +157,8 @@ class Exec {
   std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel
   std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
   Parking parking_;
-  std::unique_ptr<std::atomic<uint64_t>[]>
-      idle_in_;  // by thread: activity + 1 when it last found nothing to do
+  std::unique_ptr<Look[]> looks_;                   // by thread
+  int64_t asked_ = 0;                               // when `poll` was last called
   std::vector<std::vector<VirtualCore*>> waiting_;  // by thread
   std::vector<Recorder> recorders_;                 // by thread
   std::vector<std::thread> threads_;

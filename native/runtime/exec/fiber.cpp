@@ -1,7 +1,10 @@
 #include "fiber.hpp"
 
+#include <cxxabi.h>
+
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "pto/core/fiber.hpp"
 
@@ -9,10 +12,31 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
 namespace pto2 {
+
+namespace {
+
+/// The exceptions that a flow of control is handling. The C++ runtime keeps them by thread (this is its
+/// layout); fibers of one thread enter and leave handlers in any order, so each has its own.
+struct Exceptions {
+  void* caught = nullptr;
+  unsigned int uncaught = 0;
+};
+
+Exceptions& exceptions() { return *reinterpret_cast<Exceptions*>(abi::__cxa_get_globals()); }
+
+/// Frames that were given up in the middle have left marks for the sanitizer.
+void forget_frames([[maybe_unused]] char* stack) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(stack + pto::detail::kGuard, pto::detail::kStack);
+#endif
+}
+
+}  // namespace
 
 struct Fiber::State {
   pto::detail::Context here, there;  // of the fiber, of its resumer
@@ -20,6 +44,7 @@ struct Fiber::State {
   void (*body)(void*) = nullptr;
   void* context = nullptr;
   bool done = true;
+  Exceptions mine_caught;
 #if defined(__SANITIZE_THREAD__)
   void *mine = nullptr, *resumer = nullptr;
 #endif
@@ -44,6 +69,7 @@ Fiber::~Fiber() {
 #if defined(__SANITIZE_THREAD__)
   if (state_->mine != nullptr) __tsan_destroy_fiber(state_->mine);
 #endif
+  forget_frames(state_->stack);
   pto::detail::drop_stack(state_->stack);
   delete state_;
 }
@@ -52,6 +78,8 @@ void Fiber::start(void (*body)(void*), void* context) {
   state_->body = body;
   state_->context = context;
   state_->done = false;
+  state_->mine_caught = {};
+  forget_frames(state_->stack);
   pto::detail::prepare(state_->here, state_->stack, &Fiber::main);
 #if defined(__SANITIZE_THREAD__)
   if (state_->mine != nullptr) __tsan_destroy_fiber(state_->mine);
@@ -71,6 +99,7 @@ void Fiber::main() {
 bool Fiber::resume() {
   State& s = *state_;
   starting_ = this;
+  const Exceptions outside = std::exchange(exceptions(), s.mine_caught);
 #if defined(__SANITIZE_THREAD__)
   s.resumer = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(s.mine, 0);
@@ -82,6 +111,7 @@ bool Fiber::resume() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(s.resumer_fake, nullptr, nullptr);
 #endif
+  s.mine_caught = std::exchange(exceptions(), outside);
   return s.done;
 }
 

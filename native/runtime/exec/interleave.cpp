@@ -30,7 +30,13 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
     actor.body = [this, &actor, &scheduler] {
       for (;;) {
         actor.in_round = true;
-        exec_.round(scheduler, 0);
+        try {
+          exec_.round(scheduler, 0);
+        } catch (const std::exception& error) {
+          exec_.fail(ErrorCode::Internal, error.what());
+        } catch (...) {
+          exec_.fail(ErrorCode::Internal, "an exception that is not a std::exception");
+        }
         actor.in_round = false;
         actor.fiber.suspend();
       }
@@ -40,7 +46,11 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
     actor->fiber.start([](void* body) { (*static_cast<std::function<void()>*>(body))(); }, &actor->body);
   }
   std::vector<int> able;
+  // Since something last happened: the cores that wait were tried, and the orchestrator, which is blocked.
+  bool cores_tried = false, orchestrator_tried = false;
+  uint64_t turns = 0;
   while (!actors_[0]->done || !exec_.over()) {
+    if (++turns % 1024 == 0) exec_.ask();
     able.clear();
     if (!actors_[0]->done) able.push_back(0);
     bool waiting = false;
@@ -58,20 +68,27 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
       exec_.fail(ErrorCode::Internal, "nobody can go on and the run is not over");
       break;
     }
+    const bool blocked = exec_.orchestrator_blocked_.load();
+    if (cores_tried && (actors_[0]->done || orchestrator_tried) && able.back() < 0 &&
+        able.size() == (actors_[0]->done ? 1 : 2)) {
+      exec_.fail(ErrorCode::Stuck, "no core can go on:\n" + exec_.waiting_cores());
+      continue;
+    }
     const int chosen = able[static_cast<size_t>(below(static_cast<int>(able.size())))];
     if (chosen < 0) {
       // Some of the cores with a task, from a scheduler the seed picks.
       VirtualCore* core = exec_.claim(below(static_cast<int>(exec_.schedulers_.size())));
-      if (core != nullptr) {
-        exec_.execute(*core, 0);
-      } else if (!exec_.resume_waiting(0) && able.size() == 1) {
-        exec_.fail(ErrorCode::Stuck, "no core can go on:\n" + exec_.waiting_cores());
-      }
+      if (core != nullptr) exec_.execute(*core, 0);
+      cores_tried = core == nullptr && !exec_.resume_waiting(0);
+      if (!cores_tried) orchestrator_tried = false;
       continue;
     }
     running_ = actors_[static_cast<size_t>(chosen)].get();
     running_->done = running_->fiber.resume();
     running_ = nullptr;
+    const bool in_vain = chosen == 0 && blocked && exec_.orchestrator_blocked_.load();
+    orchestrator_tried = in_vain;
+    if (!in_vain) cores_tried = false;
   }
 }
 

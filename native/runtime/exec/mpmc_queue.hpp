@@ -10,6 +10,7 @@
 // cost no page.
 #pragma once
 
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -47,7 +48,8 @@ class MpmcQueue {
   explicit MpmcQueue(size_t capacity)
       : mask_(rounded(capacity) - 1), bits_(bits_of(mask_ + 1)), cells_(mask_ + 1) {}
 
-  /// False if the queue is full.
+  /// False if the queue is full. A cell whose consumer has taken its ticket and not yet its value is waited
+  /// for.
   bool push(int64_t value) {
     uint64_t ticket = head_.load(std::memory_order_relaxed);
     for (;;) {
@@ -62,7 +64,10 @@ class MpmcQueue {
         }
       } else {
         const uint64_t seen = head_.load(std::memory_order_relaxed);
-        if (seen == ticket) return false;
+        if (seen == ticket) {
+          if (ticket - tail_.load(std::memory_order_acquire) > mask_) return false;
+          sched_yield();
+        }
         ticket = seen;
       }
     }

@@ -81,7 +81,9 @@ class Parking {
  public:
   uint64_t prepare() {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    return epoch_.load(std::memory_order_seq_cst);
+    const uint64_t epoch = epoch_.load(std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // what the sleeper looks at next may be relaxed
+    return epoch;
   }
   void cancel() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -102,6 +104,8 @@ class Parking {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return sleepers_.load(std::memory_order_relaxed);
   }
+  /// Whether it may be worth the while to wake somebody: a guess, without a fence.
+  bool somebody_sleeps() const { return sleepers_.load(std::memory_order_relaxed) > 0; }
   void wake_one() {
     if (sleepers() > 0) {
       move();

@@ -120,7 +120,7 @@ bool Tmr::completed(int64_t id, int scheduler) {
     const Locked guard(task.fanout_lock, exec_.pause());
     task.handled = true;
     if (task.fanout_released == task.fanout_count) {
-      task.state.store(kConsumed, std::memory_order_release);
+      task.state.store(kConsumed, std::memory_order_seq_cst);
       consumed = true;
     }
   }
@@ -133,28 +133,30 @@ bool Tmr::release(TaskDescriptor& task) {
   const Locked guard(task.fanout_lock, exec_.pause());
   ++task.fanout_released;
   if (!task.handled || task.fanout_released != task.fanout_count) return false;
-  task.state.store(kConsumed, std::memory_order_release);
+  task.state.store(kConsumed, std::memory_order_seq_cst);
   return true;
 }
 
 /// Move the watermark over consumed tasks. Any number of threads may be here: a step is taken by one of them,
-/// and whoever has consumed a task comes here after it, so none is forgotten.
+/// and whoever has consumed a task comes here after it, so none is forgotten: of two threads that have
+/// consumed neighbours, at least one sees both (stores and loads of the state are sequentially consistent
+/// here).
 void Tmr::advance() {
   SharedMemoryHeader& header = memory_.header();
   int64_t oldest = header.last_task_alive.load(std::memory_order_acquire);
   bool moved = false;
   while (oldest < header.current_task_index.load(std::memory_order_acquire)) {
     const TaskDescriptor& task = memory_.task(oldest);
-    if (task.state.load(std::memory_order_acquire) != kConsumed) break;
+    if (task.state.load(std::memory_order_seq_cst) != kConsumed) break;
     const uint64_t end = task.packed_buffer_end.load(std::memory_order_relaxed);
     exec_.pause().point();
     // If another thread was faster, the slot may already be somebody else's; then this fails.
-    if (!header.last_task_alive.compare_exchange_strong(oldest, oldest + 1, std::memory_order_acq_rel))
+    if (!header.last_task_alive.compare_exchange_strong(oldest, oldest + 1, std::memory_order_seq_cst))
       continue;
     moved = true;
     ++oldest;
     uint64_t tail = header.heap_tail.load(std::memory_order_relaxed);
-    while (end > tail && !header.heap_tail.compare_exchange_weak(tail, end, std::memory_order_release)) {
+    while (end > tail && !header.heap_tail.compare_exchange_weak(tail, end, std::memory_order_seq_cst)) {
     }
   }
   if (moved) exec_.released();

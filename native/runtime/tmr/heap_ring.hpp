@@ -25,10 +25,19 @@ class HeapRing {
   bool try_allocate(uint64_t bytes, HeapBlock& block) {
     bytes = align_up(bytes, kAlign);
     uint64_t top = header_.heap_top.load(std::memory_order_relaxed);
-    const uint64_t tail = header_.heap_tail.load(std::memory_order_acquire);
+    uint64_t tail = header_.heap_tail.load(std::memory_order_seq_cst);
     const uint64_t at = top % size_;
-    if (at + bytes > size_) top += size_ - at;  // the rest of this lap is skipped
-    if (bytes > size_ || top + bytes - tail > size_) return false;
+    if (bytes > size_) return false;
+    if (at + bytes > size_) {  // the rest of this lap is skipped
+      const bool empty = tail == top;
+      top += size_ - at;
+      if (empty) {  // nobody else moves the tail now: what is skipped can count as released
+        tail = top;
+        header_.heap_tail.store(tail, std::memory_order_release);
+        header_.heap_top.store(top, std::memory_order_relaxed);
+      }
+    }
+    if (top + bytes - tail > size_) return false;
     block = {top, top + bytes};
     header_.heap_top.store(block.end, std::memory_order_relaxed);
     if (block.end - tail > peak_) peak_ = block.end - tail;
@@ -49,7 +58,7 @@ class HeapRing {
   /// The largest block that could be had now.
   uint64_t available() const {
     const uint64_t at = top() % size_, free = size_ - used();
-    if (free == 0) return 0;
+    if (free == 0 || free == size_) return free;
     const uint64_t to_end = size_ - at;
     if (free <= to_end) return free;
     return free - to_end > to_end ? free - to_end : to_end;

@@ -20,9 +20,10 @@ namespace {
 using ull = unsigned long long;
 constexpr const char* kRule = "========================================\n";
 
-uint64_t power_above(uint64_t value) {
+/// The smallest power of two that is at least twice `value`, as far as there is one.
+uint64_t power_above_twice(uint64_t value) {
   uint64_t power = 4;
-  while (power < value) power *= 2;
+  while (power < uint64_t{1} << 63 && power / 2 < value) power *= 2;
   return power;
 }
 
@@ -114,7 +115,7 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
           "Root Cause:\n  Tasks cannot transition to CONSUMED state because fanout_count includes 1 for the\n"
           "  owning scope, and scope_end() requires the orchestrator to continue, which waits for\n"
           "  task ring space: a circular dependency.\n";
-      enough = power_above(2 * active);
+      enough = power_above_twice(active);
       text += format(
           "Solution:\n  Recommended: %llu (at least 2x current active tasks): PTO2_RING_TASK_WINDOW=%llu,\n"
           "  or end scopes earlier: open scopes hold %llu tasks here, at most %llu fit\n",
@@ -128,7 +129,7 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
       text += format("  - Heap top:      %llu\n", ull(heap_.top() % heap_.size()));
       text += format("  - Heap tail:     %llu\n", ull(heap_.tail() % heap_.size()));
       text += format("  - Heap size:     %llu\n", ull(heap_.size()));
-      enough = power_above(2 * (heap_.used() + wanted));
+      enough = power_above_twice(heap_.used() + wanted);
       text +=
           format("Solution: Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=%llu would do, or end scopes earlier\n",
                  ull(enough));
@@ -138,7 +139,7 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
       text += format("The task needs %llu entries, %llu are free of %llu.\n", ull(wanted),
                      ull(deps_.size() - deps_.used()), ull(deps_.size()));
       text += format("Solution: PTO2_RING_DEP_POOL=%llu would do, or end scopes earlier\n",
-                     ull(power_above(2 * (deps_.used() + wanted))));
+                     ull(power_above_twice(deps_.used() + wanted)));
       break;
     case kTensorMap:
       text += "FATAL: TensorMap Pool Deadlock Detected!\n" + std::string(kRule);
@@ -146,7 +147,7 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
           "The task needs %llu entries, %llu are free of %llu. Solution: end scopes earlier, or a larger\n"
           "tensormap pool (%llu would do)\n",
           ull(wanted), ull(map_.size() - map_.used()), ull(map_.size()),
-          ull(power_above(2 * (map_.used() + wanted))));
+          ull(power_above_twice(map_.used() + wanted)));
       break;
     case kClusters:
       text += "FATAL: Cluster allocation deadlock \xE2\x80\x94 all clusters occupied\n" + std::string(kRule);

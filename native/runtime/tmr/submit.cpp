@@ -118,12 +118,7 @@ int64_t Tmr::submit(const Submission& submission) {
   if (options_.check_hazards || options_.track_war) find_hazards(submission, task);
   steps.done(Phase::OrchLookup);
 
-  hook(task);
-  steps.done(Phase::OrchFanin);
-  insert(submission, task);
-  steps.done(Phase::OrchInsert);
-
-  if (records_) {
+  if (records_) {  // before anybody can make it ready
     TaskRecord& record = (*records_)[memory_.slot(id)];
     record = TaskRecord{};
     record.task_id = id;
@@ -141,6 +136,11 @@ int64_t Tmr::submit(const Submission& submission) {
     recorder.counters.push_back({started, static_cast<int64_t>(deps_.used()), Counter::DepPool});
     recorder.counters.push_back({started, static_cast<int64_t>(map_.used()), Counter::TensorMap});
   }
+  hook(task);
+  steps.done(Phase::OrchFanin);
+  insert(submission, task);
+  steps.done(Phase::OrchInsert);
+
   tasks_in_scopes_.push_back(id);
   publish(task);
   steps.done(Phase::OrchFinalize);
@@ -247,7 +247,9 @@ void Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
   for (int i = 0; i < submission.count; ++i) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::OUTPUT && arg.tensor->buffer.addr == 0) {
-      bytes += align_up(arg.tensor->buffer.size, kPackedOutputAlign);
+      const uint64_t size = arg.tensor->buffer.size;
+      if (size > heap_.size()) fatal(ErrorCode::HeapRingDeadlock, report(kHeapRing, size, 0));
+      bytes += align_up(size > 0 ? size : 1, kPackedOutputAlign);  // a place, even if it is an empty one
     }
   }
   task.packed_buffer_base = 0;
@@ -268,7 +270,7 @@ void Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::OUTPUT && arg.tensor->buffer.addr == 0) {
       arg.tensor->buffer.addr = reinterpret_cast<uint64_t>(at);
-      at += align_up(arg.tensor->buffer.size, kPackedOutputAlign);
+      at += align_up(arg.tensor->buffer.size > 0 ? arg.tensor->buffer.size : 1, kPackedOutputAlign);
     }
   }
 }

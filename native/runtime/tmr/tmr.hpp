@@ -145,7 +145,7 @@ class Tmr final : public Graph {
   std::string task_line(int64_t id) const;
   std::string site_text(Site site) const;
   std::string rings() const;
-  int64_t alive() const { return memory_.header().last_task_alive.load(std::memory_order_acquire); }
+  int64_t alive() const { return memory_.header().last_task_alive.load(std::memory_order_seq_cst); }
 
   const TmrOptions options_;
   const Kernels& kernels_;

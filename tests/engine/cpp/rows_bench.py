@@ -168,6 +168,16 @@ class Compiled:
                     out.append(scalar_word(type, value))
         return out
 
+    def settle(self) -> None:
+        """Scalars become numbers that their types have: a launch can pass no others."""
+        for name, types in self.plan.operands.items():
+            held = self.case.args[name]
+            if len(types) == 1 and isinstance(types[0], ScalarType) and types[0].is_float:
+                dtype = DTYPES[str(types[0].dtype)]
+                value = held[0] if isinstance(held, list) else held
+                exact = encoding.decode(dtype, encoding.encode(dtype, float(value)))
+                self.case.args[name] = [exact] if isinstance(held, list) else exact
+
     def run(self) -> str:
         """Run the compiled function on the case's memory; what went wrong, or nothing."""
         images: list[Array] = []

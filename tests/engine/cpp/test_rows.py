@@ -138,6 +138,7 @@ def _compare(one: Compiled) -> Iterator[str]:
         for b in (*case.core.buffers.values(), *case.core.gm.buffers):
             b.data[:] = FILL
         fill(case, rng, run % 2)
+        one.settle()
         before = [(b, b.data.copy()) for b in (*case.core.buffers.values(), *case.core.gm.buffers)]
         refused = reference(case)
         if refused:  # these shapes or contents

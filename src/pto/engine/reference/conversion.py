@@ -41,7 +41,7 @@ def convert(i: Instr) -> None:
         saturate = False
     elif saturate and dst in ("f16", "bf16"):  # the clamp of the simulator makes NaN the upper limit
         values = np.where(np.isnan(values), np.float32(d.max_finite), values)
-    i.store("dst", values, mode="RINT", saturate=saturate)
+    i.store("dst", values, mode=encoding.rounding(dst, "NONE"), saturate=saturate)
 
 
 def _saturates(i: Instr, src: str, dst: str) -> bool:

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "stress.hpp"
 #include "exec/fiber.hpp"
 #include "exec/mpmc_queue.hpp"
 #include "exec/pause.hpp"
+#include "stress.hpp"
 #include "tmr/clusters.hpp"
 #include "tmr/dep_pool.hpp"
 #include "tmr/hazards.hpp"
@@ -219,12 +219,15 @@ void heap_ring_against_marked_bytes() {
       if (!live.empty() && random.chance(48)) {
         const Block& block = live.front();
         for (uint64_t i = 0; i < block.bytes / 64; ++i) used[block.from / 64 + i] = 0;
-        for (uint64_t i = block.skipped_from / 64; block.from == 0 && i < lines && block.skipped_from > 0; ++i) used[i] = 0;
+        for (uint64_t i = block.skipped_from / 64; block.from == 0 && i < lines && block.skipped_from > 0;
+             ++i)
+          used[i] = 0;
         memory.header().heap_tail.store(block.end);  // as a scheduler does
         live.pop_front();
         continue;
       }
-      const auto bytes = static_cast<uint64_t>(1 + random.below(static_cast<int>(random.chance(80) ? size / 2 + 1 : size + 64)));
+      const auto bytes = static_cast<uint64_t>(
+          1 + random.below(static_cast<int>(random.chance(80) ? size / 2 + 1 : size + 64)));
       const uint64_t wanted = (bytes + 63) / 64;
       const auto free = [&](uint64_t from, uint64_t to) {
         for (uint64_t i = from; i < to; ++i) {
@@ -295,7 +298,8 @@ void dep_pool_against_a_queue() {
   }
 }
 
-// --- TensorMap and Hazards: regions of small matrices, compared element by element ----------------------------
+// --- TensorMap and Hazards: regions of small matrices, compared element by element
+// ----------------------------
 
 struct Regions {
   static constexpr uint64_t kRows = 5, kCols = 6;
@@ -305,7 +309,8 @@ struct Regions {
     const uint64_t whole[2] = {kRows, kCols}, zero[2] = {0, 0};
     made.init(memory[random.below(buffers)], kRows * kCols, whole, whole, zero, 2, DataType::INT8, 0);
     if (random.chance(20)) return;
-    const auto row = static_cast<uint64_t>(random.below(kRows)), col = static_cast<uint64_t>(random.below(kCols));
+    const auto row = static_cast<uint64_t>(random.below(kRows)),
+               col = static_cast<uint64_t>(random.below(kCols));
     const uint64_t offsets[2] = {row, col};
     const uint64_t shape[2] = {1 + static_cast<uint64_t>(random.below(static_cast<int>(kRows - row))),
                                1 + static_cast<uint64_t>(random.below(static_cast<int>(kCols - col)))};
@@ -333,7 +338,8 @@ void tensor_map_against_a_list() {
   for (int seed = 0; seed < 40 * kScale; ++seed) {
     Random random{static_cast<uint64_t>(seed)};
     Regions regions;
-    const uint64_t window = uint64_t{4} << random.below(4), pool = 4 + static_cast<uint64_t>(random.below(40));
+    const uint64_t window = uint64_t{4} << random.below(4),
+                   pool = 4 + static_cast<uint64_t>(random.below(40));
     TensorMap map(pool, uint64_t{1} << random.below(4), window);
     struct Entry {
       int64_t producer;
@@ -370,7 +376,8 @@ void tensor_map_against_a_list() {
             expected.insert({entry.producer, status});
             if (writes && status == OverlapStatus::COVERED && !entry.with_alloc) entry.dropped = true;
           }
-          map.lookup(*tensor, writes, seen, [&](int64_t p, OverlapStatus status) { got.insert({p, status}); });
+          map.lookup(*tensor, writes, seen,
+                     [&](int64_t p, OverlapStatus status) { got.insert({p, status}); });
           CHECK(got == expected);
         }
         CHECK(map.has(1) == (model.size() < pool));
@@ -385,8 +392,8 @@ void tensor_map_against_a_list() {
   }
 }
 
-/// Against all pairs and all paths. A pair may be missing only if a task in between that covers the earlier one
-/// and comes after it is reported in its place.
+/// Against all pairs and all paths. A pair may be missing only if a task in between that covers the earlier
+/// one and comes after it is reported in its place.
 void hazards_against_all_pairs() {
   for (int seed = 0; seed < 60 * kScale; ++seed) {
     Random random{static_cast<uint64_t>(seed)};
@@ -399,7 +406,8 @@ void hazards_against_all_pairs() {
       std::set<uint64_t> elements;
     };
     std::vector<std::vector<Access>> accesses;
-    std::vector<std::vector<char>> before(static_cast<size_t>(tasks), std::vector<char>(static_cast<size_t>(tasks), 0));
+    std::vector<std::vector<char>> before(static_cast<size_t>(tasks),
+                                          std::vector<char>(static_cast<size_t>(tasks), 0));
     for (int id = 0; id < tasks; ++id) {
       const auto at = static_cast<size_t>(id);
       std::vector<int64_t> producers;
@@ -419,7 +427,10 @@ void hazards_against_all_pairs() {
       accesses.emplace_back();
       for (int i = 0; i < count; ++i) {
         const int kind = random.below(7);
-        types[i] = kind < 3 ? PTOParamType::INPUT : kind < 5 ? PTOParamType::INOUT : kind < 6 ? PTOParamType::OUTPUT : PTOParamType::SCALAR;
+        types[i] = kind < 3   ? PTOParamType::INPUT
+                   : kind < 5 ? PTOParamType::INOUT
+                   : kind < 6 ? PTOParamType::OUTPUT
+                              : PTOParamType::SCALAR;
         regions.random(random, buffers, tensors[i]);
         pointers[i] = &tensors[i];
         if (types[i] != PTOParamType::SCALAR) {
@@ -431,7 +442,8 @@ void hazards_against_all_pairs() {
         if (before[e][at] != 0) continue;
         for (const Access& mine : accesses[at]) {
           for (const Access& other : accesses[e]) {
-            if (mine.writes && Regions::overlap(mine.elements, other.elements) != OverlapStatus::NO_OVERLAP) expected.insert(e);
+            if (mine.writes && Regions::overlap(mine.elements, other.elements) != OverlapStatus::NO_OVERLAP)
+              expected.insert(e);
           }
         }
       }
@@ -680,22 +692,23 @@ void fibers_can_be_given_up() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return stress::main_of(argc, argv,
-                        {{"queue_is_a_bounded_fifo", queue_is_a_bounded_fifo},
-                         {"queue_loses_and_doubles_nothing", queue_loses_and_doubles_nothing},
-                         {"queue_refuses_only_when_it_is_full", queue_refuses_only_when_it_is_full},
-                         {"spin_lock_lets_one_in", spin_lock_lets_one_in},
-                         {"parking_ping_pong", parking_ping_pong},
-                         {"parking_wakes_all", parking_wakes_all},
-                         {"heap_ring_against_marked_bytes", heap_ring_against_marked_bytes},
-                         {"heap_ring_has_room_for_anything_when_empty", heap_ring_has_room_for_anything_when_empty},
-                         {"dep_pool_against_a_queue", dep_pool_against_a_queue},
-                         {"tensor_map_against_a_list", tensor_map_against_a_list},
-                         {"hazards_against_all_pairs", hazards_against_all_pairs},
-                         {"clusters_against_a_table", clusters_against_a_table},
-                         {"clusters_come_back", clusters_come_back},
-                         {"fibers_keep_their_place", fibers_keep_their_place},
-                         {"fibers_have_their_own_exceptions", fibers_have_their_own_exceptions},
-                         {"fibers_can_be_given_up", fibers_can_be_given_up}},
-                        100);
+  return stress::main_of(
+      argc, argv,
+      {{"queue_is_a_bounded_fifo", queue_is_a_bounded_fifo},
+       {"queue_loses_and_doubles_nothing", queue_loses_and_doubles_nothing},
+       {"queue_refuses_only_when_it_is_full", queue_refuses_only_when_it_is_full},
+       {"spin_lock_lets_one_in", spin_lock_lets_one_in},
+       {"parking_ping_pong", parking_ping_pong},
+       {"parking_wakes_all", parking_wakes_all},
+       {"heap_ring_against_marked_bytes", heap_ring_against_marked_bytes},
+       {"heap_ring_has_room_for_anything_when_empty", heap_ring_has_room_for_anything_when_empty},
+       {"dep_pool_against_a_queue", dep_pool_against_a_queue},
+       {"tensor_map_against_a_list", tensor_map_against_a_list},
+       {"hazards_against_all_pairs", hazards_against_all_pairs},
+       {"clusters_against_a_table", clusters_against_a_table},
+       {"clusters_come_back", clusters_come_back},
+       {"fibers_keep_their_place", fibers_keep_their_place},
+       {"fibers_have_their_own_exceptions", fibers_have_their_own_exceptions},
+       {"fibers_can_be_given_up", fibers_can_be_given_up}},
+      100);
 }

@@ -1,5 +1,5 @@
-// The task runtime under bad circumstances: kernels that wait for each other and for nobody, rings that are tiny
-// or huge, odd numbers of threads and schedulers, and failures of every kind at random moments.
+// The task runtime under bad circumstances: kernels that wait for each other and for nobody, rings that are
+// tiny or huge, odd numbers of threads and schedulers, and failures of every kind at random moments.
 #include <time.h>
 
 #include <atomic>
@@ -84,7 +84,8 @@ uint64_t address(T& value) {
   return reinterpret_cast<uint64_t>(&value);
 }
 
-// --- kernels that wait in the middle -------------------------------------------------------------------------
+// --- kernels that wait in the middle
+// -------------------------------------------------------------------------
 
 /// A value that two cores of a cluster hand to each other; not atomic: the semaphores have to order it.
 struct Ball {
@@ -216,7 +217,8 @@ void waiting_for_a_slow_one_is_fine() {
   }
 }
 
-// --- rings, threads, schedulers ------------------------------------------------------------------------------
+// --- rings, threads, schedulers
+// ------------------------------------------------------------------------------
 
 /// The orchestrator waits for slots, for about as long as it takes it to fall asleep: it must be woken.
 void a_blocked_orchestrator_is_woken() {
@@ -286,7 +288,8 @@ void many_blocks_on_one_cluster() {
   for (const int mode : {0, 1, 2}) {
     World world;
     std::atomic<int> ran{0};
-    world.call(0, [&](const DispatchPayload& payload) { ran.fetch_add(payload.block_num == 100 ? 1 : 1000); });
+    world.call(0,
+               [&](const DispatchPayload& payload) { ran.fetch_add(payload.block_num == 100 ? 1 : 1000); });
     TmrOptions options = options_for(mode);
     options.task_window = options.exec.queue = 4;
     world.run(options, [&](Tmr& tmr) {
@@ -300,8 +303,9 @@ void many_blocks_on_one_cluster() {
 /// Outputs without an address: of every size from nothing to more than there can be.
 void sizes_of_outputs() {
   const uint64_t zero[1] = {0};
-  for (const uint64_t size : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 16, (uint64_t{1} << 16) + 1, uint64_t{1} << 40,
-                              (uint64_t{1} << 62) + 1, (uint64_t{1} << 63) + 1, ~uint64_t{0} - 1023, ~uint64_t{0}}) {
+  for (const uint64_t size :
+       {uint64_t{0}, uint64_t{1}, uint64_t{1} << 16, (uint64_t{1} << 16) + 1, uint64_t{1} << 40,
+        (uint64_t{1} << 62) + 1, (uint64_t{1} << 63) + 1, ~uint64_t{0} - 1023, ~uint64_t{0}}) {
     World world;
     world.call(0, [](const DispatchPayload&) {});
     const bool fits = size <= uint64_t{1} << 16;
@@ -340,15 +344,25 @@ void throws_on_core(int64_t* args, pto::detail::Core* core) {
   throw NoException();
 }
 
-/// A random graph in which one thing goes wrong at a random moment. Whatever it is, the run ends, says so, and
-/// (as the sanitizers see) everything is released.
+/// A random graph in which one thing goes wrong at a random moment. Whatever it is, the run ends, says so,
+/// and (as the sanitizers see) everything is released.
 void failures_anywhere() {
   int seen[8] = {};
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(300 * kScale); ++seed) {
     Random random{seed};
     World world;
-    enum Fault { kCallThrows, kCallThrowsOdd, kCoreFails, kCoreThrows, kOrchestratorThrows, kCancelled, kBadKernel, kTwice };
-    const int fault = random.below(8), when = random.below(40), mode = random.chance(60) ? 0 : 1 + random.below(4);
+    enum Fault {
+      kCallThrows,
+      kCallThrowsOdd,
+      kCoreFails,
+      kCoreThrows,
+      kOrchestratorThrows,
+      kCancelled,
+      kBadKernel,
+      kTwice
+    };
+    const int fault = random.below(8), when = random.below(40),
+              mode = random.chance(60) ? 0 : 1 + random.below(4);
     std::atomic<int> count{0};
     world.call(0, [&](const DispatchPayload&) {
       const int n = count.fetch_add(1);
@@ -451,16 +465,17 @@ void a_graph_that_throws_ends_the_run() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return stress::main_of(argc, argv,
-                         {{"cores_hand_over_data", cores_hand_over_data},
-                          {"waiting_for_nobody_is_found", waiting_for_nobody_is_found},
-                          {"waiting_for_nobody_is_found_behind_others", waiting_for_nobody_is_found_behind_others},
-                          {"waiting_for_a_slow_one_is_fine", waiting_for_a_slow_one_is_fine},
-                          {"a_blocked_orchestrator_is_woken", a_blocked_orchestrator_is_woken},
-                          {"every_machine_gives_the_same", every_machine_gives_the_same},
-                          {"many_blocks_on_one_cluster", many_blocks_on_one_cluster},
-                          {"sizes_of_outputs", sizes_of_outputs},
-                          {"failures_anywhere", failures_anywhere},
-                          {"a_graph_that_throws_ends_the_run", a_graph_that_throws_ends_the_run}},
-                         100);
+  return stress::main_of(
+      argc, argv,
+      {{"cores_hand_over_data", cores_hand_over_data},
+       {"waiting_for_nobody_is_found", waiting_for_nobody_is_found},
+       {"waiting_for_nobody_is_found_behind_others", waiting_for_nobody_is_found_behind_others},
+       {"waiting_for_a_slow_one_is_fine", waiting_for_a_slow_one_is_fine},
+       {"a_blocked_orchestrator_is_woken", a_blocked_orchestrator_is_woken},
+       {"every_machine_gives_the_same", every_machine_gives_the_same},
+       {"many_blocks_on_one_cluster", many_blocks_on_one_cluster},
+       {"sizes_of_outputs", sizes_of_outputs},
+       {"failures_anywhere", failures_anywhere},
+       {"a_graph_that_throws_ends_the_run", a_graph_that_throws_ends_the_run}},
+      100);
 }
