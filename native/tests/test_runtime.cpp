@@ -263,16 +263,6 @@ CHECKS(tensor_map_pool, "TensorMap, layers 2 and 3") {
   EQUAL(map.peak(), 8);
 }
 
-CHECKS(tensor_map_owner, "Scopes") {
-  TensorMap map(8, 16, 16);
-  const Rows a(0x1000, 0, 4), whole(0x1000, 0, 16);
-  map.insert(a.data, 3, true);
-  map.insert(whole.data, 4, false);
-  CHECK(map.has_owner(whole.data, 3));
-  CHECK(!map.has_owner(whole.data, 4));  // what gave the memory is retired
-  CHECK(!map.has_owner(Rows(0x2000, 0, 1).data, 0));
-}
-
 // --- machine and registers ---------------------------------------------------------------------------------
 
 CHECKS(registers, "Handshake registers") {

@@ -27,7 +27,6 @@ CHECKS = {
     "tensor_map_inout_takes_over": "TensorMap",
     "tensor_map_truncates_stale_chains": "TensorMap, layer 1",
     "tensor_map_pool": "TensorMap, layers 2 and 3",
-    "tensor_map_owner": "Scopes",
     "descriptor_counts_and_lists": "Task descriptor, dependency pool",
     "states_0_to_3": "State machine",
     "a_finished_producer_is_counted_at_once": "Lock protocol",

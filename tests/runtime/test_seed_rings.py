@@ -40,7 +40,7 @@ def test_window_16_with_208_tasks(how: dict[str, int]) -> None:
     done, lines = quiet(_chunks, x, 16, 13, task_window=16, record=True, **how)
     assert x[0] == 208
     assert done.stats["tasks"] == 208
-    assert 0 < done.stats["blocked"]["task_ring"] <= 192
+    assert 0 < done.stats["blocked"]["task_ring"] <= 193  # all but the first window - 1
     assert 13 <= done.stats["task_window_peak"] <= 15  # window - 1
     assert done.stats["max_scope_tasks"] == 13
     slots = np.bincount(done.records.tasks["task_id"] & 15)

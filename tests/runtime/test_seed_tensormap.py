@@ -346,3 +346,25 @@ def test_ordered_accesses_are_no_hazard() -> None:
         rt.submit(touch, rt.external(x).view([4], [8]))
 
     assert graph(orchestrate, check_hazards=True).hazards == []
+
+
+def test_what_is_found_does_not_depend_on_speed() -> None:
+    """Spec 2.5: tasks that were retired long ago, and memory that was used before, are no hazards."""
+    x = vector()
+
+    def orchestrate(rt: Runtime) -> None:
+        for _ in range(100):
+            with rt.scope():
+                t = rt.tensor(256)
+                rt.submit(touch, x)
+                rt.submit(write, t)
+                rt.submit(touch, t)
+                rt.submit(read, x)
+        rt.submit(write, x)  # after one reader that nothing orders
+
+    for how in ({"threads": 1}, {"threads": 2}, {"seed": 3}):
+        done, _ = quiet(orchestrate, heap=2048, task_window=8, check_hazards=True, **how)
+        last = [(h.kind, h.earlier, h.later) for h in done.hazards if h.later == 400]
+        assert last == [("WAW", 396, 400), ("WAR", 399, 400)]
+        others = {(h.kind, h.later - h.earlier) for h in done.hazards if h.later != 400}
+        assert others == {("WAR", 1)}  # each touch after the reader of the chunk before

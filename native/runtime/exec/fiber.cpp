@@ -20,15 +20,6 @@ namespace pto2 {
 
 namespace {
 
-/// The exceptions that a flow of control is handling. The C++ runtime keeps them by thread (this is its
-/// layout); fibers of one thread enter and leave handlers in any order, so each has its own.
-struct Exceptions {
-  void* caught = nullptr;
-  unsigned int uncaught = 0;
-};
-
-Exceptions& exceptions() { return *reinterpret_cast<Exceptions*>(abi::__cxa_get_globals()); }
-
 /// Frames that were given up in the middle have left marks for the sanitizer.
 void forget_frames([[maybe_unused]] char* stack) {
 #if defined(__SANITIZE_ADDRESS__)
@@ -39,12 +30,20 @@ void forget_frames([[maybe_unused]] char* stack) {
 }  // namespace
 
 struct Fiber::State {
+  /// The exceptions that a flow of control is handling. The C++ runtime keeps them by thread (this is its
+  /// layout); fibers of one thread enter and leave handlers in any order, so each has its own.
+  struct Exceptions {
+    void* caught = nullptr;
+    unsigned int uncaught = 0;
+  };
+  static Exceptions& of_thread() { return *reinterpret_cast<Exceptions*>(abi::__cxa_get_globals()); }
+
   pto::detail::Context here, there;  // of the fiber, of its resumer
   char* stack = nullptr;
   void (*body)(void*) = nullptr;
   void* context = nullptr;
   bool done = true;
-  Exceptions mine_caught;
+  Exceptions exceptions;
 #if defined(__SANITIZE_THREAD__)
   void *mine = nullptr, *resumer = nullptr;
 #endif
@@ -78,7 +77,7 @@ void Fiber::start(void (*body)(void*), void* context) {
   state_->body = body;
   state_->context = context;
   state_->done = false;
-  state_->mine_caught = {};
+  state_->exceptions = {};
   forget_frames(state_->stack);
   pto::detail::prepare(state_->here, state_->stack, &Fiber::main);
 #if defined(__SANITIZE_THREAD__)
@@ -99,7 +98,7 @@ void Fiber::main() {
 bool Fiber::resume() {
   State& s = *state_;
   starting_ = this;
-  const Exceptions outside = std::exchange(exceptions(), s.mine_caught);
+  const State::Exceptions outside = std::exchange(State::of_thread(), s.exceptions);
 #if defined(__SANITIZE_THREAD__)
   s.resumer = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(s.mine, 0);
@@ -111,7 +110,7 @@ bool Fiber::resume() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(s.resumer_fake, nullptr, nullptr);
 #endif
-  s.mine_caught = std::exchange(exceptions(), outside);
+  s.exceptions = std::exchange(State::of_thread(), outside);
   return s.done;
 }
 

@@ -17,6 +17,15 @@ namespace pto2 {
 class Interleaver;
 void yield_to_others(Interleaver& interleaver, bool always);  // interleave.cpp
 
+/// Tells the processor that this thread waits.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 struct Pause {
   Interleaver* interleaver = nullptr;  // set in deterministic mode
 
@@ -33,11 +42,7 @@ struct Pause {
       return;
     }
     if (++turns < 64) {
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#elif defined(__aarch64__)
-      asm volatile("yield");
-#endif
+      relax();
     } else {
       sched_yield();  // the holder may be waiting for this processor
     }

@@ -26,6 +26,14 @@ class Hazards {
                              int count, const std::vector<int64_t>& producers, bool order) {
     predecessors_.push_back(producers);
     std::vector<Hazard> found;
+    for (int i = 0; i < count; ++i) {  // producers that are retired by now are not among `producers`
+      if (types[i] != PTOParamType::INPUT && types[i] != PTOParamType::INOUT) continue;
+      for (const Access& access : accesses_[tensors[i]->buffer.addr]) {
+        if (access.writes && tensor_overlap(*tensors[i], access.region.get()) != OverlapStatus::NO_OVERLAP) {
+          predecessors_.back().push_back(access.task);
+        }
+      }
+    }
     for (int i = 0; i < count; ++i) {
       if (types[i] == PTOParamType::SCALAR || types[i] == PTOParamType::INPUT) continue;
       for (const Access& access : accesses_[tensors[i]->buffer.addr]) {
@@ -45,6 +53,9 @@ class Hazards {
     }
     return found;
   }
+
+  /// This memory has just been taken from the heap: nobody has used it yet.
+  void fresh(uint64_t address) { accesses_.erase(address); }
 
  private:
   /// A copy of a descriptor; TensorData itself cannot be copied.

@@ -75,7 +75,8 @@ constexpr PTO2RuntimeOps kOps = {
 
 }  // namespace
 
-std::unique_ptr<SharedObject> run_orchestration(Tmr& tmr, Log& log, const std::string& path, std::vector<uint64_t> args) {
+std::unique_ptr<SharedObject> run_orchestration(Tmr& tmr, Log& log, const std::string& path,
+                                                std::vector<uint64_t> args) {
   auto loaded = std::make_unique<SharedObject>(path);
   const SharedObject& library = *loaded;
   auto* entry = library.get<void(PTO2Runtime*, uint64_t*, int)>("aicpu_orchestration_entry");

@@ -50,7 +50,7 @@ void Tmr::run(const std::function<void()>& orchestrate) {
   exec_.run([&] {
     scope_begin();
     orchestrate();
-    while (!scopes_.empty()) scope_end();
+    while (!scopes_.empty() && !exec_.failure().failed()) scope_end();
     memory_.header().orchestrator_done.store(1, std::memory_order_release);
   });
 }
@@ -270,6 +270,7 @@ void Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::OUTPUT && arg.tensor->buffer.addr == 0) {
       arg.tensor->buffer.addr = reinterpret_cast<uint64_t>(at);
+      arg.tensor->owner_scope = scopes_.back().number + 1;
       at += align_up(arg.tensor->buffer.size > 0 ? arg.tensor->buffer.size : 1, kPackedOutputAlign);
     }
   }
@@ -320,10 +321,14 @@ void Tmr::find_hazards(const Submission& submission, TaskDescriptor& task) {
     types[i] = submission.args[i].type;
     tensors[i] =
         types[i] == PTOParamType::SCALAR ? nullptr : reinterpret_cast<const TensorData*>(task.args[i]);
-    if (types[i] != PTOParamType::SCALAR && types[i] != PTOParamType::OUTPUT &&
-        heap_.contains(tensors[i]->buffer.addr) && !map_.has_owner(*tensors[i], seen_alive_)) {
-      found_hazards_.push_back({-1, task.task_id, 4, i});  // its memory has been given back
-    }
+    if (types[i] == PTOParamType::SCALAR || tensors[i]->owner_scope == 0) continue;
+    bool open = false;
+    for (const Scope& scope : scopes_) open |= scope.number + 1 == tensors[i]->owner_scope;
+    if (!open) found_hazards_.push_back({-1, task.task_id, 4, i});  // its memory may have been given back
+    const uint64_t in_heap = tensors[i]->buffer.addr - reinterpret_cast<uint64_t>(heap_.address(0));
+    const uint64_t begin = task.packed_buffer_base % heap_.size();
+    const uint64_t size = task.packed_buffer_end.load(std::memory_order_relaxed) - task.packed_buffer_base;
+    if (in_heap - begin < size) hazards_.fresh(tensors[i]->buffer.addr);
   }
   const std::vector<Hazard> found =
       hazards_.submit(task.task_id, types, tensors, submission.count, producers_, options_.track_war);

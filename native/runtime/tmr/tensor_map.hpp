@@ -55,17 +55,6 @@ class TensorMap {
     }
   }
 
-  /// Whether an OUTPUT that is still alive gave this buffer its memory.
-  bool has_owner(const TensorData& access, int64_t last_task_alive) const {
-    for (int32_t at = buckets_[bucket(access.buffer.addr)]; at != 0;) {
-      const Entry& entry = entries_[static_cast<size_t>(at)];
-      if (entry.producer < last_task_alive) return false;
-      if (entry.with_alloc && entry.tensor->buffer.addr == access.buffer.addr) return true;
-      at = entry.next_in_bucket;
-    }
-    return false;
-  }
-
   bool has(uint64_t count) const { return pool_ - used_ >= count; }
 
   void insert(const TensorData& tensor, int64_t producer, bool with_alloc) {

@@ -21,8 +21,10 @@ other because of the tensors they read and write, never because of the order in 
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -37,23 +39,26 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3}
+#: What a parameter of a kernel is. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
+ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3}
 #: Element types, by their number in the runtime.
 DTYPES = ("float32", "float16", "int32", "int16", "int8", "uint8", "bfloat16", "int64", "uint64")
 _SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i16": "int16",
           "i8": "int8", "u8": "uint8", "i64": "int64", "u64": "uint64"}  # fmt: skip
 _MAX_PARAMS = 16
+#: Kernels that have to be compiled; a run does so for all of them before it starts, so that its times are its own.
+_sources: weakref.WeakSet[Kernel] = weakref.WeakSet()
 
 
 class Kernel:
     """What tasks execute: a Python function, or a C++ or `.pto` source, compiled when a run needs it.
 
-    `args` says what each parameter is: in, out, inout or scalar.
+    `args` says what each parameter is: in, out, inout, scalar (an integer) or float (an f32).
     """
 
     def __init__(
         self,
-        source: Callable[..., Any] | str,
+        source: Callable[..., Any] | str | os.PathLike[str],
         args: str,
         core: str = "aiv",
         name: str | None = None,
@@ -63,16 +68,19 @@ class Kernel:
         unknown = [w for w in words if w not in ROLES]
         if unknown or len(words) > _MAX_PARAMS:
             what = f"unknown role '{unknown[0]}'" if unknown else f"{len(words)} parameters, at most 16"
-            raise _refuse(f"kernel arguments '{args}': {what}", "use in, out, inout and scalar")
+            raise _refuse(f"kernel arguments '{args}': {what}", "use in, out, inout, scalar and float")
         if core not in CORE_TYPES:
             raise _refuse(f"unknown core type '{core}'", "use aic or aiv")
-        self.source = source
+        self.source = source if callable(source) else os.fspath(source)
         self.roles = bytes(ROLES[w] for w in words)
+        self.floats = frozenset(i for i, w in enumerate(words) if w == "float")
         self.core = core
         self.core_type = CORE_TYPES.index(core)
         self.entry = entry
+        if not callable(source):
+            _sources.add(self)
         self.name = name or (
-            str(getattr(source, "__name__", "kernel")) if callable(source) else _stem(source)
+            str(getattr(source, "__name__", "kernel")) if callable(source) else _stem(os.fspath(source))
         )
 
     def __repr__(self) -> str:
@@ -80,7 +88,7 @@ class Kernel:
 
 
 def kernel(
-    source: Callable[..., Any] | str,
+    source: Callable[..., Any] | str | os.PathLike[str],
     args: str,
     core: str = "aiv",
     name: str | None = None,
@@ -88,6 +96,11 @@ def kernel(
 ) -> Kernel:
     """A kernel from a Python function, or from the path of a C++ or `.pto` source."""
     return Kernel(source, args, core, name, entry)
+
+
+def _as_float(value: Any) -> Any:
+    """A number for a parameter that is a float; what is none is reported like any other value."""
+    return float(value) if hasattr(value, "__float__") and not hasattr(value, "shape") else value
 
 
 def _stem(path: str) -> str:
@@ -135,15 +148,19 @@ def array_of(tensor: Any) -> Array:
     return np.ndarray(tensor.shape, dtype, memory, tensor.start_offset * dtype.itemsize, strides)
 
 
-def slot_arrays(slots: Sequence[int], roles: bytes | None) -> list[Any]:
+def slot_arrays(slots: Sequence[int], roles: bytes | None, floats: frozenset[int] = frozenset()) -> list[Any]:
     """Parameters of a task as a Python kernel gets them: arrays for tensors, numbers for scalars."""
     module = native()
     if roles is None:
         return list(slots)
     out: list[Any] = []
     for i, slot in enumerate(slots):
-        tensor = i < len(roles) and roles[i] != ROLES["scalar"]
-        out.append(array_of(module.slot_tensor(slot)) if tensor else slot)
+        if i < len(roles) and roles[i] != ROLES["scalar"]:
+            out.append(array_of(module.slot_tensor(slot)))
+        elif i in floats:
+            out.append(struct.unpack("<f", struct.pack("<I", slot & 0xFFFFFFFF))[0])
+        else:
+            out.append(slot - (1 << 64) if slot >> 63 else slot)
     return out
 
 
@@ -155,6 +172,7 @@ class Runtime:
         self._kernels = kernels
         self._numbers: dict[int, int] = {}
         self._known: list[Kernel] = []
+        self._libraries = _compiled()
         self._external: dict[int, tuple[Any, Any]] = {}
         self._tensor_type = native().Tensor
 
@@ -208,6 +226,8 @@ class Runtime:
         frame = sys._getframe(1)
         self._native.set_site(frame.f_code.co_filename, frame.f_lineno)
         kind = self._tensor_type
+        if kernel.floats:
+            values = tuple(_as_float(v) if i in kernel.floats else v for i, v in enumerate(values))
         if not all(type(v) is kind or (type(v) is int and v >= 0) for v in values):
             values = tuple(self._value(v) for v in values)
         if len(values) != len(kernel.roles):
@@ -232,14 +252,15 @@ class Runtime:
     def _add(self, kernel: Kernel) -> int:
         number = len(self._known)
         if callable(kernel.source):
-            function, roles = kernel.source, kernel.roles
+            function, roles, floats = kernel.source, kernel.roles, kernel.floats
 
             def call(task: int, slots: list[int]) -> None:
-                function(*slot_arrays(slots, roles))
+                function(*slot_arrays(slots, roles, floats))
 
             self._kernels.add_function(number, kernel.name, kernel.core_type, call)
         else:
-            self._kernels.add_library(number, kernel.name, kernel.core_type, _library(kernel))
+            path = self._libraries.get(id(kernel)) or _libraries([kernel])[id(kernel)]
+            self._kernels.add_library(number, kernel.name, kernel.core_type, path)
         self._known.append(kernel)
         self._numbers[id(kernel)] = number
         return number
@@ -283,11 +304,21 @@ class Runtime:
             self.free_cluster(number)
 
 
-def _library(kernel: Kernel) -> str:
+def _compiled() -> dict[int, str]:
+    """Libraries of all kernels there are. What is wrong with one is reported when it is submitted."""
+    try:
+        return _libraries(list(_sources))
+    except DiagnosticError:
+        return {}
+
+
+def _libraries(kernels: Sequence[Kernel]) -> dict[int, str]:
+    if not kernels:
+        return {}
     from .compile import Job, compile_all
 
-    job = Job(name=kernel.name, source=str(kernel.source), core_type=kernel.core, entry=kernel.entry or "")
-    return compile_all([job])[0].path
+    jobs = [Job(k.name, str(k.source), k.core, entry=k.entry or "") for k in kernels]
+    return {id(k): library.path for k, library in zip(kernels, compile_all(jobs), strict=True)}
 
 
 class Hazard:
@@ -344,6 +375,30 @@ class Run:
         from .summary import text
 
         return text(self.records)
+
+    def save_trace(self, path: str) -> None:
+        """Write the run for ui.perfetto.dev or chrome://tracing."""
+        from . import trace
+
+        trace.write(self._recorded("save_trace"), path)
+
+    def save_swimlane(self, path: str, title: str = "") -> None:
+        """Write a page that shows the run: a lane per core, with the critical path."""
+        from . import swimlane
+
+        swimlane.write(self._recorded("save_swimlane"), path, title or "the run")
+
+    def save_graph(self, path: str) -> None:
+        """Write the tasks and what they wait for as DOT."""
+        from . import graph_text
+
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(graph_text.dot(self._recorded("save_graph")))
+
+    def _recorded(self, what: str) -> Records:
+        if not len(self.records.tasks):
+            raise _refuse(f"{what}: nothing was recorded", "runtime.run(..., record=True)")
+        return self.records
 
 
 def run(

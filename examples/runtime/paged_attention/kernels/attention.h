@@ -1,12 +1,13 @@
 // One block of paged attention, piece by piece: what the kernels of both attention examples call.
 //
-// Queries come in tiles of up to 16 heads, keys and values in blocks of 16; all heads share one KV head. For a
-// tile of queries, block after block:
+// Queries come in tiles of up to 16 heads, keys and values in blocks of 16; all heads share one KV head. For
+// a tile of queries, block after block:
 //
 //   scores   s = q @ k^T                                                  (cube)
 //   softmax  s = scale * s, masked;  m = rowmax(s);  p = exp(s - m);  l = rowsum(p)    (vector)
 //   values   o' = p @ v                                                   (cube)
-//   update   the running m, l and o take in m, l and o' of the block; after the last one, out = o / l  (vector)
+//   update   the running m, l and o take in m, l and o' of the block; after the last one, out = o / l
+//   (vector)
 //
 // Each piece waits for everything it started before it returns, so that the next may use the same memory.
 #pragma once
@@ -17,9 +18,10 @@ namespace attention {
 
 using namespace pto;
 
-constexpr int kHeads = 16;            // rows of a tile of queries
-constexpr int kBlock = 16;            // keys of a block
-constexpr float kMasked = -1.0e30f;   // a score that counts for nothing, and is no infinity: no NaN comes of it
+constexpr int kHeads = 16;  // rows of a tile of queries
+constexpr int kBlock = 16;  // keys of a block
+constexpr float kMasked =
+    -1.0e30f;  // a score that counts for nothing, and is no infinity: no NaN comes of it
 
 /// Row-major in global memory: as many rows as are used, packed.
 template <typename T, int Cols>
@@ -28,7 +30,8 @@ AICORE inline auto packed(__gm__ T* data, int rows) {
   return GlobalTensor<T, Size, Stride<1, 1, 1, Cols, 1>>(data, Size(rows));
 }
 
-/// One number per head. A column for operations along rows and a row for element-wise ones are the same bytes.
+/// One number per head. A column for operations along rows and a row for element-wise ones are the same
+/// bytes.
 using Column = Tile<TileType::Vec, float, kHeads, 1, BLayout::ColMajor, -1, 1>;
 using Row = Tile<TileType::Vec, float, 1, kHeads, BLayout::RowMajor, 1, -1>;
 
@@ -85,8 +88,8 @@ AICORE inline void values(__gm__ half* p, __gm__ half* v, __gm__ float* o, int r
 }
 
 /// p, m and l of a block of which the first `valid` keys count; p is f16, and l the sum of it as rounded.
-AICORE inline void softmax(__gm__ float* s, __gm__ half* p, __gm__ float* m, __gm__ float* l, int rows, int valid,
-                           float scale) {
+AICORE inline void softmax(__gm__ float* s, __gm__ half* p, __gm__ float* m, __gm__ float* l, int rows,
+                           int valid, float scale) {
   auto gs = packed<float, kBlock>(s, rows);
   auto gp = packed<half, kBlock>(p, rows);
   auto gm = vector(m, rows), gl = vector(l, rows);
@@ -156,12 +159,14 @@ AICORE inline void start(__gm__ float* m, __gm__ float* l, __gm__ float* o, int 
 
 /// What a block adds to the accumulators; with the last one, `out` gets the result.
 template <int D>
-AICORE inline void update(__gm__ float* m_block, __gm__ float* l_block, __gm__ float* o_block, __gm__ float* m,
-                          __gm__ float* l, __gm__ float* o, __gm__ float* out, int rows, bool last) {
+AICORE inline void update(__gm__ float* m_block, __gm__ float* l_block, __gm__ float* o_block,
+                          __gm__ float* m, __gm__ float* l, __gm__ float* o, __gm__ float* out, int rows,
+                          bool last) {
   constexpr int kMatrix = kHeads * D * sizeof(float), kVector = kHeads * sizeof(float);
   auto g_m_block = vector(m_block, rows), g_l_block = vector(l_block, rows);
   auto g_m = vector(m, rows), g_l = vector(l, rows);
-  auto g_o_block = packed<float, D>(o_block, rows), g_o = packed<float, D>(o, rows), g_out = packed<float, D>(out, rows);
+  auto g_o_block = packed<float, D>(o_block, rows), g_o = packed<float, D>(o, rows),
+       g_out = packed<float, D>(out, rows);
   using Matrix = Tile<TileType::Vec, float, kHeads, D, BLayout::RowMajor, -1, D>;
   Matrix sum(rows), added(rows), result(rows);
   Row old_m(rows), new_m(rows), largest(rows), sum_l(rows), added_l(rows);

@@ -119,6 +119,7 @@ struct Tensor {
     to.init(reinterpret_cast<void*>(from.buffer.addr), from.buffer.size, new_shapes, new_shapes,
             pto2_detail::kNoOffsets, new_ndims, from.dtype, from.version);
     to.base_offset = to.start_offset = from.start_offset;
+    to.owner_scope = from.owner_scope;
     return made;
   }
 

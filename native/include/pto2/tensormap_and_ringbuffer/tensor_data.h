@@ -66,6 +66,7 @@ struct TensorData {
   // Four bits per dimension d: d ^ (its place in memory order). 0: nothing was transposed.
   uint32_t permutation;
   uint64_t base_offset;  // elements before the place that offsets count from
+  int64_t owner_scope;   // 1 + the scope of the task that the memory was taken for; 0: memory of the user's
 
   TensorData() = default;
   TensorData(const TensorData&) = delete;
@@ -82,6 +83,7 @@ struct TensorData {
     dtype = type;
     permutation = 0;
     base_offset = 0;
+    owner_scope = 0;
     for (uint64_t d = 0; d < RUNTIME_MAX_TENSOR_DIMS; d++) {
       raw_shapes[d] = d < rank ? raw[d] : 1;
       shapes[d] = d < rank ? extent[d] : 1;
@@ -104,6 +106,7 @@ struct TensorData {
     dtype = other.dtype;
     permutation = other.permutation;
     base_offset = other.base_offset;
+    owner_scope = other.owner_scope;
   }
 
   void init_with_view(const TensorData& other, const uint64_t view_shapes[], const uint64_t view_offsets[]) {

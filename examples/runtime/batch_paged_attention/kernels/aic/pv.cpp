@@ -1,5 +1,5 @@
-// Values of block n of each sequence of a chunk, weighted. Slots: p, value_cache, block_table, o, first sequence,
-// count, n, max_blocks, rows, head_dim (16 or 256).
+// Values of block n of each sequence of a chunk, weighted. Slots: p, value_cache, block_table, o, first
+// sequence, count, n, max_blocks, rows, head_dim (16 or 256).
 #include "../chunk.h"
 
 extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {

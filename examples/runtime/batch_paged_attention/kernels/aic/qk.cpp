@@ -1,5 +1,5 @@
-// Scores of block n of each sequence of a chunk. Slots: query, key_cache, block_table, s, first sequence, count,
-// n, max_blocks, num_heads, first head, rows, head_dim (16 or 256).
+// Scores of block n of each sequence of a chunk. Slots: query, key_cache, block_table, s, first sequence,
+// count, n, max_blocks, num_heads, first head, rows, head_dim (16 or 256).
 #include "../chunk.h"
 
 extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {

@@ -1,5 +1,5 @@
-// Takes a block of each sequence of a chunk into its accumulators. Slots: m, l and o of the block, m, l, o, out of
-// the chunk, count, num_heads, first head, rows, head_dim (16 or 256), whether it is the last block.
+// Takes a block of each sequence of a chunk into its accumulators. Slots: m, l and o of the block, m, l, o,
+// out of the chunk, count, num_heads, first head, rows, head_dim (16 or 256), whether it is the last block.
 #include "../chunk.h"
 
 extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
@@ -13,11 +13,11 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
     const int64_t number = i * kNumbers, matrix = i * kHeads * dim;
     auto* out = at[6] + (i * heads + head) * dim;
     if (dim == 16) {
-      update<16>(at[0] + number, at[1] + number, at[2] + matrix, at[3] + number, at[4] + number, at[5] + matrix, out,
-                 rows, last);
+      update<16>(at[0] + number, at[1] + number, at[2] + matrix, at[3] + number, at[4] + number,
+                 at[5] + matrix, out, rows, last);
     } else {
-      update<256>(at[0] + number, at[1] + number, at[2] + matrix, at[3] + number, at[4] + number, at[5] + matrix, out,
-                  rows, last);
+      update<256>(at[0] + number, at[1] + number, at[2] + matrix, at[3] + number, at[4] + number,
+                  at[5] + matrix, out, rows, last);
     }
   }
 }

@@ -1,5 +1,6 @@
-// For each tile of 16 heads and each chunk of 16 sequences: a scope with one task that starts the accumulators and
-// four for each block of the longest sequence. A scope is all that has to fit in the task ring at a time.
+// For each tile of 16 heads and each chunk of 16 sequences: a scope with one task that starts the
+// accumulators and four for each block of the longest sequence. A scope is all that has to fit in the task
+// ring at a time.
 #include <algorithm>
 
 #include "pto_orchestration_api.h"
@@ -35,7 +36,8 @@ extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) 
         const uint64_t count = std::min(kChunk, batch - first);
         const uint64_t longest = *std::max_element(context_lens + first, context_lens + first + count);
         const uint64_t blocks = (longest + kBlock - 1) / kBlock;
-        const uint64_t numbers[] = {count, kHeads}, matrix[] = {count * kHeads, dim}, weights[] = {count * kHeads, kBlock};
+        const uint64_t numbers[] = {count, kHeads}, matrix[] = {count * kHeads, dim},
+                       weights[] = {count * kHeads, kBlock};
         // The rows of the result of this chunk, all heads of them: chunks are disjoint and run side by side.
         const uint64_t result_shape[] = {count * heads, dim}, result_at[] = {first * heads, 0};
         Tensor result = out.view(result_shape, result_at);
@@ -47,30 +49,59 @@ extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) 
 
         for (uint64_t n = 0; n < blocks; n++) {
           Tensor s = make_tensor(weights, 2), p = make_tensor(weights, 2, DataType::FLOAT16);
-          Tensor m_block = make_tensor(numbers, 2), l_block = make_tensor(numbers, 2), o_block = make_tensor(matrix, 2);
+          Tensor m_block = make_tensor(numbers, 2), l_block = make_tensor(numbers, 2),
+                 o_block = make_tensor(matrix, 2);
 
-          PTOParam qk[] = {make_input_param(query), make_input_param(keys), make_input_param(table),
-                           make_output_param(s),    scalar(first),          scalar(count),
-                           scalar(n),               scalar(max_blocks),     scalar(heads),
-                           scalar(head),            scalar(rows),           scalar(dim)};
+          PTOParam qk[] = {make_input_param(query),
+                           make_input_param(keys),
+                           make_input_param(table),
+                           make_output_param(s),
+                           scalar(first),
+                           scalar(count),
+                           scalar(n),
+                           scalar(max_blocks),
+                           scalar(heads),
+                           scalar(head),
+                           scalar(rows),
+                           scalar(dim)};
           pto2_rt_submit_task(rt, QK, PTO2_WORKER_CUBE, qk, 12);
 
-          PTOParam sf[] = {make_input_param(s),        make_input_param(lengths),  make_output_param(p),
-                           make_output_param(m_block), make_output_param(l_block), scalar(first),
-                           scalar(count),              scalar(n),                  scalar(rows),
+          PTOParam sf[] = {make_input_param(s),
+                           make_input_param(lengths),
+                           make_output_param(p),
+                           make_output_param(m_block),
+                           make_output_param(l_block),
+                           scalar(first),
+                           scalar(count),
+                           scalar(n),
+                           scalar(rows),
                            scalar(scale)};
           pto2_rt_submit_task(rt, SF, PTO2_WORKER_VECTOR, sf, 10);
 
-          PTOParam pv[] = {make_input_param(p),        make_input_param(values), make_input_param(table),
-                           make_output_param(o_block), scalar(first),            scalar(count),
-                           scalar(n),                  scalar(max_blocks),       scalar(rows),
+          PTOParam pv[] = {make_input_param(p),
+                           make_input_param(values),
+                           make_input_param(table),
+                           make_output_param(o_block),
+                           scalar(first),
+                           scalar(count),
+                           scalar(n),
+                           scalar(max_blocks),
+                           scalar(rows),
                            scalar(dim)};
           pto2_rt_submit_task(rt, PV, PTO2_WORKER_CUBE, pv, 10);
 
-          PTOParam up[] = {make_input_param(m_block), make_input_param(l_block), make_input_param(o_block),
-                           make_inout_param(m),       make_inout_param(l),       make_inout_param(o),
-                           make_output_param(result), scalar(count),             scalar(heads),
-                           scalar(head),              scalar(rows),              scalar(dim),
+          PTOParam up[] = {make_input_param(m_block),
+                           make_input_param(l_block),
+                           make_input_param(o_block),
+                           make_inout_param(m),
+                           make_inout_param(l),
+                           make_inout_param(o),
+                           make_output_param(result),
+                           scalar(count),
+                           scalar(heads),
+                           scalar(head),
+                           scalar(rows),
+                           scalar(dim),
                            scalar(n + 1 == blocks)};
           pto2_rt_submit_task(rt, UP, PTO2_WORKER_VECTOR, up, 13);
         }

@@ -12,7 +12,8 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
   Part gb(tensor_at<float>(args[1]), {}, Stride<1, 1, 1, -1, 1>(args[4]));
   Part gp(tensor_at<float>(args[2]), {}, Stride<1, 1, 1, -1, 1>(args[5]));
 
-  using L1 = Tile<TileType::Mat, float, kTile, kTile, BLayout::ColMajor, kTile, kTile, SLayout::RowMajor, 512>;
+  using L1 =
+      Tile<TileType::Mat, float, kTile, kTile, BLayout::ColMajor, kTile, kTile, SLayout::RowMajor, 512>;
   L1 a1, b1;
   TileLeft<float, kTile, kTile, kTile, kTile> a0;
   TileRight<float, kTile, kTile, kTile, kTile> b0;

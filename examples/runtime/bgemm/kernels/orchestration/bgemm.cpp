@@ -29,8 +29,9 @@ extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) 
             Tensor a_tile = tile_of(a, at, row, step), b_tile = tile_of(b, at, step, col);
             const uint64_t p_shape[] = {kTile, kTile};
             Tensor p = make_tensor(p_shape, 2);
-            PTOParam product[] = {make_input_param(a_tile), make_input_param(b_tile), make_output_param(p),
-                                  make_scalar_param(k),     make_scalar_param(n),     make_scalar_param(kTile)};
+            PTOParam product[] = {make_input_param(a_tile), make_input_param(b_tile),
+                                  make_output_param(p),     make_scalar_param(k),
+                                  make_scalar_param(n),     make_scalar_param(kTile)};
             pto2_rt_submit_task(rt, GEMM, PTO2_WORKER_CUBE, product, 6);
             // INOUT: waits for the addition before it. Other tiles of C are disjoint and do not matter.
             PTOParam sum[] = {make_inout_param(c_tile), make_input_param(p), make_scalar_param(n)};

@@ -1,4 +1,5 @@
-// A diamond over both kinds of cores: sqrt(log(a)) on a vector core, two products on cube cores, exp of their sum.
+// A diamond over both kinds of cores: sqrt(log(a)) on a vector core, two products on cube cores, exp of their
+// sum.
 #include "pto_orchestration_api.h"
 
 enum Function { LOG_SQRT = 0, MATMUL = 1, ADD_EXP = 2 };

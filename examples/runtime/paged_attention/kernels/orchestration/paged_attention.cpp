@@ -2,7 +2,8 @@
 //
 //   HUB ---------------------> UP --> UP --> ...      UP waits for the one before it: m, l and o are INOUT
 //        QK --> SF --> PV ---> UP
-//               QK --> SF --> PV --> UP               QK, SF and PV of a later block do not wait for anything else
+//               QK --> SF --> PV --> UP               QK, SF and PV of a later block do not wait for anything
+//               else
 #include <algorithm>
 
 #include "pto_orchestration_api.h"
@@ -43,19 +44,18 @@ extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) 
           const uint64_t block[] = {kBlock, dim}, at[] = {block_table[b * max_blocks + n] * kBlock, 0};
           Tensor k = keys.view(block, at), v = values.view(block, at);
           Tensor s = make_tensor(weights, 2), p = make_tensor(weights, 2, DataType::FLOAT16);
-          Tensor m_block = make_tensor(vector, 1), l_block = make_tensor(vector, 1), o_block = make_tensor(tile, 2);
+          Tensor m_block = make_tensor(vector, 1), l_block = make_tensor(vector, 1),
+                 o_block = make_tensor(tile, 2);
 
-          PTOParam qk[] = {make_input_param(q), make_input_param(k), make_output_param(s), make_scalar_param(rows),
-                           make_scalar_param(dim)};
+          PTOParam qk[] = {make_input_param(q), make_input_param(k), make_output_param(s),
+                           make_scalar_param(rows), make_scalar_param(dim)};
           pto2_rt_submit_task(rt, QK, PTO2_WORKER_CUBE, qk, 5);
 
-          PTOParam sf[] = {make_input_param(s),
-                           make_output_param(p),
-                           make_output_param(m_block),
-                           make_output_param(l_block),
-                           make_scalar_param(rows),
-                           make_scalar_param(std::min(kBlock, context - n * kBlock)),
-                           make_scalar_param(scale)};
+          PTOParam sf[] = {
+              make_input_param(s),        make_output_param(p),
+              make_output_param(m_block), make_output_param(l_block),
+              make_scalar_param(rows),    make_scalar_param(std::min(kBlock, context - n * kBlock)),
+              make_scalar_param(scale)};
           pto2_rt_submit_task(rt, SF, PTO2_WORKER_VECTOR, sf, 7);
 
           PTOParam pv[] = {make_input_param(p), make_input_param(v), make_output_param(o_block),

@@ -7,8 +7,7 @@ constexpr int kCols = 128;
 constexpr int kMaxRows = 128;
 
 using Rows = pto::Tile<pto::TileType::Vec, float, kMaxRows, kCols, pto::BLayout::RowMajor, -1, kCols>;
-using Global =
-    pto::GlobalTensor<float, pto::Shape<1, 1, 1, -1, kCols>, pto::Stride<-1, -1, -1, kCols, 1>>;
+using Global = pto::GlobalTensor<float, pto::Shape<1, 1, 1, -1, kCols>, pto::Stride<-1, -1, -1, kCols, 1>>;
 
 constexpr int kTileBytes = kMaxRows * kCols * sizeof(float);
 

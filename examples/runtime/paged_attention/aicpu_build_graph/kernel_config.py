@@ -1,0 +1,13 @@
+"""Paged attention on aicpu_build_graph: tasks run while others are still added. Kernels and golden are shared."""
+
+import runpy
+from pathlib import Path
+
+_KERNELS = Path(__file__).parents[1] / "kernels"
+
+KERNELS = runpy.run_path(str(_KERNELS / "kernel_config.py"))["KERNELS"]
+ORCHESTRATION = {
+    "source": str(_KERNELS / "orchestration/paged_attention_graph.cpp"),
+    "function_name": "build_paged_attention",
+}
+RUNTIME_CONFIG = {"runtime": "aicpu_build_graph", "aicpu_thread_num": 4, "block_dim": 24}
