@@ -327,10 +327,14 @@ class Family:
         """The row, which is completed on first use: a program uses few of the table's."""
         row = Row.__new__(Row)
         aliases = own.get("aliases", self._shared.get("aliases", ()))
+
+        def complete(made: Row) -> None:
+            made.__dict__.update(self._facts(name, own))
+
         row.__dict__.update(
             name=name,
             aliases=tuple(aliases.split()) if isinstance(aliases, str) else aliases,
-            _made_by=lambda row: row.__dict__.update(self._facts(name, own)),
+            _made_by=complete,
         )
         return row
 

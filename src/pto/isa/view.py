@@ -160,8 +160,8 @@ def strided(shape: tuple[Extent, ...], strides: tuple[Extent, ...], bits: int) -
     nd = (cols == 1 or col_step == 1) and (rows == 1 or row_step == (1 if cols == 1 else cols))
     dn = (rows == 1 or row_step == 1) and (cols == 1 or col_step == (1 if rows == 1 else rows))
     boxed = isinstance(s[3], int) and col_step == 1 and row_step == cols
-    nz = boxed and s[2] == 16 and 16 * s[3] * bits == 512 * 8  # type: ignore[operator]
-    fits = {
+    nz: bool = boxed and s[2] == 16 and 16 * s[3] * bits == 512 * 8  # type: ignore[operator]
+    fits: dict[str, bool] = {
         "ND": cols == 1 or col_step == 1 or not dn,
         "DN": rows == 1 or row_step == 1,
         "NZ": nz or (boxed and isinstance(cols, int) and cols * bits == 32 * 8),

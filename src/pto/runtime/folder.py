@@ -88,7 +88,11 @@ def load(path: str | None = None, kernels: str | None = None, golden: str | None
     config = os.path.join(kernels, "kernel_config.py")
     shown = path or os.path.dirname(os.path.abspath(golden))
     name = os.path.basename(os.path.abspath(shown))
-    if kernels == path and os.path.dirname(os.path.abspath(golden)) != os.path.abspath(path):
+    if (
+        path is not None
+        and kernels == path
+        and os.path.dirname(os.path.abspath(golden)) != os.path.abspath(path)
+    ):
         name = f"{os.path.basename(os.path.dirname(os.path.abspath(path)))}/{name}"
     if path is not None and not os.path.isdir(path):
         help = "give the folder that holds golden.py"

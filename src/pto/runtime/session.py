@@ -46,7 +46,7 @@ DTYPES = ("float32", "float16", "int32", "int16", "int8", "uint8", "bfloat16", "
 _SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i16": "int16",
           "i8": "int8", "u8": "uint8", "i64": "int64", "u64": "uint64"}  # fmt: skip
 _MAX_PARAMS = 16
-#: Kernels that have to be compiled; a run does so for all of them before it starts, so that its times are its own.
+#: Kernels that have to be compiled. A run does so for all of them before it starts: its times are its own.
 _sources: weakref.WeakSet[Kernel] = weakref.WeakSet()
 
 
@@ -259,7 +259,7 @@ class Runtime:
 
             self._kernels.add_function(number, kernel.name, kernel.core_type, call)
         else:
-            path = self._libraries.get(id(kernel)) or _libraries([kernel])[id(kernel)]
+            path = self._libraries.get(kernel) or _libraries([kernel])[kernel]
             self._kernels.add_library(number, kernel.name, kernel.core_type, path)
         self._known.append(kernel)
         self._numbers[id(kernel)] = number
@@ -304,7 +304,7 @@ class Runtime:
             self.free_cluster(number)
 
 
-def _compiled() -> dict[int, str]:
+def _compiled() -> dict[Kernel, str]:
     """Libraries of all kernels there are. What is wrong with one is reported when it is submitted."""
     try:
         return _libraries(list(_sources))
@@ -312,13 +312,13 @@ def _compiled() -> dict[int, str]:
         return {}
 
 
-def _libraries(kernels: Sequence[Kernel]) -> dict[int, str]:
+def _libraries(kernels: Sequence[Kernel]) -> dict[Kernel, str]:
     if not kernels:
         return {}
     from .compile import Job, compile_all
 
     jobs = [Job(k.name, str(k.source), k.core, entry=k.entry or "") for k in kernels]
-    return {id(k): library.path for k, library in zip(kernels, compile_all(jobs), strict=True)}
+    return {k: library.path for k, library in zip(kernels, compile_all(jobs), strict=True)}
 
 
 class Hazard:
@@ -416,9 +416,9 @@ def run(
 ) -> Run:
     """Run `orchestrate(rt, *args)` and all tasks it submits; returns when they are done.
 
-    `threads` are host threads (default: as many as there are processors). `seed` runs everything on one thread
-    in an order that the seed decides, the same every time. `rings`: task_window, heap, dep_pool, tensormap_pool.
-    `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them.
+    `threads` are host threads (default: as many as there are processors). `seed` runs everything on one
+    thread in an order that the seed decides, the same every time. `rings`: task_window, heap, dep_pool,
+    tensormap_pool. `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them.
     """
     unknown = set(rings) - {"task_window", "heap", "dep_pool", "tensormap_pool", "shards", "poison"}
     if unknown:

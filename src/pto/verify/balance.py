@@ -4,7 +4,8 @@ The state is a set of *worlds*: whether the thing is held, and the branch condit
 of contradicting conditions never meet, so `if c {set} ... if c {wait}` is balanced, and so is a wait that
 skips the first iteration. A loop body is walked as the first iteration, as the second, and then until nothing
 new appears. Calls are walked in place. An operation is *wrong* where it fails in every world that reaches it,
-and *doubtful* where it fails in some.
+and *doubtful* where it fails in some. What a loop or call makes of some worlds is remembered, so that a nest
+of loops takes time in its depth, not to the power of it.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Walk:
         self.origin: dict[object, Operation] = {}
         self.steps = 0
         self.depth = 0
+        self.known: dict[tuple[Operation, tuple[World, ...]], Worlds] = {}
+        self.asked: dict[Operation, set[object]] = {}
 
     def function(self, func: Operation) -> list[Failure]:
         """Every certain failure, or else the first doubtful one: the others follow from it."""
@@ -88,17 +91,57 @@ class Walk:
             elif op.name == "scf.index_switch":
                 worlds = self.switch(op, worlds)
             elif op.name == "scf.for":
-                worlds = self.counted(op, worlds)
+                worlds = self.once(op, worlds, self.counted)
             elif op.name == "scf.while":
-                worlds = self.conditional(op, worlds)
+                worlds = self.once(op, worlds, self.conditional)
             elif op.name == "func.call":
                 callee = self.bodies[str(op.attr("callee"))]
                 if runs_on(callee, self.core):
-                    worlds = forget(self.region(callee.regions[0], worlds), callee)
+                    worlds = self.once(callee, worlds, self.called)
             elif SECTIONS.get(op.name, self.core) == self.core:
                 for region in op.regions:
                     worlds = self.region(region, worlds)
         return worlds
+
+    def called(self, callee: Operation, worlds: Worlds) -> Worlds:
+        return forget(self.region(callee.regions[0], worlds), callee)
+
+    def once(self, op: Operation, worlds: Worlds, walk: Callable[[Operation, Worlds], Worlds]) -> Worlds:
+        """What a walk of a loop or callee makes of worlds, walked at most once for each of them.
+
+        Facts that all worlds share and nothing inside asks for stay outside: they make no difference there.
+        A second walk would find no other failures than the first.
+        """
+        shared = frozenset.intersection(*(w.facts for w in worlds))
+        if shared:
+            asked = self.conditions(op)
+            shared = frozenset(f for f in shared if f[0] not in asked)
+        given = [World(w.holder, w.facts - shared) for w in worlds]
+        key = op, tuple(given)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = walk(op, given)
+        return [World(w.holder, w.facts | shared) for w in found]
+
+    def conditions(self, op: Operation) -> set[object]:
+        """Keys of all facts that a walk of an operation may ask for."""
+        found = self.asked.get(op)
+        if found is None:
+            found = self.asked[op] = set()
+            for inner in op.walk():
+                if inner not in self.relevant and inner is not op:
+                    continue
+                if inner.name == "scf.if":
+                    found.add(condition_of(inner.operands[0])[0])
+                elif inner.name == "scf.index_switch":
+                    found.update(equals(inner.operands[0], int(n))[0] for n in inner.attr("cases"))
+                elif inner.name == "scf.for":
+                    found.update((runs(inner)[0], (FIRST, inner), (LAST, inner)))
+                elif inner.name == "scf.while":
+                    found.add(condition_of(inner.regions[0].blocks[0].ops[-1].operands[0])[0])
+                elif inner.name == "func.call":
+                    found |= self.conditions(self.bodies[str(inner.attr("callee"))])
+        return found
 
     def branches(self, op: Operation, worlds: Worlds) -> Worlds:
         key, truth = condition_of(op.operands[0])

@@ -1,10 +1,13 @@
-"""Batched GEMM on aicpu_build_graph: tasks run while others are still added. Kernels and golden are shared."""
+"""Batched GEMM on aicpu_build_graph: tasks run while others are added."""
 
 import runpy
 from pathlib import Path
 
-_KERNELS = Path(__file__).parents[1] / "kernels"
+_KERNELS = Path(__file__).parents[1] / "kernels"  # shared with the other runtimes, like golden.py
 
 KERNELS = runpy.run_path(str(_KERNELS / "kernel_config.py"))["KERNELS"]
-ORCHESTRATION = {"source": str(_KERNELS / "orchestration/bgemm_graph.cpp"), "function_name": "build_bgemm"}
+ORCHESTRATION = {
+    "source": str(_KERNELS / "orchestration/bgemm_graph.cpp"),
+    "function_name": "build_bgemm",
+}
 RUNTIME_CONFIG = {"runtime": "aicpu_build_graph", "aicpu_thread_num": 4, "block_dim": 3}

@@ -1,9 +1,9 @@
-"""The diamond of two products on aicpu_build_graph: tasks run while others are still added. Kernels and golden are shared."""
+"""The diamond of products on aicpu_build_graph: tasks run while others are added."""
 
 import runpy
 from pathlib import Path
 
-_KERNELS = Path(__file__).parents[1] / "kernels"
+_KERNELS = Path(__file__).parents[1] / "kernels"  # shared with the other runtimes, like golden.py
 
 KERNELS = runpy.run_path(str(_KERNELS / "kernel_config.py"))["KERNELS"]
 ORCHESTRATION = {

@@ -1,9 +1,9 @@
-"""Paged attention on host_build_graph: the host builds all of it before anything runs. Kernels and golden are shared."""
+"""Paged attention on host_build_graph: built by the host before anything runs."""
 
 import runpy
 from pathlib import Path
 
-_KERNELS = Path(__file__).parents[1] / "kernels"
+_KERNELS = Path(__file__).parents[1] / "kernels"  # shared with the other runtimes, like golden.py
 
 KERNELS = runpy.run_path(str(_KERNELS / "kernel_config.py"))["KERNELS"]
 ORCHESTRATION = {

@@ -1,4 +1,4 @@
-"""The same graph on aicpu_build_graph: tasks run while others are still added. Kernels and golden are shared."""
+"""The vector graph on aicpu_build_graph: tasks run while others are added."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The same graph on host_build_graph: built by the host before anything runs. Kernels and golden are shared."""
+"""The vector graph on host_build_graph: built by the host before anything runs."""
 
 import runpy
 from pathlib import Path
