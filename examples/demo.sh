@@ -7,7 +7,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 step=0
-say() { step=$((step + 1)); printf '\n[%d/9] %s\n' "$step" "$*"; }
+say() { step=$((step + 1)); printf '\n[%d/10] %s\n' "$step" "$*"; }
 run() { printf '$ %s\n' "${*//$out\//}"; "$@"; }
 fail() { printf 'demo: %s\n' "$*" >&2; exit 1; }
 # caught CODE COMMAND...: the command must fail, and name the code.
@@ -91,6 +91,14 @@ grep -n 'T[A-Z]*(\|_flag(PIPE_MTE2\|_flag(PIPE_V' "$out/vec_add.cpp"
 run pto run 01_vec_add.pto --engine cpp -- "@$out/a.npy" "@$out/b.npy" "f32:64x128=$out/c.npy"
 compare c 'f"{np.count_nonzero(c == a + b)} of {c.size} elements are a + b"'
 
+say 'A graph of tasks: paged attention of 256 sequences on 24 blocks of 1 cube and 2 vector cores'
+pictures=../build/demo
+mkdir -p "$pictures"
+run pto runtime run runtime/batch_paged_attention --case CaseBatch256 --block-dim 24 --summary \
+  --trace "$pictures/trace.json" --swimlane "$pictures/swimlane.html" | tee "$out/tasks"
+grep -q '^208 tasks' "$out/tasks" || fail 'the graph should have 208 tasks'
+echo "Open $(cd "$pictures" && pwd)/swimlane.html in a browser, and trace.json beside it at ui.perfetto.dev"
+
 say 'Done'
 echo 'docs/tutorial.md is half an hour from the first kernel on; docs/kernels.md explains softmax, GEMM, attention and more;'
-echo 'make docs builds the site, with a page per instruction and per diagnostic code.'
+echo 'docs/runtime.md has ten minutes of graphs of tasks; make docs builds the site, with a page per instruction and per diagnostic code.'

@@ -54,6 +54,7 @@ _PYTHON_TESTS = {
     "PTO-E2608": "runtime/test_folder.py::test_e2608_no_native_module",
     "PTO-E2609": "runtime/test_folder.py::test_e2609_a_failing_engine",
     "PTO-E2610": "runtime/test_compile.py::test_e2610_a_view_needs_a_tensor",
+    "PTO-E2611": "runtime/test_hazards.py::test_e2611_a_reader_and_a_later_writer",
     "PTO-E2801": "runtime/test_records.py::test_e2801_unreadable",
     "PTO-E2802": "runtime/test_records.py::test_e2802_contradictions",
 }

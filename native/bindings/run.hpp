@@ -95,10 +95,11 @@ class PyRun {
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;
 
-  /// (code, text) of what went wrong; code 0 if nothing did. And the Python exception, if that was it.
+  /// (code, text) of what went wrong; code 0 if nothing did. And the Python exception, if that was it: it is
+  /// given away, as its traceback leads back to this run, a circle that no garbage collector would see.
   nb::tuple failure() {
     Failure& failure = exec().failure();
-    nb::object thrown = kernels_.thrown.is_valid() ? kernels_.thrown : nb::none();
+    nb::object thrown = kernels_.thrown.is_valid() ? std::move(kernels_.thrown) : nb::none();
     if (!failure.failed()) return nb::make_tuple(0, "", nb::none());
     return nb::make_tuple(static_cast<int>(failure.code()), failure.text(), thrown);
   }

@@ -59,7 +59,9 @@ PyTensor make(uint64_t address, nb::handle shape, int dtype, nb::object owner, u
   const uint64_t zeros[RUNTIME_MAX_TENSOR_DIMS] = {};
   PyTensor tensor;
   uint64_t bytes = get_element_size(static_cast<DataType>(dtype));
-  for (const uint64_t n : shapes) bytes *= n;
+  for (const uint64_t n : shapes) {
+    if (__builtin_mul_overflow(bytes, n, &bytes)) throw nb::value_error("a tensor of more than 2^64 bytes");
+  }
   tensor.data.init(reinterpret_cast<void*>(address), bytes, shapes.data(), shapes.data(), zeros,
                    shapes.size(), static_cast<DataType>(dtype), 0);
   if (size != 0) tensor.data.buffer.size = size;

@@ -161,6 +161,39 @@ void cores_hand_over_data() {
   }
 }
 
+/// A cube core may write to the memory of a vector core of its cluster that has not run yet.
+void writes_to_its_vector_cores(int64_t*, pto::detail::Core* core) {
+  for (char* memory : core->cluster->vector_memory) {
+    CHECK(memory != nullptr);
+    if (memory != nullptr) std::memset(memory, 42, 64);
+  }
+}
+void finds_it(int64_t* args, pto::detail::Core* core) {
+  CHECK(core->space[0][63] == 42);
+  reinterpret_cast<std::atomic<int>*>(args[0])->fetch_add(1);
+}
+void vector_memory_is_there_before_its_core_runs() {
+  for (const int mode : {1, 2, 4}) {
+    World world;
+    world.on_core(0, writes_to_its_vector_cores);
+    world.on_core(1, finds_it);
+    std::atomic<int> found{0};
+    uint64_t token[1] = {};  // the tensor that orders the two
+    const uint64_t one[1] = {1}, zero[1] = {0};
+    world.run(options_for(mode), [&](Tmr& tmr) {
+      TensorData tensor;
+      tensor.init(token, 8, one, one, zero, 1, DataType::UINT64, 0);
+      const int32_t cluster = tmr.allocate_cluster();
+      Arg args[2];
+      args[0].scalar = address(found);
+      args[1] = {PTOParamType::INOUT, &tensor, 0};
+      tmr.submit({0, 0, args, 2, cluster, 0, nullptr});
+      tmr.submit({1, 1, args, 2, cluster, 0, nullptr});
+    });
+    CHECK(world.code() == 0 && found.load() == 1);
+  }
+}
+
 /// Nobody can go on: said, with what is waited for, however many threads sleep or look.
 void waiting_for_nobody_is_found() {
   for (const int mode : {0, 1, 2, 4}) {
@@ -330,6 +363,56 @@ void sizes_of_outputs() {
   }
 }
 
+/// A kernel that submits would take the orchestrator's data apart under its hands: it is told so.
+void a_kernel_cannot_orchestrate() {
+  for (const int mode : {0, 1, 2}) {
+    for (int what = 0; what < 5; ++what) {
+      World world;
+      world.call(0, [&](const DispatchPayload&) {
+        if (what == 0) submit(*world.tmr, 1, 0, {});
+        if (what == 1) world.tmr->scope_begin();
+        if (what == 2) world.tmr->scope_end();
+        if (what == 3) world.tmr->allocate_cluster();
+        if (what == 4) world.tmr->free_cluster(0);
+      });
+      world.call(1, [](const DispatchPayload&) {});
+      world.run(options_for(mode), [&](Tmr& tmr) {
+        for (int i = 0; i < 20; ++i) submit(tmr, i == 10 ? 0 : 1, i % 2, {});
+      });
+      CHECK(world.code() == static_cast<int>(ErrorCode::KernelFailed) && world.says("a kernel cannot"));
+    }
+  }
+  World outer;  // a run of its own is a kernel's affair
+  int inner = 0;
+  outer.call(0, [&](const DispatchPayload&) {
+    World world;
+    world.call(0, [&](const DispatchPayload&) { ++inner; });
+    world.run(options_for(1), [&](Tmr& tmr) { submit(tmr, 0, 0, {}); });
+    CHECK(world.code() == 0);
+  });
+  outer.run(options_for(1), [&](Tmr& tmr) { submit(tmr, 0, 0, {}); });
+  CHECK(outer.code() == 0 && inner == 1);
+}
+
+/// A scope that is larger than the window is refused at once, with tasks still running.
+void deadlocks_are_told_while_others_work() {
+  for (const int mode : {0, 1, 2, 4}) {
+    World world;
+    world.call(0, [](const DispatchPayload&) { pass_time(20); });
+    TmrOptions options = options_for(mode);
+    options.task_window = options.exec.queue = 16;
+    uint64_t sums[1] = {};
+    const uint64_t one[1] = {1}, zero[1] = {0};
+    world.run(options, [&](Tmr& tmr) {
+      TensorData all;
+      all.init(sums, 8, one, one, zero, 1, DataType::UINT64, 0);
+      Arg arg{PTOParamType::INOUT, &all, 0};
+      for (int i = 0; i < 30; ++i) tmr.submit({0, i % 2, &arg, 1, -1, 0, nullptr});
+    });
+    CHECK(world.code() == static_cast<int>(ErrorCode::ScopeDeadlock) && world.says("FATAL"));
+  }
+}
+
 // --- failures ----------------------------------------------------------------------------------------------
 
 struct NoException {};
@@ -468,6 +551,7 @@ int main(int argc, char** argv) {
   return stress::main_of(
       argc, argv,
       {{"cores_hand_over_data", cores_hand_over_data},
+       {"vector_memory_is_there_before_its_core_runs", vector_memory_is_there_before_its_core_runs},
        {"waiting_for_nobody_is_found", waiting_for_nobody_is_found},
        {"waiting_for_nobody_is_found_behind_others", waiting_for_nobody_is_found_behind_others},
        {"waiting_for_a_slow_one_is_fine", waiting_for_a_slow_one_is_fine},
@@ -475,6 +559,8 @@ int main(int argc, char** argv) {
        {"every_machine_gives_the_same", every_machine_gives_the_same},
        {"many_blocks_on_one_cluster", many_blocks_on_one_cluster},
        {"sizes_of_outputs", sizes_of_outputs},
+       {"a_kernel_cannot_orchestrate", a_kernel_cannot_orchestrate},
+       {"deadlocks_are_told_while_others_work", deadlocks_are_told_while_others_work},
        {"failures_anywhere", failures_anywhere},
        {"a_graph_that_throws_ends_the_run", a_graph_that_throws_ends_the_run}},
       100);

@@ -436,6 +436,13 @@ void hazards_against_all_pairs() {
         if (types[i] != PTOParamType::SCALAR) {
           accesses.back().push_back({types[i] != PTOParamType::INPUT, Regions::elements(tensors[i])});
         }
+        if (types[i] != PTOParamType::INPUT && types[i] != PTOParamType::INOUT) continue;
+        for (size_t e = 0; e < at; ++e) {  // who reads waits for whoever wrote, named or not
+          for (const Access& other : accesses[e]) {
+            const OverlapStatus status = Regions::overlap(Regions::elements(tensors[i]), other.elements);
+            if (other.writes && status != OverlapStatus::NO_OVERLAP) join(e);
+          }
+        }
       }
       std::set<size_t> expected, got;
       for (size_t e = 0; e < at; ++e) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "pto2/platform/common/platform_config.h"
 #include "pto2/tensormap_and_ringbuffer/pto_runtime2_types.h"
 #include "tmr/tmr.hpp"
 
@@ -71,6 +72,34 @@ CHECKS(shared_memory_defaults, "Shared memory layout, constants") {
   EQUAL(memory.header().heap_top.load(), 0);
   EQUAL(memory.header().heap_tail.load(), 0);
   EQUAL(memory.header().orchestrator_done.load(), 0);
+}
+
+CHECKS(constants_that_sources_may_name, "Platform constants, constants") {
+  EQUAL(PLATFORM_MAX_BLOCKDIM, 24);
+  EQUAL(PLATFORM_MAX_AICPU_THREADS, 4);
+  EQUAL(PLATFORM_MAX_AIC_PER_THREAD, 24);
+  EQUAL(PLATFORM_MAX_AIV_PER_THREAD, 48);
+  EQUAL(PLATFORM_MAX_CORES, 72);
+  EQUAL(PLATFORM_PROF_SYS_CNT_FREQ, 50'000'000);
+  EQUAL(cycles_to_us(50), 1);
+  EQUAL(PTO2_TASK_WINDOW_SIZE, 65536);
+  EQUAL(PTO2_HEAP_SIZE, 1 << 30);
+  EQUAL(PTO2_DEP_LIST_POOL_SIZE, 65536);
+  EQUAL(PTO2_TENSORMAP_POOL_SIZE, 65536);
+  EQUAL(PTO2_TENSORMAP_NUM_BUCKETS, 65536);
+  EQUAL(PTO2_TENSORMAP_CLEANUP_INTERVAL, 64);
+  EQUAL(PTO2_ALIGN_SIZE, 64);
+  EQUAL(PTO2_PACKED_OUTPUT_ALIGN, 1024);
+  EQUAL(PTO2_ALIGN_UP(1000, PTO2_ALIGN_SIZE), 1024);
+  EQUAL(PTO2_MAX_SCOPE_DEPTH, 64);
+  EQUAL(PTO2_MAX_INPUTS, 16);
+  EQUAL(PTO2_BLOCK_NOTIFY_INTERVAL, 10000);
+  EQUAL(PTO2_FLOW_CONTROL_SPIN_LIMIT, 100000);
+  EQUAL(PTO2_HEAP_SPIN_LIMIT, 100000);
+  EQUAL(kInitial, 0);  // states in the scheduler's array
+  EQUAL(kReady, 1);
+  EQUAL(kCompleted, 2);
+  EQUAL(kConsumed, 3);
 }
 
 CHECKS(slot_of_a_task, "Task ring") {

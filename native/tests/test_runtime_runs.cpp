@@ -76,7 +76,7 @@ CHECKS(own_shard_first_then_the_others, "Ready queues") {
   const Kernels kernels = kernels_of([](const DispatchPayload&) {});
   {
     ListGraph graph;
-    graph.tasks = {{10, 2}, {11, 1}, {12, 0}};
+    graph.tasks = {{10, 2}, {11, 1}, {12, 0}, {20, 2}, {21, 1}, {22, 0}};  // one is left in every shard
     Exec exec(on_one_thread(3, 3, 3), graph, kernels);
     graph.exec = &exec;
     exec.run([] {});
@@ -84,7 +84,7 @@ CHECKS(own_shard_first_then_the_others, "Ready queues") {
   }
   {
     ListGraph graph;  // thread t pushes to shard t mod 3: from 4 is shard 1
-    graph.tasks = {{10, 5}, {11, 4}, {12, 3}};
+    graph.tasks = {{10, 5}, {11, 4}, {12, 3}, {20, 5}, {21, 4}, {22, 3}};
     Exec exec(on_one_thread(3, 3, 3), graph, kernels);
     graph.exec = &exec;
     exec.run([] {});

@@ -8,6 +8,7 @@ Fenced blocks of one page run in order, in one fresh folder that has `examples/`
     mlir                 must parse and verify; with `title="NAME"` it is also saved as NAME for later
                          commands. `wrong` after mlir: saved, not checked.
     python               runs in one namespace per page; every `# -> text` comment is a line it must print.
+    any other            with `title="NAME"`: saved as NAME for what follows.
 
 `python tests/docs/test_snippets.py --rebase [PAGE...]` rewrites the outputs of console blocks to what they are now.
 """
@@ -141,6 +142,8 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             check_program(block, shell)
         elif block.language == "python":
             check_python(block, namespace)
+        elif block.title:
+            (shell.folder / block.title).write_text(block.text)
 
 
 def test_readme_and_tutorial_have_snippets() -> None:
@@ -167,7 +170,7 @@ def rebase(page: Path) -> None:
 
         def rewrite(m: re.Match[str]) -> str:
             block = Block(m[1], m[2], m[3], 0)
-            if block.language == "mlir" and block.title:
+            if block.title:
                 (shell.folder / block.title).write_text(block.text)
             if block.language == "python":  # for the files it makes
                 with contextlib.redirect_stdout(io.StringIO()):

@@ -82,7 +82,7 @@ def test_the_command_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 
 
 def test_batch_256_is_208_tasks() -> None:
-    """Section 13 of the seed: 16 chunks of 13 tasks, a hub and four for each of three blocks."""
+    """Orchestration example: 16 chunks of 13 tasks, a hub and four for each of three blocks."""
     result = _run("batch_paged_attention", "CaseBatch256")
     assert result.ok, [str(p) for p in result.problems]
     assert _tasks(result) == {"AIV_HUB": 16, "QK": 48, "SF": 48, "PV": 48, "UP": 48}
@@ -100,7 +100,7 @@ def test_batch_256_is_208_tasks() -> None:
 
 @pytest.mark.parametrize("blocks", [1, 24])
 def test_a_window_of_16_is_enough_for_208_tasks(blocks: int) -> None:
-    """Section 4.1 of the seed: slots are used again 13 times; a scope of 13 tasks fits."""
+    """Back-pressure: slots are used again 13 times; a scope of 13 tasks fits."""
     with knobs.override(PTO2_RING_TASK_WINDOW="16"):
         result = _run("batch_paged_attention", "CaseBatch256", block_dim=blocks)
     assert result.ok, [str(p) for p in result.problems]
@@ -116,7 +116,7 @@ def test_a_window_of_8_is_not() -> None:
 
 
 def test_lengths_of_the_environment() -> None:
-    """Section 15 of the seed: PA_CASE and PA_SEQ_LEN."""
+    """Environment variables: PA_CASE and PA_SEQ_LEN."""
     with knobs.override(PA_CASE="CaseVarSeq", PA_SEQ_LEN="5,70"):
         folder = _folder(Path("batch_paged_attention"))
         (params,) = folder.golden.choose()

@@ -243,6 +243,7 @@ def test_e2609_a_failing_engine(tmp_path: Path, sources: Path) -> None:
 
 def test_e2608_no_native_module(tmp_path: Path, sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pto._runtime", None)
+    monkeypatch.delattr("pto._runtime", raising=False)  # where another test has loaded it
     runner = Runner(folder.load(str(write_folder(tmp_path / "f", sources))))
     runner.compile()
     result = runner.run({"name": "Small", "n": 8})
@@ -312,3 +313,13 @@ def test_memory_of_odd_sizes() -> None:
     assert memory.array("4").shape == () and memory.strays() == [] and memory.changed_inputs() == []
     memory.array("2")[4094] ^= 1
     assert memory.changed_inputs() == ["2"]
+
+
+def test_golden_of_the_folder_around(tmp_path: Path, sources: Path) -> None:
+    """Several configurations share a golden.py that lies beside their folders."""
+    around = write_folder(tmp_path / "f", sources)
+    (around / "kernels").rename(around / "host")
+    found = folder.load(str(around / "host"))
+    assert found.name == "f/host" and found.golden.cases.keys() == {"Small", "Large"}
+    (around / "host" / "golden.py").write_text((around / "golden.py").read_text().replace("Large", "Own"))
+    assert "Own" in folder.load(str(around / "host")).golden.cases  # its own comes first

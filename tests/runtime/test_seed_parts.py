@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 CHECKS = {
     "shared_memory_layout": "Shared memory layout",
     "shared_memory_defaults": "Shared memory layout, constants",
+    "constants_that_sources_may_name": "Platform constants, constants",
     "slot_of_a_task": "Task ring",
     "a_window_of_16_recycles_its_slots": "Task ring",
     "heap_ring_wraps_whole_blocks": "Heap ring",

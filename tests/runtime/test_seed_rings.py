@@ -34,7 +34,7 @@ def _chunks(rt: Runtime, x: Any, chunks: int, tasks: int) -> None:
 
 
 @pytest.mark.parametrize("how", [{"threads": 1}, {"threads": 2}, {"seed": 5}])
-def test_window_16_with_208_tasks(how: dict[str, int]) -> None:
+def test_window_16_with_208_tasks(how: dict[str, Any]) -> None:
     """Task ring, Back-pressure: 16 chunks of 13 tasks go through a window of 16; the orchestrator waits."""
     x = vector(1)
     done, lines = quiet(_chunks, x, 16, 13, task_window=16, record=True, **how)
@@ -123,7 +123,7 @@ def _pinned(rt: Runtime, x: Any) -> None:
 
 
 @pytest.mark.parametrize("how", [{"threads": 1}, {"threads": 3}, {"seed": 1}])
-def test_a_task_of_the_outer_scope_pins_the_ring(how: dict[str, int]) -> None:
+def test_a_task_of_the_outer_scope_pins_the_ring(how: dict[str, Any]) -> None:
     """Spec 2.7: what is submitted outside any user scope blocks the reclamation of everything younger."""
     logged: list[str] = []
     text = fails(_pinned, vector(), task_window=16, log=lambda level, line: logged.append(line), **how)
@@ -188,7 +188,9 @@ def test_blocked_every_10000_spins_and_unblocked(monkeypatch: pytest.MonkeyPatch
     )
     assert found is not None and int(found[1]) - int(found[2]) == 3
     infos = [text for level, text in lines if level == 2 and "Unblocked" in text]
-    assert re.fullmatch(r"\[INFO\] \w+: \[TaskRing\] Unblocked after 1\d{4} spins, task_id=" + found[1], infos[0])
+    assert re.fullmatch(
+        r"\[INFO\] \w+: \[TaskRing\] Unblocked after 1\d{4} spins, task_id=" + found[1], infos[0]
+    )
 
 
 def test_numbers_of_the_spin_rules() -> None:

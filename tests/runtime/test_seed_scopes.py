@@ -33,7 +33,7 @@ def test_memory_comes_back_at_the_end_of_a_scope() -> None:
     out = vector(256)
 
     def orchestrate(rt: Runtime) -> None:
-        for i in range(100):
+        for _ in range(100):
             with rt.scope():
                 t = rt.tensor(256)
                 rt.submit(copy, x, t)
@@ -192,7 +192,7 @@ def test_worker_types() -> None:
 
 
 @pytest.mark.parametrize("how", [{"threads": 1}, {"threads": 3}, {"seed": 2}])
-def test_a_failing_kernel(how: dict[str, int]) -> None:
+def test_a_failing_kernel(how: dict[str, Any]) -> None:
     """The error of the kernel is raised, with the task and the core; nothing hangs; the next run works."""
 
     def orchestrate(rt: Runtime) -> None:
@@ -212,7 +212,7 @@ def test_a_failing_kernel(how: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("how", [{"threads": 1}, {"threads": 3}, {"seed": 2}])
-def test_a_throwing_orchestration(how: dict[str, int]) -> None:
+def test_a_throwing_orchestration(how: dict[str, Any]) -> None:
     """Its own exception comes out, from inside open scopes and with tasks under way."""
 
     def orchestrate(rt: Runtime) -> None:
@@ -294,4 +294,5 @@ def test_ctrl_c(what: str, threads: int) -> None:
         out, err = process.communicate(timeout=15)
     finally:
         process.kill()
+        process.communicate()
     assert (out, process.returncode) == ("interrupted\nagain\n", 0), err

@@ -307,7 +307,7 @@ def test_track_war_orders_it() -> None:
         done, _ = quiet(_reader_then_writer, x, y, seed=seed, track_war=True, check_hazards=True)
         assert done.hazards == []
         assert y[0] == 0 and x[0] == 1
-    assert kinds(done) == {(0, 1): "WAR"}
+        assert kinds(done) == {(0, 1): "WAR"}
 
 
 def test_without_it_some_schedule_shows_the_hazard() -> None:

@@ -357,7 +357,7 @@ def test_conditions_of_a_callee_are_new_in_every_call(annotated: Check, kernel: 
     ]
 
 
-@pytest.mark.parametrize(("functions", "calls", "judged"), [(10, 2, True), (40, 2, False), (900, 1, False)])
+@pytest.mark.parametrize(("functions", "calls", "judged"), [(10, 2, True), (40, 2, True), (900, 1, False)])
 def test_calls_without_end_are_given_up(diagnose: Check, functions: int, calls: int, judged: bool) -> None:
     """Each function calls the next one: neither their number nor their depth may be a problem."""
     text = "".join(
@@ -479,3 +479,21 @@ def test_a_run_time_id_hides_only_its_pair(flags: Check) -> None:
 def test_a_constant_id_is_known(flags: Check) -> None:
     flags(NUMBERS, "pto.set_flag_dyn[PIPE_MTE2, PIPE_V, %c1]", OTHER_WAIT)
     flags(NUMBERS, bad("pto.set_flag_dyn[PIPE_MTE2, PIPE_V, %c1]", "0805"), bad(WAIT, "0803"))
+
+
+@pytest.mark.parametrize("wait", [WAIT, ""], ids=["balanced", "unbalanced"])
+def test_a_deep_nest_of_loops_and_calls_is_followed(
+    diagnose: Check, kernel: Check, monkeypatch: pytest.MonkeyPatch, wait: str
+) -> None:
+    """A walk of 40 loops in each other, 3 to the power of 40 without remembering, stays in its bounds."""
+    monkeypatch.setattr("pto.verify.balance._MOST_STEPS", 1000)
+    nest = f"{SET}\n{wait}"
+    for n in range(40):
+        nest = f"scf.for %i{n} = %n to %n step %n {{\n{nest}\n}}"
+    calls = "".join(
+        f"func.func private @g{n}() {{\ncall @g{n + 1}() : () -> ()\ncall @g{n + 1}() : () -> ()\nreturn\n}}\n"
+        for n in range(20)
+    )
+    last = f"func.func private @g20() {{\n{SET}\n{wait}\nreturn\n}}\n"
+    for text in (kernel(nest), kernel("call @g0() : () -> ()") + calls + last):
+        assert bool(diagnose(text)) == (not wait)

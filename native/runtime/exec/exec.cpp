@@ -37,7 +37,30 @@ class Outside {
   const ExecOptions& options_;
 };
 
+thread_local int kernels_under_way = 0;
+
+/// While this thread is inside a kernel.
+class InKernel {
+ public:
+  InKernel() { ++kernels_under_way; }
+  ~InKernel() { --kernels_under_way; }
+  InKernel(const InKernel&) = delete;
+  InKernel& operator=(const InKernel&) = delete;
+};
+
+Ran go_on(VirtualCore& core) {
+  const InKernel inside;
+  return Machine::go_on(core);
+}
+
 }  // namespace
+
+void Exec::only_orchestrators() const {
+  if (kernels_under_way > nested_) {
+    throw std::runtime_error(
+        "a kernel cannot submit tasks, open scopes or take clusters: only the orchestration can");
+  }
+}
 
 Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
     : options_(options),
@@ -54,6 +77,7 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
       core.worker = worker_of(core.type, i, options.block_dim);
       core.cluster = cluster_of(core.type, i);
       core.scheduler = core.cluster * options.schedulers / options.block_dim;
+      machine_.add(core);
     }
     for (int k = 0; k < options.shards; ++k) queues_[t].push_back(std::make_unique<MpmcQueue>(options.queue));
     for (int c = 0; c < options.block_dim; ++c) {
@@ -267,6 +291,7 @@ void Exec::execute(VirtualCore& core, int thread) {
     core.record.start = now_ns();
   }
   const Kernel* kernel = kernels_.find(payload.kernel_id);
+  const InKernel inside;
   Ran ran = Ran::ToItsEnd;
   if (kernel == nullptr) {
     fail(ErrorCode::InvalidArgs, "task " + std::to_string(payload.task_id) + " names kernel " +
@@ -318,7 +343,7 @@ bool Exec::resume_waiting(int thread) {
     }
     went = true;
     activity_.fetch_add(1, std::memory_order_release);
-    const Ran ran = Machine::go_on(core);
+    const Ran ran = go_on(core);
     if (ran == Ran::IntoAWait) {
       ++i;
       continue;
@@ -532,6 +557,7 @@ void Exec::fail(ErrorCode code, std::string text) {
 }
 
 void Exec::run(const std::function<void()>& orchestrate) {
+  nested_ = kernels_under_way;
   const auto guarded = [&] {
     try {
       orchestrate();

@@ -85,8 +85,10 @@ class Exec {
   // --- for orchestrators ---
   /// Wake somebody who looks at what was published.
   void published() { parking_.wake_one(); }
-  /// With a single host thread: run what can run, so that tasks are still in the cache when they do.
+  /// With a single host thread: run what can run, so that tasks are still in the cache when they do. And an
+  /// orchestration that never waits for long can be ended.
   void help_now_and_then(int64_t id) {
+    if ((id & 1023) == 1023) ask();
     if (alone_ && (id & 63) == 63) {
       for (int n = 0; n < 128 && turn(0); ++n) {
       }
@@ -100,8 +102,11 @@ class Exec {
     if (orchestrator_blocked_.load(std::memory_order_seq_cst)) parking_.wake_all();
   }
   void throw_if_failed() const {
+    only_orchestrators();
     if (failure_.failed()) throw Aborted();
   }
+  /// Throws in a kernel of this run.
+  void only_orchestrators() const;
 
   void fail(ErrorCode code, std::string text);
   Failure& failure() { return failure_; }
@@ -156,6 +161,7 @@ class Exec {
   std::atomic<bool> orchestrator_blocked_{false};
   std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel
   std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
+  int nested_ = 0;  // kernels that the thread of the orchestrator is in: a kernel may have a run of its own
   Parking parking_;
   std::unique_ptr<Look[]> looks_;                   // by thread
   int64_t asked_ = 0;                               // when `poll` was last called

@@ -87,7 +87,7 @@ constexpr Host kHost = {host_wait, host_fail, host_print};
 
 }  // namespace
 
-Machine::Machine(int block_dim) : block_dim_(block_dim) {
+Machine::Machine(int block_dim) : cores_(static_cast<size_t>(block_dim)), block_dim_(block_dim) {
   clusters_ = static_cast<pto::detail::Cluster*>(
       std::calloc(static_cast<size_t>(block_dim), sizeof(pto::detail::Cluster)));
   if (clusters_ == nullptr) throw std::bad_alloc();
@@ -109,6 +109,22 @@ void Machine::reset_cluster(int cluster) {
   }
 }
 
+void Machine::add(VirtualCore& core) { cores_[static_cast<size_t>(core.cluster)].all.push_back(&core); }
+
+void Machine::make(Cores& cores) {
+  for (VirtualCore* core : cores.all) {
+    if (core->machine == nullptr) core->machine = std::make_unique<MachineState>();
+    Core& me = core->machine->core;
+    me.kind = core->type == CoreType::Aic ? pto::detail::CoreKind::Cube : pto::detail::CoreKind::Vector;
+    me.subblock_num = kAivPerBlock;
+    me.subblock_idx = core->type == CoreType::Aiv ? static_cast<uint32_t>(core->index % kAivPerBlock) : 0;
+    me.cluster = &clusters_[core->cluster];
+    if (core->type == CoreType::Aiv) me.cluster->vector_memory[me.subblock_idx] = me.space[0];
+    me.host = &kHost;
+    me.fiber = core->machine.get();
+  }
+}
+
 Ran Machine::begin(VirtualCore& core, const Kernel& kernel) {
   if (kernel.plain != nullptr) {
     kernel.plain(core.payload.args);
@@ -120,18 +136,12 @@ Ran Machine::begin(VirtualCore& core, const Kernel& kernel) {
 }
 
 Ran Machine::on_core(VirtualCore& core, const Kernel& kernel) {
-  if (core.machine == nullptr) core.machine = std::make_unique<MachineState>();
+  Cores& cores = cores_[static_cast<size_t>(core.cluster)];
+  std::call_once(cores.made, [&] { make(cores); });
   MachineState& state = *core.machine;
   Core& me = state.core;
   me.block_idx = static_cast<uint32_t>(core.payload.block_idx);
   me.block_num = static_cast<uint32_t>(core.payload.block_num);
-  me.kind = core.type == CoreType::Aic ? pto::detail::CoreKind::Cube : pto::detail::CoreKind::Vector;
-  me.subblock_num = kAivPerBlock;
-  me.subblock_idx = core.type == CoreType::Aiv ? static_cast<uint32_t>(core.index % kAivPerBlock) : 0;
-  me.cluster = &clusters_[core.cluster];
-  if (core.type == CoreType::Aiv) me.cluster->vector_memory[me.subblock_idx] = me.space[0];
-  me.host = &kHost;
-  me.fiber = &state;
   state.failed = false;
   state.kernel = kernel.on_core;
   state.args = core.payload.args;

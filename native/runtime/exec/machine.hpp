@@ -1,6 +1,7 @@
 // Running a kernel on a virtual core.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
+  /// The cores that will run here; before the first task.
+  void add(VirtualCore& core);
+
   /// Run the task in the core's payload.
   Ran begin(VirtualCore& core, const Kernel& kernel);
 
@@ -38,7 +42,15 @@ class Machine {
   void reset_cluster(int cluster);
 
  private:
+  /// A cluster gets its memories when the first of its cores needs them, all at once: its cube core may write
+  /// to the memory of a vector core that has not run yet.
+  struct Cores {
+    std::once_flag made;
+    std::vector<VirtualCore*> all;
+  };
   Ran on_core(VirtualCore& core, const Kernel& kernel);
+  void make(Cores& cores);
+  std::vector<Cores> cores_;  // by cluster
   pto::detail::Cluster* clusters_;
   int block_dim_;
 };

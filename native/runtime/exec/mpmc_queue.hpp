@@ -65,7 +65,7 @@ class MpmcQueue {
       } else {
         const uint64_t seen = head_.load(std::memory_order_relaxed);
         if (seen == ticket) {
-          if (ticket - tail_.load(std::memory_order_acquire) > mask_) return false;
+          if (ticket == tail_.load(std::memory_order_acquire) + mask_ + 1) return false;
           sched_yield();
         }
         ticket = seen;

@@ -69,8 +69,10 @@ constexpr PTO2RuntimeOps kOps = {
     [](PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count,
        int32_t cluster) { submit(rt, kernel, worker, params, count, cluster, 0, nullptr); },
     [](PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count,
-       int32_t block_dim,
-       const int32_t* cluster_ids) { submit(rt, kernel, worker, params, count, -1, block_dim, cluster_ids); },
+       int32_t block_dim, const int32_t* cluster_ids) {
+      // 0 would be a task without blocks
+      submit(rt, kernel, worker, params, count, -1, block_dim == 0 ? INT32_MIN : block_dim, cluster_ids);
+    },
 };
 
 }  // namespace

@@ -166,7 +166,8 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
   };
   const int64_t submitted = resource == kTaskRing ? next_id_ : next_id_ - 1;  // without the one that waits
   if (resource != kClusters && oldest < submitted && memory_.task(oldest).task_id == oldest) {
-    const TaskDescriptor& task = memory_.task(oldest);
+    TaskDescriptor& task = memory_.task(oldest);
+    const Locked guard(task.fanout_lock, exec_.pause());  // others may be at work
     static constexpr const char* states[] = {"not ready", "ready", "completed", "consumed"};
     text += "  which waits for the oldest, " + task_line(oldest) + ": " + states[task.state.load() & 3];
     text += format(", released by %d of %d holders\n", task.fanout_released, task.fanout_count);

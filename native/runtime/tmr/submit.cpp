@@ -186,7 +186,7 @@ void Tmr::check(const Submission& submission) {
     refuse("cluster " + std::to_string(submission.cluster) + " has not been allocated");
   }
   if (submission.block_dim < 0 || submission.block_dim >= 1 << 15) {
-    refuse(std::to_string(submission.block_dim) + " blocks: expected 1 to 32767");
+    refuse("the number of blocks must be in range [1, 32767]");
   }
   if (submission.cluster_ids != nullptr) {
     for (int b = 0; b < submission.block_dim; ++b) {
@@ -465,6 +465,7 @@ void Tmr::scope_begin() {
 }
 
 void Tmr::scope_end() {
+  exec_.only_orchestrators();
   if (exec_.failure().failed())
     return;  // called while the orchestration unwinds: nothing is waited for any more
   if (scopes_.empty()) fatal(ErrorCode::ScopeOverflow, "Scope stack underflow: no scope is open");
@@ -498,6 +499,7 @@ int32_t Tmr::allocate_cluster() {
 }
 
 void Tmr::free_cluster(int32_t cluster) {
+  exec_.only_orchestrators();
   if (exec_.failure().failed()) return;
   if (!clusters_.allocated(cluster)) {
     fatal(ErrorCode::InvalidArgs, "cluster " + std::to_string(cluster) + " is freed at " + site_text(site_) +

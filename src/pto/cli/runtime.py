@@ -77,6 +77,8 @@ def _add_run(verbs: Any) -> None:
     add("--block-dim", type=_number(1, 24), default=0, metavar="N", help="blocks of 1 AIC and 2 AIV, 1 to 24")
     add("--seed", type=_number(0, (1 << 63) - 1), metavar="N", help="replay the schedule of that number")
     add("--rounds", type=_number(1, 1_000_000), default=1, metavar="N", help="run each case N times")
+    add("--check-hazards", action="store_true", help="report tasks that write what others use, unordered")
+    add("--track-war", action="store_true", help="order such tasks; no device does that")
     add("--enable-profiling", action="store_true", help="record tasks; write outputs/perf_swimlane_TIME.json")
     add("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
     add("--swimlane", metavar="FILE", help="write a page that shows the run (HTML)")
@@ -138,7 +140,17 @@ class _Session:
         wanted = bool(o.enable_profiling or o.trace or o.swimlane or o.graph or o.summary)
         runner = runners.Runner(
             folder,
-            runners.Options(o.runtime, o.platform, o.block_dim, o.aicpu_threads, o.threads, wanted, o.seed),
+            runners.Options(
+                o.runtime,
+                o.platform,
+                o.block_dim,
+                o.aicpu_threads,
+                o.threads,
+                wanted,
+                o.seed,
+                o.check_hazards,
+                o.track_war,
+            ),
             runners.make_engine,
             self._log,
         )
@@ -227,18 +239,23 @@ def _named(path: str, case: str) -> str:
 
 def _table(screen: Screen, results: Sequence[CaseResult]) -> list[str]:
     """One line per output: how much of it is right."""
-    head = ("case", "output", "shape", "dtype", "matched", "max error", "relative", "run", "result")
+    head = ("case", "output", "shape", "dtype", "matched", "max error", "tolerance", "run", "result")
     rows: list[tuple[str, ...]] = []
     for r in results:
         for c in r.comparisons:
             matched = f"{c.total - c.mismatched}/{c.total}"
             shape = "x".join(map(str, c.shape)) or "scalar"
             verdict = "PASS" if c.ok and r.ok else "FAIL"
-            rows.append((r.name, c.name, shape, c.dtype, matched, f"{c.max_abs:.2g}", f"{c.max_rel:.2g}",
+            rows.append((r.name, c.name, shape, c.dtype, matched, f"{c.max_abs:.2g}", _share(c.used),
                          _time(r.seconds), verdict))  # fmt: skip
         if not r.comparisons:
             rows.append((r.name, *["-"] * 7, "FAIL"))
     return screen.table(head, rows, indent=0)
+
+
+def _share(used: float) -> str:
+    """How much of what RTOL and ATOL allow the worst element takes."""
+    return "-" if used != used else f"{100 * used:.2g}%" if used < 100 else ">100x"
 
 
 def _time(seconds: float) -> str:

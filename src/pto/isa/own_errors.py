@@ -754,6 +754,14 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Use pointers and numbers, or the runtime tensormap_and_ringbuffer, whose slots are tensors.",
     ),
     (
+        "PTO-E2611",
+        "accesses that nothing orders",
+        "A task writes what an earlier one reads or writes, with no dependency between them (the task "
+        "runtime follows writers, not readers), or reads memory whose scope has ended. Found by "
+        "--check-hazards; the outcome depends on the schedule.",
+        "Use a fresh tensor, make the reader INOUT, or order such tasks with --track-war.",
+    ),
+    (
         "PTO-E2620",
         "the orchestration can never go on",
         "It waits for a task slot, heap space, entries of a pool or a cluster, every task submitted is "

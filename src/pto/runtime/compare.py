@@ -32,6 +32,7 @@ class Comparison(Record):
     atol: float
     first: tuple[tuple[int, ...], Any, Any] | None = None
     misshapen: tuple[int, ...] | None = None  # shape of golden, where it is another one
+    used: float = math.nan  # the largest error, as a share of what the tolerances allow for its element
 
     @property
     def ok(self) -> bool:
@@ -69,6 +70,7 @@ def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float)
         match = (off <= atol + rtol * np.abs(e)) & np.isfinite(e) | (a == e)
         finite = np.isfinite(off)
         relative = off[finite] / np.abs(e[finite])
+        shares = np.where(off[finite] == 0, 0.0, off[finite] / (atol + rtol * np.abs(e[finite])))
     largest = float(off[finite].max(initial=0.0))
     worst = float(relative[np.isfinite(relative)].max(initial=0.0))
     wrong = np.flatnonzero(~match)
@@ -77,7 +79,8 @@ def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float)
         at = tuple(int(i) for i in np.unravel_index(int(wrong[0]), actual.shape))
         first = at, actual[at].item(), expected[at].item()
     return Comparison(
-        name, actual.shape, dtype, actual.size, int(wrong.size), largest, worst, rtol, atol, first
+        name, actual.shape, dtype, actual.size, int(wrong.size), largest, worst, rtol, atol, first,
+        used=float(shares.max(initial=0.0)),
     )  # fmt: skip
 
 

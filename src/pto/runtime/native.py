@@ -10,6 +10,7 @@ from .. import knobs
 from ..diag import Diagnostic, DiagnosticError
 
 if TYPE_CHECKING:
+    from .hazards import Hazard
     from .records import Records
 
 CORE_TYPES = ("aic", "aiv")
@@ -18,7 +19,7 @@ MAX_BLOCK_DIM = 24
 #: Knobs of the rings: option, smallest value, whether it has to be a power of two.
 _RINGS = {
     "PTO2_RING_TASK_WINDOW": ("task_window", 4, True),
-    "PTO2_RING_HEAP": ("heap", 1024, True),
+    "PTO2_RING_HEAP": ("heap", 1024, False),
     "PTO2_RING_DEP_POOL": ("dep_pool", 16, False),
 }
 _LEAST = {"schedulers": 1, "host_threads": 1, "shards": 1, "task_window": 4, "heap": 1024, "dep_pool": 16,
@@ -43,17 +44,24 @@ def native() -> Any:
     return _runtime
 
 
-def options(given: Mapping[str, Any], warn: Callable[[str], object]) -> dict[str, Any]:
+def options(
+    given: Mapping[str, Any],
+    warn: Callable[[str], object],
+    info: Callable[[str], object] = lambda text: None,
+) -> dict[str, Any]:
     """Options of a run: what is given, then the environment, then the defaults. Refuses what cannot work."""
     made: dict[str, Any] = {}
     for name, (option, least, power) in _RINGS.items():
         value = _ring(name, least, power, warn)
         if value is not None:
             made[option] = value
+    if made:
+        sizes = {"task_window": 65536, "heap": 1 << 30, "dep_pool": 65536, **made}
+        info("Ring buffer overrides: " + " ".join(f"{name}={size}" for name, size in sizes.items()))
     shards = knobs.get("PTO2_READY_QUEUE_SHARDS")
     if shards:
-        if shards.isdigit() and 1 <= int(shards) <= 4:
-            made["shards"] = int(shards)
+        if 1 <= _number(shards) <= 4:
+            made["shards"] = _number(shards)
         else:
             warn(f"PTO2_READY_QUEUE_SHARDS={shards} is invalid or out of range [1,4], using default 3")
     made.update((k, v) for k, v in given.items() if v is not None)
@@ -67,12 +75,17 @@ def _ring(name: str, least: int, power: bool, warn: Callable[[str], object]) -> 
     text = knobs.get(name)
     if not text:
         return None
-    value = int(text) if text.isdigit() else -1
+    value = _number(text)
     if value < least or (power and value & (value - 1)):
         what = f"a power of 2, >= {least}" if power else f"a valid integer >= {least}"
         warn(f"{name}={text} invalid (must be {what}), ignored")
         return None
     return value
+
+
+def _number(text: str) -> int:
+    """A number that a variable holds, or -1."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
 
 
 def _check(made: Mapping[str, Any]) -> None:
@@ -93,6 +106,35 @@ def _check(made: Mapping[str, Any]) -> None:
 def log_level() -> int:
     """The level that PTO_LOG_LEVEL names."""
     return _LEVELS.get((knobs.get("PTO_LOG_LEVEL") or "warn").lower(), 2)
+
+
+def log_file() -> Callable[[int, str], object] | None:
+    """What appends log lines to the file that PTO_LOG_FILE names."""
+    path = knobs.get("PTO_LOG_FILE")
+    if not path:
+        return None
+
+    def append(level: int, text: str) -> None:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+
+    try:
+        open(path, "a", encoding="utf-8").close()
+    except OSError as e:
+        message = f"PTO_LOG_FILE: cannot write '{path}': {e.strerror}"
+        raise DiagnosticError([Diagnostic("PTO-E2621", message)]) from None
+    return append
+
+
+def raise_failure(run: Any) -> None:
+    """Raise what ended a native run early, if anything did."""
+    code, text, thrown = run.failure()
+    if not code:
+        return
+    try:
+        raise failed(code, text, thrown)
+    finally:
+        del thrown  # its traceback leads here: memory should not wait for the garbage collector
 
 
 def failed(code: int, text: str, thrown: BaseException | None) -> BaseException:
@@ -161,13 +203,14 @@ class NativeEngine:
         threads = int(given.pop("aicpu_thread_num", 0) or 4)
         given["schedulers"] = max(1, threads - 1)
         given["host_threads"] = given.pop("threads", None) or None
-        given["record"] = bool(given.pop("profiling", False))
+        given["record"] = bool(given.pop("profiling", False)) or bool(given.get("check_hazards"))
         seed = given.pop("seed", None)
         if seed is not None:
             given.update(deterministic=True, seed=int(seed))
         self._given = given
         self._kernels = native().Kernels()
         self._names: dict[int, str] = {}
+        self.hazards: list[Hazard] = []
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
         self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), path)
@@ -183,18 +226,19 @@ class NativeEngine:
         self._names[func_id] = name
 
     def run_orchestration(self, path: str, entry: str, args: list[int]) -> Any:
-        made = options(self._given, _warn)
+        from .hazards import hazards_of
+
+        made = options(self._given, _warn, _info)
         slots = [a & (2**64 - 1) for a in args]
         if self._runtime == "tensormap_and_ringbuffer":
-            run = native().Tensormap(self._kernels, made, log_level(), None)
+            run = native().Tensormap(self._kernels, made, log_level(), log_file())
             run.run_library(path, slots)
+            self.hazards = hazards_of(run)
         else:
             made["concurrent"] = self._runtime == "aicpu_build_graph" and _concurrent_build()
-            run = native().TaskGraph(self._kernels, made, log_level(), None)
+            run = native().TaskGraph(self._kernels, made, log_level(), log_file())
             run.run_library(self._runtime, path, entry, slots)
-        code, text, thrown = run.failure()
-        if code:
-            raise failed(code, text, thrown)
+        raise_failure(run)
         return records(run.records(), self._names, run.stats())
 
 
@@ -208,6 +252,11 @@ def _concurrent_build() -> bool:
     except ValueError:
         _warn(f"PTO_AICPU_BUILD_GRAPH_BUILD_MODE={mode} invalid (0, sequential, 1 or concurrent), using 1")
         return True
+
+
+def _info(text: str) -> None:
+    if log_level() >= _LEVELS["info"]:
+        print(f"[INFO] options: {text}")
 
 
 def _warn(text: str) -> None:

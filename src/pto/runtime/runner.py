@@ -17,6 +17,7 @@ from .compare import Comparison, compare
 from .compile import Library, Progress, compile_all
 from .folder import PLATFORMS, RUNTIMES, Folder
 from .golden import Arguments
+from .hazards import problems as unordered
 from .memory import Memory
 
 
@@ -49,6 +50,8 @@ class Options(Record):
     threads: int = 0  # of the host; 0 for as many as there are processors
     profiling: bool = False
     seed: int | None = None  # a deterministic schedule
+    check_hazards: bool = False  # report accesses that nothing orders
+    track_war: bool = False  # and order them
 
     def engine(self, folder: Folder) -> dict[str, Any]:
         """The configuration of an engine."""
@@ -61,6 +64,8 @@ class Options(Record):
             "threads": self.threads,
             "profiling": self.profiling,
             "seed": self.seed,
+            "check_hazards": self.check_hazards,
+            "track_war": self.track_war,
         }
 
 
@@ -145,7 +150,7 @@ class Runner:
         self._log("info", "=== Launching Runtime ===")
         started = time.perf_counter()
         with knobs.environment(config.environment):
-            records = self._launch(arguments.words(memory.addresses))
+            records, hazards = self._launch(arguments.words(memory.addresses))
         seconds = time.perf_counter() - started
         self._log("info", "Launch completed successfully")
         self._log("info", "=== Comparing Results ===")
@@ -158,10 +163,11 @@ class Runner:
             if c.ok:
                 self._log("info", f"  {c.name}: PASS ({c.total}/{c.total} elements matched)")
         problems = [c.problem(name) for c in comparisons if not c.ok]
+        problems += unordered(hazards)
         problems += _side_effects(name, memory)
         return CaseResult(name, tuple(comparisons), tuple(problems), records, seconds, golden_seconds)
 
-    def _launch(self, words: list[int]) -> Any:
+    def _launch(self, words: list[int]) -> tuple[Any, Sequence[Any]]:
         try:
             engine = self._engine(self.options.engine(self.folder))
             for k in self.folder.config.kernels:
@@ -171,7 +177,8 @@ class Runner:
                     path = self._library(k.source, k.entry, k.core_type)
                     engine.add_kernel(k.func_id, k.name, k.core_type, path)
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
-            return engine.run_orchestration(self._library(job.source, job.entry, ""), job.entry, words)
+            records = engine.run_orchestration(self._library(job.source, job.entry, ""), job.entry, words)
+            return records, getattr(engine, "hazards", ())
         except (RuntimeError, ValueError) as e:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
 

@@ -21,6 +21,7 @@ other because of the tensors they read and write, never because of the order in 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import struct
 import sys
@@ -30,7 +31,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
-from .native import CORE_TYPES, failed, log_level, native, options, records
+from .hazards import Hazard, hazards_of
+from .native import CORE_TYPES, log_file, log_level, native, options, raise_failure, records
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,6 +48,7 @@ DTYPES = ("float32", "float16", "int32", "int16", "int8", "uint8", "bfloat16", "
 _SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i16": "int16",
           "i8": "int8", "u8": "uint8", "i64": "int64", "u64": "uint64"}  # fmt: skip
 _MAX_PARAMS = 16
+_MAX_DIMS = 5
 #: Kernels that have to be compiled. A run does so for all of them before it starts: its times are its own.
 _sources: weakref.WeakSet[Kernel] = weakref.WeakSet()
 
@@ -101,6 +104,15 @@ def kernel(
 def _as_float(value: Any) -> Any:
     """A number for a parameter that is a float; what is none is reported like any other value."""
     return float(value) if hasattr(value, "__float__") and not hasattr(value, "shape") else value
+
+
+def _check_kinds(kernel: Kernel, values: Sequence[Any], tensor: type) -> None:
+    """Refuse a number where a tensor belongs, and the reverse."""
+    for i, (role, value) in enumerate(zip(kernel.roles, values, strict=True)):
+        if isinstance(value, tensor) == (role == ROLES["scalar"]):
+            is_number = role != ROLES["scalar"]
+            got, wanted = ("a number", "a tensor") if is_number else ("a tensor", "a number")
+            raise _refuse(f"parameter {i} of kernel {kernel.name} is {wanted}, got {got}")
 
 
 def _stem(path: str) -> str:
@@ -160,7 +172,7 @@ def slot_arrays(slots: Sequence[int], roles: bytes | None, floats: frozenset[int
         elif i in floats:
             out.append(struct.unpack("<f", struct.pack("<I", slot & 0xFFFFFFFF))[0])
         else:
-            out.append(slot - (1 << 64) if slot >> 63 else slot)
+            out.append((slot & (1 << 64) - 1 ^ 1 << 63) - (1 << 63))  # signed
     return out
 
 
@@ -181,6 +193,8 @@ class Runtime:
     def tensor(self, shape: Sequence[int] | int, dtype: Any = "f32") -> Any:
         """A tensor without memory: it gets some from the heap ring when it is the output of a task."""
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if any(n < 0 for n in shape) or math.prod(shape) >= 2**60 or len(shape) > _MAX_DIMS:
+            raise _refuse(f"there is no tensor of shape {shape}", "up to 5 dimensions, none negative")
         return native().make_tensor(0, shape, dtype_number(dtype), None)
 
     def external(self, array: Array) -> Any:
@@ -232,7 +246,15 @@ class Runtime:
             values = tuple(self._value(v) for v in values)
         if len(values) != len(kernel.roles):
             raise _refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
-        return self._native.submit(number, kernel.core_type, kernel.roles, values, cluster, blocks, clusters)
+        if clusters is not None and len(clusters) != blocks:
+            raise _refuse(f"{len(clusters)} clusters for {blocks} blocks", "give one for each block")
+        try:
+            return self._native.submit(
+                number, kernel.core_type, kernel.roles, values, cluster, blocks, clusters
+            )
+        except (RuntimeError, TypeError):
+            _check_kinds(kernel, values, kind)
+            raise
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, self._tensor_type):
@@ -321,30 +343,6 @@ def _libraries(kernels: Sequence[Kernel]) -> dict[Kernel, str]:
     return {k: library.path for k, library in zip(kernels, compile_all(jobs), strict=True)}
 
 
-class Hazard:
-    """Two tasks that touch the same memory, with nothing that orders them."""
-
-    def __init__(self, kind: str, earlier: int, later: int, arg: int, places: tuple[str, str]) -> None:
-        self.kind = kind
-        self.earlier = earlier
-        self.later = later
-        self.arg = arg
-        self.places = places
-
-    def __str__(self) -> str:
-        where, there = (f" at {p}" if p else "" for p in self.places)
-        if self.kind == "scope":
-            return (
-                f"task {self.later}{there} reads, as parameter {self.arg}, memory whose scope has ended: "
-                "it may have been given to another task"
-            )
-        what = {"WAW": "writes", "WAR": "reads"}[self.kind]
-        return (
-            f"{self.kind}: task {self.later}{there} writes, as parameter {self.arg}, what task "
-            f"{self.earlier}{where} {what}, and nothing orders the two"
-        )
-
-
 class Run:
     """What a run did."""
 
@@ -361,19 +359,15 @@ class Run:
     @cached_property
     def hazards(self) -> list[Hazard]:
         """What nothing orders, if the run was checked for it."""
-        found = self._runtime._native.hazards()
-        sites = self._runtime._native.records()["sites"]
-
-        def place(task: int) -> str:
-            return sites[task] if 0 <= task < len(sites) else ""
-
-        kinds = {1: "WAW", 2: "WAR", 4: "scope"}
-        return [Hazard(kinds[k], a, b, arg, (place(a), place(b))) for k, a, b, arg in found]
+        return hazards_of(self._runtime._native)
 
     def summary(self) -> str:
         """A table for the terminal."""
         from .summary import text
 
+        if self.stats["tasks"] and not len(self.records.tasks):
+            done = f"{self.stats['tasks']} tasks, {self.stats['edges']} dependencies"
+            return f"{done} in {self.stats['seconds'] * 1e3:.2f} ms; record=True shows where the time went"
         return text(self.records)
 
     def save_trace(self, path: str) -> None:
@@ -434,14 +428,17 @@ def run(
         "seed": seed or 0,
         **rings,
     }
-    sink = log or _print
-    made = options(given, lambda text: sink(1, f"[WARN] options: {text}"))
+    sink = log or log_file() or _print
+    verbose = log_level() >= 2
+
+    def say(level: int, word: str) -> Callable[[str], object]:
+        return lambda text: sink(level, f"[{word}] options: {text}") if level < 2 or verbose else None
+
+    made = options(given, say(1, "WARN"), say(2, "INFO"))
     kernels = native().Kernels()
     runtime = Runtime(kernels, made, sink)
     runtime._native.run_function(lambda: orchestrate(runtime, *args))
-    code, text, thrown = runtime._native.failure()
-    if code:
-        raise failed(code, text, thrown)
+    raise_failure(runtime._native)
     return Run(runtime, runtime._native.stats())
 
 

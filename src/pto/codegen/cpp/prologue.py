@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 _HEAD = """\
 #include "pto/pto-inst.hpp"
+"""
+#: What rows of `arith` and `math` call: their home is the header of the standard library.
+_CMATH = "#include <cmath>\n"
+_FUNCTIONS = re.compile(
+    r"\b(?:fmod|exp|exp2|log|log2|sqrt|fabs|floor|ceil|round|rint|trunc|tanh|sin|cos|erf|pow|copysign|fma)f?\("
+)
+_USING = """\
 using namespace pto;
 """
 
@@ -63,7 +72,7 @@ static AICORE inline To ptoas_bitcast(From from) {
 
 def prologue(body: str) -> str:
     """The text before the functions whose text is `body`."""
-    out = [_HEAD]
+    out = [_HEAD, _CMATH if _FUNCTIONS.search(body) else "", _USING]
     if "PTOAS_EventIdArray<" in body:
         out.append(_EVENT_ID_ARRAY)
     if "PTOAS__TRANDOM<" in body:

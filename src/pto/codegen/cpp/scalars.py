@@ -75,6 +75,14 @@ def _closes(text: str) -> int:
 
 _cache: dict[tuple[str, str, str], list[_Expression]] = {}
 
+#: Of i1, whose numbers are 0 and -1 where they have a sign, what the spelling of numbers gets wrong.
+_OF_I1 = {
+    "arith.maxsi": "(bool) ($lhs & $rhs)", "arith.minsi": "(bool) ($lhs | $rhs)",
+    "arith.addui_extended": "$sum = $lhs != $rhs; $overflow = (bool) ($lhs & $rhs)",
+    "arith.mulsi_extended": "$low = (bool) ($lhs & $rhs); $high = false",
+    "arith.mului_extended": "$low = (bool) ($lhs & $rhs); $high = false",
+}  # fmt: skip
+
 
 def _expressions(row: Row, result: str, source: str) -> list[_Expression]:
     key = row.name, result, source
@@ -90,6 +98,8 @@ def _expressions(row: Row, result: str, source: str) -> list[_Expression]:
         spelling = row.cpp
         if row.name == "arith.muli" and bits == 16:  # int is too narrow for the product of two uint16_t
             spelling = spelling.replace("u$T", "uint32_t")
+        if result == "bool":
+            spelling = _OF_I1.get(row.name, spelling)
         found = _cache[key] = [_Expression(text, types) for text in spelling.split("; ")]
     return found
 
@@ -187,6 +197,18 @@ def _convert(f: Function, op: Operation) -> None:
             f.define(result, f"-({to}) {f.unary(source)}", OTHER)
     else:
         f.define(result, f"({to}) {f.unary(source)}", CAST)
+
+
+@handles("arith.index_castui", "arith.fptosi", "arith.fptoui")
+def _narrow(f: Function, op: Operation) -> None:
+    """Casts of which i1 keeps the lowest bit of the whole number: a cast to bool asks whether there is any."""
+    source, result = op.operands[0], op.results[0]
+    if f.types(result.type) != "bool":
+        expression(f, op)
+    elif op.name == "arith.index_castui":
+        f.define(result, f"({f.operand(source)} & 1) != 0", OTHER)
+    else:
+        f.define(result, f"((int32_t) {f.unary(source)} & 1) != 0", OTHER)
 
 
 _SIGNED = {"eq": "==", "ne": "!=", "slt": "<", "sle": "<=", "sgt": ">", "sge": ">="}

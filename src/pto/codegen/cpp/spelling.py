@@ -197,8 +197,8 @@ def _rounded(number: float, type: str) -> float:
     except OverflowError:
         return math.copysign(math.inf, number)
     if type == "bfloat16_t":
-        mantissa, exponent = math.frexp(number)
-        return math.ldexp(round(mantissa * 256), exponent - 8)
+        step = max(math.frexp(number)[1], -125) - 8  # of the bits that are kept; fewer where it is subnormal
+        return math.copysign(math.ldexp(round(math.ldexp(number, -step)), step), number)
     return number
 
 

@@ -57,7 +57,7 @@ class CppKernel(Launchable):
         self._types = [a.type for a in longest.regions[0].blocks[0].args]
 
     def _build(self, checks: bool) -> build.Built:
-        unit = build.Unit("kernel.cpp", single([entry_of(self)], _BODY))
+        unit = build.Unit("kernel.cpp", single([entry_of(self)], _BODY, self.source))
         flags = [*arch_flags(self.profile), *(["-DPTO_CHECKED"] if checks else [])]
         built = build.cached([unit], [build.Unit(_BODY, self.source)], flags)
         if not built.ok:  # once more, so that the compiler names lines of the program

@@ -1,7 +1,7 @@
 """The translation unit around a kernel: which halves it has, and the C entry point that launches it.
 
 A mixed kernel is the same source read twice: once with `__DAV_CUBE__` and once with `__DAV_VEC__` defined.
-Emitted C++ includes nothing but our headers, so both readings fit in one unit, each in a namespace. C++ of
+Emitted C++ includes nothing but our headers and <cmath>, so both readings fit in one unit, each in a namespace. C++ of
 users may include anything: its halves are units of their own, see `half`.
 """
 
@@ -12,6 +12,7 @@ import re
 from ...isa.record import Record
 
 _HEADERS = '#include "pto/pto-inst.hpp"\n#include "pto/launch.hpp"\n'
+_STANDARD = re.compile(r"^#include <\w+>", re.MULTILINE)
 _KINDS = {"mix": "Mix", "cube": "Cube", "vector": "Vector"}
 _GUARDS = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
 
@@ -33,10 +34,11 @@ class Entry(Record):
         return "pto_launch_" + re.sub(r"\W", "_", self.name)
 
 
-def single(entries: list[Entry], body: str) -> str:
-    """One unit with a kernel source that includes nothing but our headers; `body` is its file."""
+def single(entries: list[Entry], body: str, text: str) -> str:
+    """One unit with a kernel source that includes nothing but our headers and those of the standard library,
+    here before its namespaces; `body` is its file, `text` what stands there."""
     mixed = [e for e in entries if e.mixed]
-    parts = [_HEADERS]
+    parts = [_HEADERS + "".join(f"{line}\n" for line in _STANDARD.findall(text))]
     if mixed:
         parts += [_reading(half, body) for half in _GUARDS]
     alone = sorted({kind for e in entries if not e.mixed for kind in _KINDS if getattr(e, kind)})

@@ -27,7 +27,8 @@ extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) 
   Tensor values = external(args[2], batch * max_blocks * kBlock, dim, DataType::FLOAT16);
   Tensor table = external(args[3], batch, max_blocks, DataType::INT32);
   Tensor lengths = external(args[4], batch, 1, DataType::INT32);
-  Tensor out = external(args[5], batch * heads, dim, DataType::FLOAT32);
+  const uint64_t out_shape[] = {batch, heads, dim};
+  Tensor out = make_tensor_external(reinterpret_cast<void*>(args[5]), out_shape, 3);
 
   for (uint64_t head = 0; head < heads; head += kHeads) {
     const uint64_t rows = std::min(kHeads, heads - head);
@@ -38,9 +39,9 @@ extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) 
         const uint64_t blocks = (longest + kBlock - 1) / kBlock;
         const uint64_t numbers[] = {count, kHeads}, matrix[] = {count * kHeads, dim},
                        weights[] = {count * kHeads, kBlock};
-        // The rows of the result of this chunk, all heads of them: chunks are disjoint and run side by side.
-        const uint64_t result_shape[] = {count * heads, dim}, result_at[] = {first * heads, 0};
-        Tensor result = out.view(result_shape, result_at);
+        // What this scope writes. Parts of different scopes are disjoint: they run side by side.
+        const uint64_t part[] = {count, rows, dim}, part_at[] = {first, head, 0};
+        Tensor result = out.view(part, part_at);
 
         Tensor m = make_tensor(numbers, 2), l = make_tensor(numbers, 2), o = make_tensor(matrix, 2);
         PTOParam hub[] = {make_output_param(m), make_output_param(l), make_output_param(o),
@@ -99,11 +100,10 @@ extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) 
                            make_output_param(result),
                            scalar(count),
                            scalar(heads),
-                           scalar(head),
                            scalar(rows),
                            scalar(dim),
                            scalar(n + 1 == blocks)};
-          pto2_rt_submit_task(rt, UP, PTO2_WORKER_VECTOR, up, 13);
+          pto2_rt_submit_task(rt, UP, PTO2_WORKER_VECTOR, up, 12);
         }
       }
     }

@@ -1,0 +1,115 @@
+"""The native task runtime: its parts under stress, its behaviour in bad circumstances, random graphs.
+
+Three programs of native/tests, compiled once per content: stress_parts (each part alone against a model),
+stress_engine (waits, tiny and huge rings, odd machines, failures) and fuzz_runtime (random graphs against an oracle
+that runs the tasks one after the other). `make sanitize` runs the same ones under the sanitizers, and for longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+NATIVE = Path(__file__).parents[2] / "native"
+COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+ENGINE = (
+    "exec/exec",
+    "exec/fiber",
+    "exec/interleave",
+    "exec/machine",
+    "tmr/complete",
+    "tmr/report",
+    "tmr/submit",
+)
+FLAGS = ("-std=c++20", "-O1", "-Wall", "-Wextra", *(f"-I{NATIVE / p}" for p in (
+    "runtime", "include", "include/pto2/tensormap_and_ringbuffer")))  # fmt: skip
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+
+PARTS = (
+    "queue_is_a_bounded_fifo", "queue_loses_and_doubles_nothing", "queue_refuses_only_when_it_is_full",
+    "spin_lock_lets_one_in", "parking_ping_pong", "parking_wakes_all", "heap_ring_against_marked_bytes",
+    "heap_ring_has_room_for_anything_when_empty", "dep_pool_against_a_queue", "tensor_map_against_a_list",
+    "hazards_against_all_pairs", "clusters_against_a_table", "clusters_come_back", "fibers_keep_their_place",
+    "fibers_have_their_own_exceptions", "fibers_can_be_given_up",
+)  # fmt: skip
+ENGINE_TESTS = (
+    "cores_hand_over_data", "vector_memory_is_there_before_its_core_runs", "waiting_for_nobody_is_found",
+    "waiting_for_nobody_is_found_behind_others",
+    "waiting_for_a_slow_one_is_fine", "a_blocked_orchestrator_is_woken", "every_machine_gives_the_same",
+    "many_blocks_on_one_cluster", "sizes_of_outputs", "a_kernel_cannot_orchestrate",
+    "deadlocks_are_told_while_others_work", "failures_anywhere", "a_graph_that_throws_ends_the_run",
+)  # fmt: skip
+
+
+@cache
+def _folder() -> Path:
+    """Where the programs of this content are kept."""
+    assert COMPILER is not None
+    state = hashlib.sha256("\0".join((COMPILER, *FLAGS, *ENGINE)).encode())
+    for folder in ("runtime/exec", "runtime/tmr", "include", "tests"):
+        for path in sorted(p for p in (NATIVE / folder).rglob("*") if p.suffix in (".cpp", ".hpp", ".h")):
+            state.update(path.read_bytes())
+    made = Path(tempfile.gettempdir()) / f"pto-test-native-{os.getuid()}" / state.hexdigest()[:16]
+    if not made.exists():
+        shutil.rmtree(made.parent, ignore_errors=True)
+        made.mkdir(mode=0o700, parents=True)
+    return made
+
+
+def _compile(target: Path, *arguments: str | Path) -> Path:
+    if not target.exists():
+        assert COMPILER is not None
+        part = target.with_name(f"{target.name}.{os.getpid()}")
+        command = [COMPILER, *FLAGS, *map(str, arguments), "-o", str(part)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "warning" not in done.stderr, done.stderr
+        os.replace(part, target)
+    return target
+
+
+@cache
+def program(name: str) -> Path:
+    """A program of native/tests with the engine; the engine is compiled once for all of them."""
+    folder = _folder()
+    unit = folder / "engine.cpp"
+    unit.write_text("".join(f'#include "{NATIVE / "runtime" / p}.cpp"\n' for p in ENGINE))
+    engine = _compile(folder / "engine.o", "-c", unit)
+    return _compile(folder / name, NATIVE / "tests" / f"{name}.cpp", engine, "-lpthread", "-ldl")
+
+
+def output(name: str, *arguments: str) -> str:
+    command = [str(program(name)), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\nreturn code {done.returncode}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_part(name: str) -> None:
+    assert output("stress_parts", name).split() == ["ok", name]
+
+
+@pytest.mark.parametrize("name", ENGINE_TESTS)
+def test_engine(name: str) -> None:
+    assert output("stress_engine", name).split() == ["ok", name]
+
+
+def test_no_test_is_forgotten() -> None:
+    assert tuple(output("stress_parts", "--list").split()) == PARTS
+    assert tuple(output("stress_engine", "--list").split()) == ENGINE_TESTS
+
+
+@pytest.mark.parametrize(("seeds", "threads"), [(1000, 0), (150, 1), (150, 2), (150, 4)])
+def test_random_graphs_equal_the_oracle(seeds: int, threads: int) -> None:
+    """Threads 0 is the deterministic mode: another interleaving with each seed."""
+    text = output("fuzz_runtime", "0", str(seeds), *([str(threads)] if threads else []))
+    assert text.startswith(f"{seeds} graphs, ")

@@ -1,0 +1,111 @@
+"""The Python face: what kernels get, what is refused, what a run leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto import runtime
+
+NOTHING = runtime.kernel(lambda x: None, "in", name="nothing")
+
+
+def _submit(kernel: runtime.Kernel, *values: Any, **more: Any) -> runtime.Run:
+    return runtime.run(lambda rt: rt.submit(kernel, *values), block_dim=1, **more)
+
+
+def _refused(kernel: runtime.Kernel, *values: Any) -> str:
+    with pytest.raises(pto.DiagnosticError) as caught:
+        _submit(kernel, *values)
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "PTO-E2621"
+    return problem.message
+
+
+def test_numbers_of_a_python_kernel() -> None:
+    """A float is an f32, other scalars are signed 64-bit integers."""
+    seen: list[Any] = []
+    note = runtime.kernel(lambda *values: seen.extend(values), "float float scalar scalar scalar")
+    _submit(note, 1.5, 2, -3, 2**63 - 1, True)
+    assert seen == [1.5, 2.0, -3, 2**63 - 1, 1]
+    assert isinstance(seen[1], float) and isinstance(seen[2], int)
+
+
+def test_numbers_of_a_compiled_kernel(tmp_path: Path) -> None:
+    """Section 1: floats are packed in the low 32 bits, the upper ones are zero."""
+    source = tmp_path / "store.cpp"
+    source.write_text("""\
+#include <cstdint>
+#include "tensor.h"
+extern "C" void kernel_entry(int64_t* args) {
+  auto* out = reinterpret_cast<TensorData*>(args[2]);
+  auto* words = reinterpret_cast<int64_t*>(out->buffer.addr) + out->start_offset;
+  words[0] = args[0];
+  words[1] = args[1];
+}
+""")
+    out = np.zeros((3, 2), np.int64)
+    _submit(runtime.kernel(source, "float scalar out"), -2, -7, out[1])
+    assert out.tolist() == [[0, 0], [0xC0000000, -7], [0, 0]]
+
+
+def test_a_number_for_a_tensor_and_the_reverse() -> None:
+    assert _refused(NOTHING, 3) == "parameter 0 of kernel nothing is a tensor, got a number"
+    number = runtime.kernel(lambda x: None, "scalar", name="number")
+    assert _refused(number, np.zeros(4, "f4")) == "parameter 0 of kernel number is a number, got a tensor"
+    assert "takes 1 arguments, got 2" in _refused(NOTHING, np.zeros(4, "f4"), 1)
+    assert "float64" in _refused(NOTHING, np.zeros(4))
+    assert "contiguous" in _refused(NOTHING, np.zeros((4, 4), "f4")[:, :2])
+
+
+def test_a_source_that_does_not_compile_stops_only_those_who_use_it(tmp_path: Path) -> None:
+    """Sources are compiled before a run starts; one that no task uses is nobody's business."""
+    broken = runtime.kernel(tmp_path / "missing.cpp", "in")
+    assert _submit(NOTHING, np.zeros(4, "f4")).stats["tasks"] == 1
+    with pytest.raises(pto.DiagnosticError, match=r"missing\.cpp"):
+        _submit(broken, np.zeros(4, "f4"))
+
+
+def test_a_changed_source_is_compiled_again(tmp_path: Path) -> None:
+    source = tmp_path / "set.cpp"
+    kernel = runtime.kernel(source, "out")
+    out = np.zeros(1, np.int32)
+    for value in (5, 6):
+        source.write_text(f"""\
+#include <cstdint>
+#include "tensor.h"
+extern "C" void kernel_entry(int64_t* args) {{
+  *reinterpret_cast<int32_t*>(reinterpret_cast<TensorData*>(args[0])->buffer.addr) = {value};
+}}
+""")
+        _submit(kernel, out)
+        assert out[0] == value
+
+
+def test_files_of_a_run(tmp_path: Path) -> None:
+    run = _submit(NOTHING, np.zeros(4, "f4"), record=True)
+    run.save_trace(str(tmp_path / "trace.json"))
+    run.save_swimlane(str(tmp_path / "run.html"), "one task")
+    run.save_graph(str(tmp_path / "graph.dot"))
+    assert '"nothing' in (tmp_path / "trace.json").read_text()
+    assert "one task" in (tmp_path / "run.html").read_text()
+    assert (tmp_path / "graph.dot").read_text().startswith("digraph")
+    assert run.summary().startswith("1 task")
+
+
+def test_without_records_there_is_nothing_to_draw(tmp_path: Path) -> None:
+    run = _submit(NOTHING, np.zeros(4, "f4"))
+    assert "1 tasks, 0 dependencies in" in run.summary() and "record=True" in run.summary()
+    with pytest.raises(pto.DiagnosticError, match="nothing was recorded"):
+        run.save_trace(str(tmp_path / "trace.json"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", ["in outt", "in " * 17, "float32"])
+def test_roles(arguments: str) -> None:
+    with pytest.raises(pto.DiagnosticError, match="use in, out, inout, scalar and float"):
+        runtime.kernel(lambda *x: None, arguments)
