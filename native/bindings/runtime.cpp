@@ -41,7 +41,13 @@ struct PyTensor {
 
 std::vector<uint64_t> numbers(nb::handle sequence, uint64_t rank, const char* what) {
   std::vector<uint64_t> out;
-  for (nb::handle item : sequence) out.push_back(nb::cast<uint64_t>(item));
+  for (nb::handle item : sequence) {
+    uint64_t number = 0;
+    if (!nb::try_cast(item, number)) {
+      throw nb::value_error((std::string(what) + ": expected numbers that are not negative").c_str());
+    }
+    out.push_back(number);
+  }
   if (rank != 0 && out.size() != rank) {
     throw nb::value_error((std::string(what) + " has " + std::to_string(out.size()) + " numbers, expected " +
                            std::to_string(rank))
@@ -216,6 +222,13 @@ NB_MODULE(_runtime, m) {
            [](const PyTensor& t, nb::sequence shape, nb::sequence offsets) {
              const auto n = numbers(shape, t.data.ndims, "shape"),
                         at = numbers(offsets, t.data.ndims, "offsets");
+             for (uint64_t d = 0; d < t.data.ndims; ++d) {
+               if (n[d] <= t.data.shapes[d] && at[d] <= t.data.shapes[d] - n[d]) continue;
+               throw nb::value_error(("view: " + std::to_string(n[d]) + " elements from " +
+                                      std::to_string(at[d]) + " on, of " + std::to_string(t.data.shapes[d]) +
+                                      " in dimension " + std::to_string(d))
+                                         .c_str());
+             }
              PyTensor view;
              view.data.init_with_view(t.data, n.data(), at.data());
              view.owner = t.owner;

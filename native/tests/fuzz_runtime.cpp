@@ -278,6 +278,23 @@ Outcome execute(const Program& p, const TmrOptions& options) {
   return out;
 }
 
+/// How many slots of the ring a graph needs: from the oldest task that an open scope holds to the newest.
+uint64_t span(const Program& p) {
+  uint64_t widest = 0, next = 0;
+  std::vector<uint64_t> firsts{UINT64_MAX};  // by open scope: its first task
+  for (const Step& step : p.steps) {
+    if (step.kind == Step::kBegin) firsts.push_back(UINT64_MAX);
+    if (step.kind == Step::kEnd) firsts.pop_back();
+    if (step.kind != Step::kTask) continue;
+    if (firsts.back() == UINT64_MAX) firsts.back() = next;
+    uint64_t oldest = next;
+    for (const uint64_t first : firsts) oldest = first < oldest ? first : oldest;
+    ++next;
+    if (next - oldest > widest) widest = next - oldest;
+  }
+  return widest;
+}
+
 uint64_t power(uint64_t n) {
   uint64_t p = 4;
   while (p < n) p *= 2;
@@ -340,12 +357,27 @@ int main(int argc, char** argv) {
         if (execute(p, look).hazards > 0) continue;
       }
 #endif
-      const Outcome got = execute(p, options);
+      Outcome got = execute(p, options);
       ++runs;
-      if (got.failed) {
-        const bool small = got.text.find("FATAL") != std::string::npos;  // pools were drawn at random
-        too_small += small ? 1 : 0;
-        if (small) continue;
+      // Heap, pools and window are often too small. For the window it is known when: then this must be found,
+      // and only then. With room for everything the graph must run.
+      const bool deadlock = got.text.find("FATAL") != std::string::npos;
+      const bool flow = got.text.find("Flow Control") != std::string::npos;
+      const bool narrow = span(p) > options.task_window - 1;
+      if (deadlock ? flow && !narrow : narrow) {
+        std::printf("seed %llu: the window of %llu is %s, but the run said: %s\n",
+                    static_cast<unsigned long long>(seed),
+                    static_cast<unsigned long long>(options.task_window),
+                    narrow ? "too small" : "large enough", deadlock ? got.text.c_str() : "nothing");
+        return 1;
+      }
+      if (deadlock) {
+        ++too_small;
+        TmrOptions large = options;
+        large.heap = 1 << 22;
+        large.dep_pool = large.tensormap_pool = 1 << 14;
+        large.task_window = large.exec.queue = 128;
+        got = execute(p, large);
       }
       const bool ordered = mode == 1 || got.hazards == 0;
       hazardous += ordered ? 0 : 1;

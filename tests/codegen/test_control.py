@@ -267,3 +267,30 @@ def test_core_queries_are_statements() -> None:
 def test_a_format_string_is_quoted() -> None:
     text = function('  pto.print ins("a\\22b\\5C%d\\0A", %x : i32)', "%x: i32")
     assert r'cce::printf("a\"b\\%d\n", v1);' in text
+
+
+@pytest.mark.parametrize("index", ["int32_t", "int64_t"])
+def test_a_bound_that_a_loop_counts_down_may_be_negative(index: str) -> None:
+    """Arguments are sizes as existing tools print them, except with 64 bits, which is what our engine runs."""
+    text = pto.emit_cpp(pto.parse(COUNTED_DOWN), index_type=index)
+    in_order(text, f"for ({index} %i = ", f"for ({index} %j = ", "};", "for (size_t" if index == "int32_t" else f"for ({index} ")
+
+
+COUNTED_DOWN = """\
+func.func @k(%p: !pto.ptr<i32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%k = %n) -> (index) {
+    scf.for %j = %c0 to %k step %c1 {
+      pto.store_scalar %one, %p[%c0] : !pto.ptr<i32>, i32
+    }
+    %m = arith.subi %k, %c1 : index
+    scf.yield %m : index
+  }
+  scf.for %l = %c0 to %n step %c1 {
+    pto.store_scalar %one, %p[%c1] : !pto.ptr<i32>, i32
+  }
+  return
+}
+"""

@@ -17,6 +17,7 @@ from pto.passes import Options, compile
 from pto.passes.allocate import Item, conflicts, load, pack, place, smallest, top
 from pto.passes.memory_plan import MemoryPlan, Space
 from pto.passes.pipeline import PassContext
+from pto.passes.spread_memory import spread
 
 from .memory_programs import Programs
 from .plan_checks import A3, BYTES, TILE, WIN, Clobbered, Replay, addresses, first_fit, launch, plan, program
@@ -247,6 +248,67 @@ def test_lives_that_do_not_meet() -> None:
     body = "alloc a b\nscf.for %i = %c0 to %n step %c1 {\nload a\nstore a\nload b\nstore b\n}"
     found = space(program(body), small(1))
     assert found.sharing == "lives"
+
+
+STREAM = "load a0\nload b0\nadd a0 b0 a0\nstore a0\nload a1\nload b1\nadd a1 b1 a1\nstore a1"
+LOOP = "scf.for %i = %c0 to %n step %c1 {\nBODY\n}"
+
+
+@pytest.mark.parametrize("tiles", [3, 3.4])
+@pytest.mark.parametrize("loop", [LOOP, "BODY"])
+def test_no_more_tiles_share_than_have_to(tiles: float, loop: str) -> None:
+    """Of two double buffers three places are left: the second operands share, which are done before the store."""
+    body = f"alloc a0 b0 a1 b1\n{loop.replace('BODY', STREAM)}"
+    found = space(program(body), small(tiles))
+    assert {t.name: t.shares() for t in found.tiles} == {"a0": [], "a1": [], "b0": ["%b1"], "b1": ["%b0"]}
+
+
+@pytest.mark.parametrize("count", [5, 6, 7, 8])
+def test_double_buffers_use_the_whole_buffer(count: int) -> None:
+    """With n places for 8 tiles of a loop at least n are used, and neighbours stay apart."""
+    lines = [f"load a{n}\nload b{n}\nadd a{n} b{n} a{n}\nstore a{n}" for n in range(4)]
+    names = [f"{x}{n}" for n in range(4) for x in "ab"]
+    loop = LOOP.replace("BODY", "\n".join(lines))
+    at = addresses(plan(program(f"alloc {' '.join(names)}\n{loop}"), small(count)))
+    assert len(set(at.values())) == count
+    for n in range(4):
+        assert {at[f"a{n}"], at[f"b{n}"]}.isdisjoint({at[f"a{(n + 1) % 4}"], at[f"b{(n + 1) % 4}"]})
+
+
+def test_a_tile_takes_the_place_that_the_same_pipe_is_done_with() -> None:
+    """d and e are filled by the vector unit: d may follow b, which it has read, without a flag."""
+    body = "alloc a b c d\nload a\nload b\nload c\nadd a b a\nstore a\nadd c c d\nstore d\nstore c"
+    found = space(program(body), small(3))
+    assert {t.name: t.shares() for t in found.tiles}["d"] == ["%b"]
+
+
+def test_spreading_is_legal_and_costs_no_more() -> None:
+    better = 0
+    for seed in range(200):
+        random = Random(seed)
+        items = _random_items(random, random.randint(2, 16))
+        clash, order = conflicts(items), list(range(len(items)))
+        never = 1 << 40
+        costs = [[never if mask >> m & 1 else random.randint(1, 99) for m in order] for mask in clash]
+        costs = [[max(costs[n][m], costs[m][n]) for m in order] for n in order]
+        capacity = smallest(items, clash, order, load(items)[0]) + random.choice((0, 32, 320))
+        known = pack(items, clash, order, capacity)
+        assert known is not None
+        found = spread(items, costs, order, known, capacity)
+        assert _legal(items, found, capacity)
+        assert found == spread(items, costs, order, known, capacity)
+        assert _paid(items, found, costs) <= _paid(items, known, costs)
+        better += _paid(items, found, costs) < _paid(items, known, costs)
+    assert better > 100
+
+
+def _paid(items: list[Item], at: list[int], costs: list[list[int]]) -> int:
+    return sum(
+        costs[n][m]
+        for n in range(len(items))
+        for m in range(n)
+        if at[n] < at[m] + items[m].size and at[m] < at[n] + items[n].size
+    )
 
 
 def test_gaps_between_values() -> None:

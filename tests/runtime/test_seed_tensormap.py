@@ -145,6 +145,25 @@ def test_views_add_up() -> None:
     assert seen == [x[3:5, 5:7].ravel().tolist()]
 
 
+@pytest.mark.parametrize(
+    ("shape", "offsets", "text"),
+    [
+        ([4, 8], [5, 0], "view: 4 elements from 5 on, of 8 in dimension 0"),
+        ([8, 9], [0, 0], "view: 9 elements from 0 on, of 8 in dimension 1"),
+        ([1, 1], [2**63, 0], "in dimension 0"),
+        ([8], [0], "shape has 1 numbers, expected 2"),
+        ([-1, 8], [0, 0], "not negative"),
+    ],
+)
+def test_a_view_stays_inside(shape: list[int], offsets: list[int], text: str) -> None:
+    """Spec 2.4: offsets + shapes are checked against what is looked at."""
+    x = np.zeros((8, 8), np.float32)
+    with pytest.raises(ValueError, match=text):
+        quiet(lambda rt: rt.external(x).view(shape, offsets))
+    with pytest.raises(ValueError, match="1 elements from 2 on, of 2"):
+        quiet(lambda rt: rt.external(x).view([2, 2], [0, 0]).view([1, 2], [2, 0]))
+
+
 def test_a_view_of_an_intermediate() -> None:
     """Spec 2.3: views after the producing submit have its address; one taken before has none."""
 

@@ -2,9 +2,10 @@
 
 Bytes that two tiles share make the second one wait for the first, so sharing goes from cheap to dear, see
 `SHARING`: nothing at all where there is room; then tiles that only computation touches; then also those that
-transfers of different loops, or of none, touch; then all whose lives do not meet. Of these the plan is taken
-in which bytes rest longest before the next tile uses them. If lives leave no room, a tile may also be used
-while another one holds nothing between two of its values, and results may be written in place of an operand.
+transfers of different loops, or of none, touch; then all whose lives do not meet. If lives leave no room, a
+tile may also be used while another one holds nothing between two of its values, and results may be written in
+place of an operand. Of these plans one is taken that uses the whole buffer: few tiles are placed where they
+wait least (see `spread_memory`), and if there are many, bytes rest as long as there is room.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .allocate import Item, conflicts, load, pack, place
 from .in_place import merge
 from .liveness import Liveness, joined
 from .pipeline import PassContext
+from .spread_memory import MOST, TRANSFERS, Waits, spread
 
 #: How a buffer came to fit, in the order in which it is tried.
 SHARING = {
@@ -30,13 +32,14 @@ SHARING = {
     "in place": "results also take the place of an operand that is not needed any more",
 }
 
-_TRANSFERS = ("MTE1", "MTE2", "MTE3", "FIX")
+#: Ways in which tiles stay apart although their lives do not meet.
+_APART = ("computed", "outside loops")
 
 #: Storages with one address, by their numbers in `Planner.used`.
 Groups = list[list[int]]
 
 #: Steps for which shared bytes rest before the next tile uses them, the most first.
-_RESTS = (64, 24, 8, 3, 1)
+_RESTS = (64, 24, 8, 3, 2, 1)
 
 
 class Planner:
@@ -125,13 +128,15 @@ class Planner:
         for self.sharing in ("computed", "outside loops", "lives"):
             found = self._share(whole, self.groups, order)
             if found is not None:
-                return self._spread(whole, order) or found
+                if len(whole) > MOST:
+                    return self._rest(whole, order) or found
+                return self._spread(whole, order, found)
         exact = self.items(self.groups, True)
         if any(a.spans != b.spans for a, b in zip(whole, exact, strict=True)):
             self.sharing = "gaps"
             found = self._share(exact, self.groups, order)
             if found is not None:
-                return found
+                return self._spread(exact, order, found)
         self.sharing = "in place"
         groups = merge(self.live, self.used, self.groups, self.ctx.profile)
         if groups is None:
@@ -139,7 +144,9 @@ class Planner:
         rank = {n: k for k, g in enumerate(order) for n in self.groups[g]}
         order = sorted(range(len(groups)), key=lambda g: min(rank[n] for n in groups[g]))
         self.groups = groups
-        return self._share(self.items(groups, True), groups, order)
+        exact = self.items(groups, True)
+        found = self._share(exact, groups, order)
+        return None if found is None else self._spread(exact, order, found)
 
     def _share(
         self, items: list[Item], groups: Groups, order: list[int], thorough: bool = True
@@ -148,14 +155,28 @@ class Planner:
         everything = [*items, *self.hidden]
         if self.load(everything, groups)[0] > self.capacity:
             return None
-        clash = conflicts(everything)
-        apart = self.sharing in ("computed", "outside loops")
-        if apart and not self._keep_apart(items, clash):
+        clash = self._conflicts(items)
+        if clash is None:
             return None
-        found = pack(everything, clash, order, self.capacity, thorough and not apart)
+        thorough = thorough and self.sharing not in _APART
+        found = pack(everything, clash, order, self.capacity, thorough)
         return None if found is None else found[: len(items)]
 
-    def _spread(self, whole: list[Item], order: list[int]) -> list[int] | None:
+    def _conflicts(self, items: list[Item]) -> list[int] | None:
+        """For each item, and what is hidden, those it must not share with; None if they cannot all fit."""
+        clash = conflicts([*items, *self.hidden])
+        return None if self.sharing in _APART and not self._keep_apart(items, clash) else clash
+
+    def _spread(self, items: list[Item], order: list[int], found: list[int]) -> list[int]:
+        """The same tiles over the whole buffer, so that they wait least."""
+        clash = self._conflicts(items) if len(items) <= MOST else None
+        if clash is None:
+            return found
+        costs = Waits(self.live, self.used, self.groups, self.ctx.profile).matrix(clash)
+        known = [*found, *(h.fixed or 0 for h in self.hidden)]
+        return spread([*items, *self.hidden], costs, order, known, self.capacity)[: len(items)]
+
+    def _rest(self, whole: list[Item], order: list[int]) -> list[int] | None:
         """Leave bytes unused for as long as there is room, so that the next tile there need not wait."""
         end = len(self.live.steps) - 1
         for rest in _RESTS:
@@ -234,7 +255,7 @@ class Planner:
                     continue
                 pipe = pipe_of(op, self.ctx.profile)
                 mark = 1 if pipe == "S" else 2 | (4 << live.loops[step] if live.loops[step] >= 0 else 0)
-                if pipe == "S" or pipe in _TRANSFERS:
+                if pipe == "S" or pipe in TRANSFERS:
                     for s in live.aliases.members(mask):
                         marks[s.bit] |= mark
         out: list[int] = []

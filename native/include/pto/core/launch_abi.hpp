@@ -11,6 +11,12 @@ struct pto_view {
   int64_t shape[5], stride[5];  // in elements, outermost first
 };
 
+/// An array in global memory.
+struct pto_array {
+  void* data;
+  uint64_t bytes;
+};
+
 /// What a launch takes and gives. Arguments are 64-bit words: addresses, integers, or the bits of a float.
 struct pto_launch {
   uint32_t size;  // sizeof(pto_launch) of the caller
@@ -24,5 +30,9 @@ struct pto_launch {
   void (*print)(const char* text);  // null: standard output
   char* error;                      // out: what went wrong; for status 2 a line per core: who, tab, what for
   uint64_t error_size;
+  const pto_array* arrays;  // null, or all of global memory: accesses outside of it fail
+  int32_t array_count;
+  int32_t mark;         // out, of the core that failed: what it marked last as its place in the source, or -1
+  uint64_t touched[2];  // out: first address outside of all arrays and the one behind the last, or zeros
 };
 }

@@ -64,6 +64,8 @@
 #define PTO_SCALERIGHT_SIZE_BYTES PTO_CAPACITY_(0, 4, 0, 0, 4)
 #endif
 
+struct pto_array;
+
 namespace pto::detail {
 
 /// On-chip spaces, in the order of `TileType`: Vec, Mat, Left, Right, Acc, Bias, Scaling, ScaleLeft,
@@ -127,6 +129,8 @@ struct Grid {
   Atomic<uint32_t> here[3] = {};                // cores at a barrier
   Atomic<uint32_t> round[3] = {};               // barriers passed
   Atomic<uint32_t> flags[2][kSemaphores] = {};  // signals to like cores of all blocks, by kind and id
+  const pto_array* arrays = nullptr;            // global memory; null: not known
+  int32_t array_count = 0;
 };
 
 /// The two outer loops of burst copies, as their registers have them: loop 1 is the inner one.
@@ -162,6 +166,8 @@ struct Core {
   uint64_t padding = 0, repeat = 0;
   uint64_t ffts_base = 0;
   DmaLoops out_to_ub, ub_to_out;
+  int32_t mark = -1;         // place in the source of the program
+  uint64_t touched[2] = {};  // bytes of global memory that are no part of an array
   int8_t flags[8][8][8] = {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
 };
 

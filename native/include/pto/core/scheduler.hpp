@@ -89,12 +89,16 @@ struct Where {
 // --- ending early ------------------------------------------------------------------------------------------
 
 /// Note the first problem of a launch; later ones are its consequences.
-[[gnu::cold]] inline void give_up(Launch& launch, int status, const char* text) {
+[[gnu::cold]] inline void give_up(Launch& launch, int status, const char* text, const Core* core = nullptr) {
   pthread_mutex_lock(&launch.lock);
   if (!launch.over.load()) {
     launch.given->status = status;
     if (launch.given->error_size > 0) {
       std::snprintf(launch.given->error, launch.given->error_size, "%s", text);
+    }
+    if (core != nullptr) {
+      launch.given->mark = core->mark;
+      std::memcpy(launch.given->touched, core->touched, sizeof core->touched);
     }
     launch.over.store(true);
   }
@@ -106,7 +110,7 @@ struct Where {
   const Where where(core);
   char text[1024];
   std::snprintf(text, sizeof text, where.text[0] != 0 ? "%s (%s)" : "%s%s", message, where.text);
-  give_up(*fiber.thread->launch, 1, text);
+  give_up(*fiber.thread->launch, 1, text, &core);
   switch_to(fiber.context, fiber.thread->context);
   std::abort();  // a core that has failed never goes on
 }
@@ -423,6 +427,10 @@ inline bool turn(Thread& thread) {
     give_up(launch, 1, "[PTO-E2102] a launch has at least one block");
   }
   if (given->status != 0) return given->status;
+  given->mark = -1;
+  given->touched[0] = given->touched[1] = 0;
+  grid.arrays = given->arrays;
+  grid.array_count = given->array_count;
   grid.clusters = static_cast<Cluster*>(std::calloc(grid.blocks, sizeof(Cluster)));
   Thread* workers = new (std::nothrow) Thread[static_cast<size_t>(launch.threads)];
   if (grid.clusters == nullptr || workers == nullptr) {

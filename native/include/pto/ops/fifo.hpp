@@ -129,12 +129,22 @@ inline char* entry_of(const Fifo& fifo, int64_t index, int bits) {
   return global ? fifo.global + slot * fifo.size : fifo.memory + slot * 2 * fifo.size;
 }
 
+inline bool in_ring(const Fifo& fifo, const char* at) {
+  return at >= fifo.memory && at < fifo.memory + 2 * fifo.count * fifo.size;
+}
+
 /// A part of an entry.
 struct Part {
   char* at;  // the entry
   ptrdiff_t pitch, row = 0, col = 0, rows, cols;
   int64_t index = 0;
   int lane = 0;
+
+  /// It is about to be touched; the ring's own memory is no global memory.
+  void touch(const char* name, const Fifo& fifo, int bits) const {
+    if (rows <= 0 || cols <= 0 || in_ring(fifo, at)) return;
+    touch_elements(name, at, bits, row * pitch + col, (row + rows - 1) * pitch + col + cols - 1);
+  }
 };
 
 /// Wait for a slot, and say where in it this lane's part goes; false where it stands aside.
@@ -156,11 +166,10 @@ struct Part {
   }
   part.pitch = about.cols;
   char* base = entry_of(fifo, part.index, about.bits);
-  const bool local = base >= fifo.memory && base < fifo.memory + 2 * fifo.count * fifo.size;
   const size_t bytes =
       (static_cast<size_t>(about.rows) * static_cast<size_t>(about.cols) * about.bits + 7) / 8 +
       static_cast<size_t>(prod.entryOffset);
-  if (bytes > fifo.size * (local ? 2u : 1u))
+  if (bytes > fifo.size * (in_ring(fifo, base) ? 2u : 1u))
     failf("[PTO-E2102] TPUSH: a tile of %zu bytes does not fit a slot of %u", bytes, fifo.size);
   Holding hold(fifo.ring);
   FifoSlot& slot = fifo.slot(part.index);
@@ -171,6 +180,7 @@ struct Part {
   about.is_tile = true;
   slot = about;
   part.at = base + prod.entryOffset;
+  part.touch("TPUSH", fifo, about.bits);
   return true;
 }
 
@@ -263,7 +273,8 @@ template <class T>
   const FifoSlot slot = fifo.slot(part.index);
   if (!part_of(fifo, slot, cons.entryOffset, split, vector, valid_rows, valid_cols, bits_of<T>, part)) {
     fill(to, 0, 0, part.rows, part.cols, 0);
-  } else if (!empty_slot(to, part.at, slot, part.pitch, part.row, part.col, part.rows, part.cols)) {
+  } else if (part.touch("TPOP", fifo, slot.is_tile ? slot.bits : bits_of<T>);
+             !empty_slot(to, part.at, slot, part.pitch, part.row, part.col, part.rows, part.cols)) {
     failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
           static_cast<long long>(part.index), fifo.name(), fifo.flag);
   }

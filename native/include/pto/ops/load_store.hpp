@@ -11,12 +11,12 @@ namespace pto {
 namespace detail {
 
 template <class T>
-inline void check_holds([[maybe_unused]] const char* name, [[maybe_unused]] const Place<T>& global,
-                        [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t cols) {
+inline void check_holds(const char* name, const Place<T>& global, int64_t rows, int64_t cols) {
   PTO_CHECK(rows <= global.rows.count && cols <= global.cols.count, "PA-0002",
             "%s: the tile has %lldx%lld valid elements, the tensor %lldx%lld", name,
             static_cast<long long>(rows), static_cast<long long>(cols),
             static_cast<long long>(global.rows.count), static_cast<long long>(global.cols.count));
+  touch(name, global, rows, cols);
 }
 
 /// Elements combine with those in memory one at a time, since other cores may store there too.
@@ -136,6 +136,8 @@ PTO_INST RecordEvent TPREFETCH(TileT& dst, Global& src) {
   const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
   const auto* from = src.data();
   T* to = dst.data();
+  if (rows > 0 && cols > 0)
+    detail::touch_elements("TPREFETCH", from, detail::bits_of<T>, 0, (rows - 1) * TileT::Cols + cols - 1);
   for (ptrdiff_t r = 0; r < rows; ++r) {
     const ptrdiff_t at = r * TileT::Cols;
     if constexpr (detail::bits_of<T> == 4) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "pto/core/access.hpp"
+#include "pto/core/bounds.hpp"
 #include "pto/core/conv_tile.hpp"
 
 namespace pto::detail {
@@ -51,6 +52,26 @@ struct Axis {
                                  : size[0] - (i + first) % size[0];
   }
   bool side_by_side() const { return step[0] == 1; }
+
+  /// The lowest and the highest of at(0), ..., at(n - 1).
+  [[gnu::noinline]] void span(ptrdiff_t n, int64_t& low, int64_t& high) const {
+    int64_t last = first + n - 1, all_low = 0, all_high = 0;  // of the digits before, whatever they count
+    low = high = 0;                                           // of those before, up to where `last` is
+    for (int d = 0; d < digits; ++d) {
+      const int64_t here = d + 1 == digits ? last : last % size[d];
+      last /= size[d];
+      const int64_t to_here = reach(here + 1, step[d]), before = reach(here, step[d]);
+      low += to_here;
+      high += to_here;
+      if (here > 0) {
+        const int64_t least = all_low + (before < 0 ? before : 0), most = all_high + (before > 0 ? before : 0);
+        low = least < low ? least : low;
+        high = most > high ? most : high;
+      }
+      const int64_t whole = reach(size[d], step[d]);
+      (whole < 0 ? all_low : all_high) += whole;
+    }
+  }
 };
 
 /// Goes along an axis by parts of what is left of its first digit.
@@ -196,6 +217,22 @@ template <class Global>
   requires(is_global_data_v<Global>)
 inline auto place(const Global& tensor) {
   return view_place<Global::layout>(tensor.data(), tensor.sizes(), tensor.strides());
+}
+
+/// The first rows x cols elements of a place in global memory are about to be touched.
+[[gnu::noinline]] inline void touch_matrix(const char* name, const volatile void* data, int bits,
+                                           const Axis& down, const Axis& across, ptrdiff_t rows,
+                                           ptrdiff_t cols) {
+  const Core* me = current;
+  if (rows <= 0 || cols <= 0 || me == nullptr || me->grid == nullptr || me->grid->arrays == nullptr) return;
+  int64_t low, high, left, right;
+  down.span(rows, low, high);
+  across.span(cols, left, right);
+  touch_elements(name, data, bits, low + left, high + right);
+}
+template <class T>
+inline void touch(const char* name, const Place<T>& place, ptrdiff_t rows, ptrdiff_t cols) {
+  touch_matrix(name, place.data, bits_of<T>, place.rows, place.cols, rows, cols);
 }
 
 /// The storage of a convolution tile, dense, described like global memory of the same layout.

@@ -57,10 +57,16 @@ def assign(f: Function, targets: list[Value], values: list[Value]) -> None:
 
 
 def _never_negative(value: Value, depth: int = 12) -> bool:
-    """Whether nothing in the function makes a value negative; arguments are taken as sizes."""
+    """Whether nothing in the function makes a value negative; its arguments are taken as sizes."""
     op = value.op
-    if op is None or depth == 0:
-        return op is None
+    if depth == 0:
+        return False
+    if op is None:
+        block = value.owner
+        home = block.parent.parent if isinstance(block, Block) and block.parent is not None else None
+        if home is None or home.name == "func.func":
+            return home is not None and home.regions[0].blocks[0] is block
+        return home.name == "scf.for" and value.index == 0 and _never_negative(home.operands[0], depth - 1)
     number = constant_of(value)
     if number is not None:
         return number >= 0
@@ -92,7 +98,8 @@ def _for(f: Function, op: Operation) -> None:
     iv = block.args[0]
     token = f.token()
     type = f.types(iv.type)
-    if iv.type.kind == "index" and not carried and _never_negative(lb) and _never_negative(ub):
+    sizes = iv.type.kind == "index" and not f.unit.wide  # with 64 bits, as our engine runs it, -1 is just that
+    if sizes and not carried and _never_negative(lb) and _never_negative(ub):
         f.bare[iv] = token
         f.name(iv, f"({type}) {token}", CAST)
         first, last, by = (f"(size_t) {f.unary(v)}" for v in (lb, ub, step))

@@ -7,11 +7,14 @@ users may include anything: its halves are units of their own, see `half`.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 
 from ...isa.record import Record
 
-_HEADERS = '#include "pto/pto-inst.hpp"\n#include "pto/launch.hpp"\n'
+_LAUNCH = '#include "pto/core/describe.hpp"\n#include "pto/launch.hpp"\n'
+_HEADERS = f'#include "pto/pto-inst.hpp"\n{_LAUNCH}'
 _STANDARD = re.compile(r"^#include <\w+>", re.MULTILINE)
 _KINDS = {"mix": "Mix", "cube": "Cube", "vector": "Vector"}
 _GUARDS = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
@@ -24,6 +27,9 @@ class Entry(Record):
     cube: str = ""  # function of the cube core; with `vector`: a mixed kernel
     vector: str = ""
     mix: str = ""  # function that no core is named for
+    args: tuple[str, ...] = ()  # names of the arguments, for messages
+    types: tuple[str, ...] = ()  # their types in the program; empty for C++ of users, where the library says
+    subblocks: int = 2  # vector cores of a mixed kernel, unless a launch says otherwise
 
     @property
     def mixed(self) -> bool:
@@ -33,10 +39,29 @@ class Entry(Record):
     def symbol(self) -> str:
         return "pto_launch_" + re.sub(r"\W", "_", self.name)
 
+    @property
+    def kind(self) -> str:
+        return "mixed" if self.mixed else next(kind for kind in _KINDS if getattr(self, kind))
 
-def single(entries: list[Entry], body: str, text: str) -> str:
+
+def about(entries: Sequence[Entry], target: str, checked: bool, file: str = "") -> str:
+    """What a library says about itself, as C++; `described.py` reads it."""
+    kernels = [
+        {"name": e.name, "symbol": e.symbol, "kind": e.kind, "args": e.args, "types": e.types,
+         "subblocks": e.subblocks}
+        for e in entries
+    ]  # fmt: skip
+    text = json.dumps({"format": 1, "target": target, "checked": checked, "file": file, "kernels": kernels})
+    return f"PTO_ABOUT({json.dumps(text)})\n"
+
+
+def _arguments(e: Entry, function: str) -> str:
+    return f"PTO_ARGUMENTS({e.symbol.removeprefix('pto_launch_')}, {function})\n"
+
+
+def single(entries: list[Entry], body: str, text: str, described: str = "") -> str:
     """One unit with a kernel source that includes nothing but our headers and those of the standard library,
-    here before its namespaces; `body` is its file, `text` what stands there."""
+    here before its namespaces; `body` is its file, `text` what stands there; `described` is of `about`."""
     mixed = [e for e in entries if e.mixed]
     parts = [_HEADERS + "".join(f"{line}\n" for line in _STANDARD.findall(text))]
     if mixed:
@@ -47,7 +72,7 @@ def single(entries: list[Entry], body: str, text: str) -> str:
             parts.append(_reading(kind, body))
     for e in entries:
         parts.append(_launcher(e, lambda kind, name: f"{kind}_half::{name}"))
-    return "\n".join(parts)
+    return "\n".join([*parts, described])
 
 
 def _reading(kind: str, body: str) -> str:
@@ -71,26 +96,30 @@ def _launcher(e: Entry, spelled: object) -> str:
 # -- C++ of users ------------------------------------------------------------------------------------------
 
 
-def whole(entries: list[Entry], body: str) -> str:
+def whole(entries: list[Entry], body: str, described: str) -> str:
     """One unit with a source that may include anything; no entry is mixed."""
-    parts = [f'#include "{body}"\n#include "pto/launch.hpp"\n']
-    return "\n".join([*parts, *(_launcher(e, lambda _, name: f"::{name}") for e in entries)])
+    parts = [f'#include "{body}"\n{_LAUNCH}']
+    for e in entries:
+        parts += [_launcher(e, lambda _, name: f"::{name}"), _arguments(e, f"::{getattr(e, e.kind)}")]
+    return "\n".join([*parts, described])
 
 
 def half(kind: str, entries: list[Entry], body: str) -> str:
     """The unit of one kind of core of mixed kernels; compiled with its guard defined."""
-    parts = [f'#include "{body}"\n#include "pto/launch.hpp"\n']
+    parts = [f'#include "{body}"\n{_LAUNCH}']
     for e in entries:
         name = e.symbol.removeprefix("pto_launch_")
         parts.append(f"PTO_HALF({kind}, {name}, ::{getattr(e, kind)})\n")
+        if kind == "cube":
+            parts.append(_arguments(e, f"::{e.cube}"))
     return "\n".join(parts)
 
 
-def joined(entries: list[Entry]) -> str:
+def joined(entries: list[Entry], described: str) -> str:
     """The unit that launches the two halves."""
-    parts = ['#include "pto/launch.hpp"\n']
+    parts = [_LAUNCH]
     parts += [f"PTO_JOINED_LAUNCHER({e.symbol.removeprefix('pto_launch_')})\n" for e in entries]
-    return "\n".join(parts)
+    return "\n".join([*parts, described])
 
 
 def guard(kind: str) -> str:

@@ -1,0 +1,91 @@
+// Bounds of global memory: a launch that knows its arrays lets no access leave them.
+//
+// Whoever touches global memory says first which bytes, once per instruction: `touch(name, data, low, high)`,
+// in bytes from `data` on, the last one excluded. Where nobody gave arrays (plain threads, other hosts) that
+// does nothing. An address says nothing about where it came from: one that another array holds is accepted.
+#pragma once
+
+#include "pto/core/dtypes.hpp"
+#include "pto/core/launch_abi.hpp"
+#include "pto/core/machine.hpp"
+
+namespace pto::detail {
+
+/// Farther than any array, and still far from what 64 bits can hold.
+inline constexpr int64_t kFar = int64_t{1} << 50;
+
+/// How far the last of `count` is from the first, in steps of some size; no farther than kFar.
+inline int64_t reach(int64_t count, int64_t step) {
+  int64_t far = 0;
+  if (__builtin_mul_overflow(count - 1, step, &far)) far = step < 0 ? -kFar : kFar;
+  return far < -kFar ? -kFar : far > kFar ? kFar : far;
+}
+
+inline bool holds(const pto_array& array, uint64_t first, uint64_t bytes) {
+  const uint64_t at = first - reinterpret_cast<uint64_t>(array.data);
+  return at <= array.bytes && bytes <= array.bytes - at;
+}
+
+[[noreturn, gnu::noinline, gnu::cold]] inline void outside(const char* name, uint64_t data, int64_t low,
+                                                           int64_t high) {
+  Core& me = *current;
+  me.touched[0] = data + static_cast<uint64_t>(low);
+  me.touched[1] = data + static_cast<uint64_t>(high);
+  // The array that holds the address that an access starts from, or ends there.
+  const pto_array* found = nullptr;
+  for (int i = 0; i < me.grid->array_count; ++i) {
+    const pto_array& array = me.grid->arrays[i];
+    if (holds(array, data, 1) || (found == nullptr && holds(array, data, 0))) found = &array;
+  }
+  if (found == nullptr)
+    failf("[PTO-E2101] %s: touches %lld bytes at %#llx, which no array of the launch holds", name,
+          static_cast<long long>(high - low), static_cast<unsigned long long>(me.touched[0]));
+  const auto start = static_cast<int64_t>(data - reinterpret_cast<uint64_t>(found->data));
+  failf("[PTO-E2101] %s: touches bytes %lld..%lld of argument %lld, which has %llu bytes", name,
+        static_cast<long long>(start + low), static_cast<long long>(start + high),
+        static_cast<long long>(found - me.grid->arrays), static_cast<unsigned long long>(found->bytes));
+}
+
+[[gnu::noinline]] inline void touch(const char* name, const volatile void* data, int64_t low, int64_t high) {
+  const Core* me = current;
+  if (me == nullptr || me->grid == nullptr || me->grid->arrays == nullptr || high <= low) return;
+  const auto address = reinterpret_cast<uint64_t>(data);
+  const pto_array* array = me->grid->arrays;
+  for (int left = me->grid->array_count; left > 0; --left, ++array) {
+    if (holds(*array, address + static_cast<uint64_t>(low), static_cast<uint64_t>(high - low))) return;
+  }
+  outside(name, address, low, high);
+}
+
+/// Elements `low` to `high`, both included.
+inline void touch_elements(const char* name, const volatile void* data, int bits, int64_t low, int64_t high) {
+  const auto near = [](int64_t at) { return at < -8 * kFar ? -8 * kFar : at > 8 * kFar ? 8 * kFar : at; };
+  touch(name, data, (near(low) * bits) >> 3, (near(high) * bits + bits + 7) >> 3);
+}
+
+/// A box of five dimensions.
+[[gnu::noinline]] inline void touch_box(const char* name, const volatile void* data, int bits,
+                                        const int64_t* sizes, const int64_t* steps) {
+  int64_t low = 0, high = 0;
+  for (int d = 0; d < 5; ++d) {
+    if (sizes[d] <= 0) return;
+    const int64_t far = reach(sizes[d], steps[d]);
+    (far < 0 ? low : high) += far;
+  }
+  touch_elements(name, data, bits, low, high);
+}
+
+/// The element that a program reads or writes through a pointer.
+template <class T, class Index>
+inline T& element(T* data, Index index) {
+  const auto at = static_cast<int64_t>(index);
+  touch_elements("scalar access", data, 8 * static_cast<int>(sizeof(T)), at, at);
+  return data[at];
+}
+
+/// Where in its source the program is; see `mark` in launch_abi.hpp.
+[[gnu::noinline]] inline void mark(int32_t at) {
+  if (current != nullptr) current->mark = at;
+}
+
+}  // namespace pto::detail
