@@ -130,6 +130,8 @@ class PyRun {
       if (!outside_) PyEval_RestoreThread(thread_);
     };
     o.poll = [this] { poll(); };
+    read(options, "stall_seconds", o.stall_seconds);
+    o.stalled = [this](const std::string& text) { log_(Level::Warn, "schedule", "%s", text.c_str()); };
     return o;
   }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from .asm import parse_source
@@ -12,12 +13,47 @@ if TYPE_CHECKING:
     from .ir.core import Module
 
 
+#: How files of C++ end that hold kernels; headers, too, are no programs.
+SUFFIXES = (".cpp", ".cc", ".cxx", ".cce")
+_CPP_SUFFIXES = (*SUFFIXES, ".hpp", ".h")
+_ELF = b"\x7fELF"
+_CPP_TEXT = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]|^[^\n/]*\b__global__\b", re.MULTILINE)
+
+
+def is_library(path: str) -> bool:
+    """Whether a file is a library, by its name or by how it begins."""
+    if path.endswith(".so"):
+        return True
+    try:
+        with open(path, "rb") as f:
+            return f.read(4) == _ELF
+    except (OSError, ValueError):
+        return False
+
+
+def foreign(source: Source) -> Diagnostic | None:
+    """C++ where a program is wanted, as an error that says which command takes it."""
+    if not source.name.endswith(_CPP_SUFFIXES) and not _CPP_TEXT.search(source.text):
+        return None
+    name = source.name
+    help = f"run it with 'pto run {name} -- ARG...', or make a library: 'pto build {name} -o k.so'"
+    if not name.endswith(SUFFIXES):
+        help = "save a kernel as FILE.cpp; 'pto run FILE.cpp' runs it, 'pto build FILE.cpp' makes a library"
+    return Diagnostic("PTO-E0004", f"'{name}' is C++, not a PTO program", help=help)
+
+
 def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
     """Bytes of a file as a source: text as it is, bytecode (by its magic) as the text it decodes to."""
     if data[:6] == b"PTOBC\0":
         from .bytecode import to_source
 
         return to_source(name, data)
+    if data[:4] == _ELF:
+        kind = {1: "an object file", 2: "an executable", 3: "a shared library"}.get(
+            data[16] if len(data) > 16 else 0, "a binary"
+        )
+        help = f"'pto run {name} -- ARG...' runs a library that 'pto build' made; else give its source"
+        return None, [Diagnostic("PTO-E0004", f"'{name}' is {kind} (ELF), not a PTO program", help=help)]
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:
@@ -50,6 +86,8 @@ def parse(program: str | os.PathLike[str]) -> Module:
         source, problems = read(os.fspath(program))
     if source is None:
         raise DiagnosticError(problems)
+    if other := foreign(source):
+        raise DiagnosticError([other])
     module, problems = parse_source(source)
     if module is None:
         raise DiagnosticError(problems)

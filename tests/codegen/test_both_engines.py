@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -433,3 +435,115 @@ func.func @k() {{
 }}
 """
     refused(program, "a5", "tquant: no C++ spelling of groups along rows with 'exp_zz'")
+
+
+# -- scalars -------------------------------------------------------------------------------------------------
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [-1, 0, 3])
+def test_a_negative_bound_is_no_iteration(n: int) -> None:
+    program = """\
+func.func @k(%p: !pto.ptr<i32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n32 = pto.load_scalar %p[%c1] : !pto.ptr<i32> -> i32
+  %n = arith.index_cast %n32 : i32 to index
+  func.call @count(%p, %n) : (!pto.ptr<i32>, index) -> ()
+  return
+}
+func.func private @count(%p: !pto.ptr<i32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 {
+    %x = pto.load_scalar %p[%c0] : !pto.ptr<i32> -> i32
+    %y = arith.addi %x, %one : i32
+    pto.store_scalar %y, %p[%c0] : !pto.ptr<i32>, i32
+  }
+  return
+}
+"""
+    (out,) = both(program, np.array([0, n], np.int32), entry="k")
+    assert out[0] == max(n, 0)
+
+
+@needs_compiler
+def test_numbers_of_one_bit_and_zeros_with_a_sign() -> None:
+    """i1 as -1 where it has a sign, what it keeps of wider numbers, and -0.0 of every type."""
+    lines: list[str] = []
+    stored: list[tuple[str, str]] = []
+    for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        x, y = (f"%x{i}_{a}{b}" for i in range(2))
+        lines += [f"{x} = arith.trunci %n{a} : i32 to i1", f"{y} = arith.trunci %n{b} : i32 to i1"]
+        for op in ("maxsi", "minsi", "maxui", "minui", "addi", "muli"):
+            lines.append(f"%{op}{a}{b} = arith.{op} {x}, {y} : i1")
+            stored.append((f"%{op}{a}{b}", "i1"))
+        lines.append(f"%sum{a}{b}, %over{a}{b} = arith.addui_extended {x}, {y} : i1, i1")
+        lines.append(f"%low{a}{b}, %high{a}{b} = arith.mulsi_extended {x}, {y} : i1")
+        stored += [(f"%{name}{a}{b}", "i1") for name in ("sum", "over", "low", "high")]
+    lines += [
+        "%two = arith.index_cast %n2 : i32 to index",
+        "%cast = arith.index_castui %two : index to i1",
+        "%part = arith.fptoui %half : f32 to i1",
+        "%whole = arith.fptosi %minus : f32 to i1",
+    ]
+    stored += [("%cast", "i1"), ("%part", "i1"), ("%whole", "i1")]
+    lines += [f"%k{i} = arith.constant {i} : index" for i in range(len(stored) + 4)]
+    for i, (name, _) in enumerate(stored):
+        lines += [f"%w{i} = arith.extui {name} : i1 to i32"]
+        lines += [f"pto.store_scalar %w{i}, %p[%k{i}] : !pto.ptr<i32>, i32"]
+    for i, type in enumerate(("f32", "f16", "bf16")):
+        bits = f"i{type[-2:]}"
+        lines += [f"%z{i} = arith.constant -0.0 : {type}", f"%b{i} = arith.bitcast %z{i} : {type} to {bits}"]
+        if bits != "i32":
+            lines += [f"%e{i} = arith.extui %b{i} : {bits} to i32"]
+        value = f"%b{i}" if bits == "i32" else f"%e{i}"
+        lines += [f"pto.store_scalar {value}, %p[%k{len(stored) + i}] : !pto.ptr<i32>, i32"]
+    constants = [f"%n{i} = arith.constant {i} : i32" for i in range(3)]
+    constants += ["%half = arith.constant 0.5 : f32", "%minus = arith.constant -1.0 : f32"]
+    body = "\n  ".join([*constants, *lines])
+    (out,) = both(
+        f"func.func @k(%p: !pto.ptr<i32>) {{\n  {body}\n  return\n}}\n", np.zeros(len(stored) + 3, np.int32)
+    )
+    assert [hex(n & 0xFFFFFFFF) for n in out[-3:].tolist()] == ["0x80000000", "0x8000", "0x8000"]
+
+
+@needs_compiler
+@pytest.mark.parametrize("type", ["f16", "bf16", "f32"])
+def test_functions_of_the_standard_library(type: str) -> None:
+    names = ("sqrt", "absf", "floor", "ceil", "round", "roundeven", "trunc")
+    body = [f"%r{i} = math.{name} %x : {type}" for i, name in enumerate(names)]
+    body += [f"%r7 = math.copysign %x, %y : {type}", f"%r8 = arith.remf %x, %y : {type}"]
+    body += [f"%r9 = math.fma %x, %y, %x : {type}"]
+    for i in range(10):
+        body += [f"%k{i} = arith.constant {i} : index"]
+        body += [f"pto.store_scalar %r{i}, %p[%k{i}] : !pto.ptr<{type}>, {type}"]
+    lines = "\n  ".join(body)
+    program = f"""\
+func.func @k(%p: !pto.ptr<{type}>) {{
+  %x = arith.constant 2.5 : {type}
+  %y = arith.constant -1.75 : {type}
+  {lines}
+  return
+}}
+"""
+    dtype: Any = {"f16": np.float16, "f32": np.float32}.get(type) or ml_dtypes.bfloat16
+    (out,) = both(program, np.zeros(10, dtype))
+    assert out.astype(np.float32)[1:9].tolist() == [2.5, 2, 3, 3, 2, 2, -2.5, 0.75]
+
+
+def test_constants_of_bf16_are_rounded_once() -> None:
+    """Also below the normal numbers, where they have fewer bits."""
+    for number in (0.1, -0.0, 1e-39, 4.7e-41, 1.3775e-40, 3.5e38, -1.0):
+        text = emit(
+            f"func.func @k(%o: !pto.ptr<bf16>) {{\n  %c0 = arith.constant 0 : index\n"
+            f"  %x = arith.constant {number!r} : bf16\n"
+            f"  pto.store_scalar %x, %o[%c0] : !pto.ptr<bf16>, bf16\n  return\n}}\n"
+        )
+        literal = re.findall(r"const bfloat16_t v\d+ = (.*)f;", text)[0]
+        with np.errstate(over="ignore"):
+            want = np.array(number).astype(ml_dtypes.bfloat16)
+            got = np.float32(float(literal))
+        assert got.astype(ml_dtypes.bfloat16).tobytes() == want.tobytes()
+        assert np.isinf(got) or got == want.astype(np.float32)

@@ -276,7 +276,7 @@ def test_double_buffers_use_the_whole_buffer(count: int) -> None:
 
 
 def test_a_tile_takes_the_place_that_the_same_pipe_is_done_with() -> None:
-    """d and e are filled by the vector unit: d may follow b, which it has read, without a flag."""
+    """d is filled by the vector unit, which was the last to read b: no flag is needed."""
     body = "alloc a b c d\nload a\nload b\nload c\nadd a b a\nstore a\nadd c c d\nstore d\nstore c"
     found = space(program(body), small(3))
     assert {t.name: t.shares() for t in found.tiles}["d"] == ["%b"]

@@ -374,3 +374,23 @@ def test_missing_sources(tmp_path: Path) -> None:
 def test_a_library_says_which_job_it_is_of() -> None:
     job = _job("k.cpp")
     assert Library(job).job.core_type == "aiv" and not job.is_program and _job("k.pto").is_program
+
+
+def test_the_graph_runtimes_share_kernels_but_for_those_that_include_their_headers(
+    write: Write, own_cache: Path
+) -> None:
+    kernel = write("plain.cpp", KERNEL.replace("OP", "-"))
+    first, second = (
+        compile_all([_job(kernel, runtime=r)])[0] for r in ("host_build_graph", "aicpu_build_graph")
+    )
+    assert not first.cached and second.cached and first.path == second.path
+    assert compile_all([_job(kernel, runtime="tensormap_and_ringbuffer")])[0].path != first.path
+    limit = write("limit.cpp", """\
+#include "runtime.h"
+extern "C" void kernel_entry(int64_t* args) { args[0] = RUNTIME_MAX_FUNC_ID; }
+""")  # fmt: skip
+    for name, most in (("host_build_graph", 32), ("aicpu_build_graph", 64), ("host_build_graph", 32)):
+        library = compile_all([_job(limit, runtime=name)])[0]
+        slots = (ctypes.c_int64 * 1)()
+        ctypes.CDLL(library.path).pto2_kernel(ctypes.byref(slots), None)
+        assert slots[0] == most

@@ -44,6 +44,9 @@ struct ExecOptions {
   /// Called on the orchestrator's thread: when it stops orchestrating to help, when it goes on, and now and
   /// then while it waits (may call Exec::fail).
   std::function<void()> leave, enter, poll;
+  /// Told, on any thread, when nothing has moved for some seconds.
+  std::function<void(const std::string&)> stalled;
+  int stall_seconds = 5;
 };
 
 struct Scheduler {
@@ -142,6 +145,8 @@ class Exec {
   bool anything_to_do() const;
   void wake_for_more();
   void ask();
+  void watch(int64_t now);
+  std::string unmoved(int64_t now);
   void check_stuck(int thread);
 
   const ExecOptions options_;
@@ -165,6 +170,9 @@ class Exec {
   Parking parking_;
   std::unique_ptr<Look[]> looks_;                   // by thread
   int64_t asked_ = 0;                               // when `poll` was last called
+  SpinLock watching_;             // guards the next three
+  uint64_t watched_ = 0;          // what the registers of all cores were when they last changed
+  int64_t moved_ = 0, said_ = 0;  // when that was, and when it was last reported
   std::vector<std::vector<VirtualCore*>> waiting_;  // by thread
   std::vector<Recorder> recorders_;                 // by thread
   std::vector<std::thread> threads_;

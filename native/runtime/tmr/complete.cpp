@@ -31,6 +31,7 @@ int Tmr::look_for_ready(int scheduler) {
       exec_.count(1);
       make_ready(task, scheduler);
       ++found;
+      exec_.pause().point();
     }
     next_scan_.store(end, std::memory_order_release);  // after the counting: see Graph::has_unseen
     scan_lock_.unlock();
@@ -102,6 +103,7 @@ bool Tmr::completed(int64_t id, int scheduler) {
     at = entry.next_fanout;  // the consumer may run, and the entry be used again, as soon as it is ready
     TaskDescriptor& consumer = memory_.task(entry.task_id);
     const int32_t count = consumer.fanin_refcount.fetch_add(1, std::memory_order_seq_cst) + 1;
+    exec_.pause().point();
     if (count == consumer.fanin_count.load(std::memory_order_seq_cst)) {
       int32_t expected = kInitial;
       if (consumer.state.compare_exchange_strong(expected, kReady, std::memory_order_seq_cst)) {

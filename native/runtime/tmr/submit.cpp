@@ -418,6 +418,7 @@ void Tmr::publish(TaskDescriptor& task) {
     for (int b = 0; b < task.block_dim; ++b) clusters_.submitted(task.cluster_ids[b]);
   }
   const int64_t id = task.task_id;
+  exec_.pause().point();
   const int32_t edges = task.fanin_count.load(std::memory_order_relaxed);
   bool mine = false;
   if (edges > 0 && task.fanin_refcount.load(std::memory_order_seq_cst) == edges) {

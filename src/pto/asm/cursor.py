@@ -37,10 +37,11 @@ _INT_LIMIT = 3400  # digits, also hexadecimal ones: CPython refuses to print mor
 
 
 class Fail(Exception):
-    """This form does not fit at token `at`."""
+    """This form does not fit at token `at`; `reach` is how far it was read."""
 
     def __init__(self, at: int, message: str, help: str = "", code: str = "", expected: str = "") -> None:
         self.at, self.message, self.help, self.code, self.expected = at, message, help, code, expected
+        self.reach = at
 
 
 class Report(Exception):

@@ -180,7 +180,7 @@ class Parser(RowReader):
                     self.attr_dict(st)
                 return self.finish(found, st, names, begin)
             except Fail as fail:
-                if best is None or fail.at > best.at:
+                if best is None or fail.reach > best.reach:
                     best = fail
                 self.i = begin
         assert best is not None
@@ -188,7 +188,7 @@ class Parser(RowReader):
             try:
                 return flat.parse(self, found, names, bare)
             except Fail as fail:
-                if fail.at > best.at:
+                if fail.reach > best.reach:
                     best = fail
         self._count_operands(found, begin)
         help = best.help or f"syntax: {found.full_name} {_format_text(found)}"

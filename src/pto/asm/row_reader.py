@@ -10,7 +10,7 @@ from ..ir.core import Operation, Region, Value
 from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, Type
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var
-from ..isa.row import Attr, Row
+from ..isa.row import KINDS, Attr, Operand, Row
 from .blocks import Blocks
 from .cursor import Fail
 from .inference import INFERENCE
@@ -18,6 +18,7 @@ from .lexer import EOF
 from .statement import Names, Statement
 
 LIT, VALUE, VALUES, TYPE, TYPES, ATTR, REGION, DICT, GROUP = range(9)
+_INTEGERS = {"index", "i8", "i16", "i32", "i64"}
 Step = tuple  # type: ignore[type-arg]
 _compiled: dict[str, tuple[tuple[Step, ...], ...]] = {}
 
@@ -172,7 +173,7 @@ class RowReader(Blocks):
             declared = found.operands[found.operand_index[name]]
             for value, at in got[before.get(name, 0) :]:
                 if not kind_matches(declared, value.type):
-                    raise Fail(at, f"operand '{name}' cannot be {value.type}", code="PTO-E0303")
+                    raise _wrong_kind(declared, value, at, at)
 
     def _may_start(self, step: Step, st: Statement) -> bool:
         """Types of an optional operand are present exactly when the operand is."""
@@ -199,8 +200,7 @@ class RowReader(Blocks):
             if several:  # the wrong form of the statement, another may fit
                 for value, where in got:
                     if not kind_matches(declared, value.type):
-                        message = f"operand '{declared.name}' cannot be {value.type}"
-                        raise Fail(where, message, code="PTO-E0303")
+                        raise _wrong_kind(declared, value, where, self.i)
             types = st.types.get(declared.name)
             if types:
                 if len(types) == len(got):
@@ -256,6 +256,16 @@ class RowReader(Blocks):
                 continue
             raise Fail(self.i, f"the type of result '{declared.name}' is missing")
         return out
+
+
+def _wrong_kind(declared: Operand, value: Value, at: int, reach: int) -> Fail:
+    wanted = " or ".join(KINDS[k] for k in declared.kinds)
+    message = f"operand '{declared.name}' must be {wanted}, but got {value.type}"
+    numbers = {str(value.type), *declared.kinds} <= _INTEGERS
+    help = "write the constant with that type, or convert it with arith.index_cast" if numbers else ""
+    fail = Fail(at, message, help, code="PTO-E0303", expected=wanted)
+    fail.reach = reach
+    return fail
 
 
 def _snapshot(st: Statement) -> tuple[dict[str, int], dict[str, int], set[str]]:

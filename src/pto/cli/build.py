@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from ..diag import Diagnostic, DiagnosticError, Source, has_errors
+from ..frontdoor import SUFFIXES
 from .common import (
     FAILED,
     OK,
@@ -29,9 +30,6 @@ _EXAMPLES = """\
 
 The library has a function `int pto_launch_NAME(pto_launch*)` per kernel; see pto/launch.hpp.
 """
-
-#: How files of C++ end.
-_CPP = (".cpp", ".cc", ".cxx", ".cce")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -58,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def build(options: Namespace) -> list[Diagnostic]:
-    source, problems = read_input(options.input)
+    source, problems = read_input(options.input, cpp=options.input.endswith(SUFFIXES))
     if source is None:
         return problems
     started = time.perf_counter()
@@ -66,7 +64,7 @@ def build(options: Namespace) -> list[Diagnostic]:
         options.output or os.path.splitext(options.input if options.input != "-" else "kernel")[0] + ".so"
     )
     with tempfile.TemporaryDirectory(prefix="pto-build-") as work:
-        if source.name.endswith(_CPP):
+        if source.name.endswith(SUFFIXES):
             path, names, problems = _from_cpp(source, options, work)
         else:
             path, names, problems = _from_program(source, options)
@@ -89,12 +87,12 @@ def _from_cpp(
     source: Source, options: Namespace, work: str
 ) -> tuple[str | None, list[str], list[Diagnostic]]:
     from ..engine.cpp import handwritten, messages
-    from ..isa.profiles import profile, resolve
+    from ..isa.profiles import resolve
 
     made, problems = handwritten.entries(source, options.entry)
     if not made:
         return None, [], problems
-    target = profile(options.arch) if options.arch else resolve(None, None)
+    target = resolve(options.arch, handwritten.target_of(source.text))
     if options.capacity:
         target = target.override(dict(options.capacity))
     built = handwritten.library(source, made, target, options.checked, work)

@@ -107,13 +107,14 @@ def add_diagnostics(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_input(path: str) -> tuple[Source | None, list[Diagnostic]]:
-    """A named file, or standard input for `-`."""
-    from ..frontdoor import decode, read
+def read_input(path: str, cpp: bool = False) -> tuple[Source | None, list[Diagnostic]]:
+    """A named file, or standard input for `-`; C++ is refused, unless `cpp` says otherwise."""
+    from ..frontdoor import decode, foreign, read
 
-    if path == "-":
-        return decode("<stdin>", sys.stdin.buffer.read())
-    return read(path)
+    source, problems = decode("<stdin>", sys.stdin.buffer.read()) if path == "-" else read(path)
+    if source is not None and not cpp and (other := foreign(source)):
+        return None, [other]
+    return source, problems
 
 
 def write_output(path: str, data: bytes) -> list[Diagnostic]:
@@ -156,9 +157,18 @@ def _umask() -> int:
 def show(diagnostics: Sequence[Diagnostic], form: str) -> None:
     """Diagnostics on stderr; JSON is one array per call, also when empty."""
     if form == "json":
-        print(render_json(diagnostics), file=sys.stderr)
+        say(render_json(diagnostics) + "\n")
     elif diagnostics:
-        print(render(diagnostics, color=_color()), file=sys.stderr)
+        say(render(diagnostics, color=_color()) + "\n")
+
+
+def say(text: str) -> None:
+    """Text on stderr; a reader that has seen enough changes nothing, least of all the exit status."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _color() -> bool:

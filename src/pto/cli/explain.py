@@ -31,7 +31,10 @@ def main(arguments: Sequence[str]) -> int:
         )
         return OK
     code = options.code.upper()
-    found = CATALOGUE.get(code) or CATALOGUE.get(f"PTO-{code}") or CATALOGUE.get(f"PTO-E{code}")
+    family, _, number = code.partition("-")
+    if number.isdigit():  # sa-352 is SA-0352
+        code = f"{family}-{number:0>4}"
+    found = CATALOGUE.get(code) or CATALOGUE.get(f"PTO-{code}") or CATALOGUE.get(f"PTO-E{code:0>4}")
     if found is None:
         hint = did_you_mean(code, CATALOGUE) or "pto explain --list shows all"
         print(f"pto explain: unknown code '{options.code}'; {hint}", file=sys.stderr)

@@ -33,11 +33,11 @@ _EXAMPLES = """\
 def command() -> NoReturn:
     """The installed command: `main`, after which the process ends without taking every object apart."""
     status = main()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        sys.exit(status)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # the reader has seen enough
+            pass
     os._exit(status)
 
 
@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--pto-level",
         choices=LEVELS,
-        type=str.lower,
+        type=lambda text: f"level{text}" if text in ("1", "2", "3") else text.lower(),
         metavar="LEVEL",
         help="level1, level2: tiles are placed for you; level3: every alloc_tile has addr "
         "(default: as the program is written)",
@@ -141,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _main(arguments: Sequence[str]) -> int:
     from ..diag import has_errors
-    from .common import FAILED, OK, USAGE, show, write_output
+    from .common import FAILED, OK, USAGE, say, show, write_output
 
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -161,9 +161,9 @@ def _main(arguments: Sequence[str]) -> int:
     if options.explain_memory not in (None, "-") and len(inputs) > 1:
         parser.error("--explain-memory=FILE takes one input")
     results = _assemble_all(inputs, options)
-    found = [d for result in results for d in result.problems]
+    found = _ignored(options) + [d for result in results for d in result.problems]
     for result in results:
-        sys.stderr.write(result.aside)
+        say(result.aside)
     status = OK
     if has_errors(found):
         status = FAILED
@@ -295,6 +295,9 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
         return result
     clock.lap("parse")
     profile = target(options, module)
+    if not module.functions:
+        what = f"{source.name}: the program has no function"
+        result.problems.append(_warning("PTO-E0219", what, "put its instructions into a func.func"))
     if options.arch is not None:  # the program says what it is for
         module.op.set_attr("pto.target_arch", StrAttr(options.arch))
     if not options.no_verify:
@@ -315,9 +318,31 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     return result
 
 
+def _ignored(options: argparse.Namespace) -> list[Diagnostic]:
+    """Warnings of options that change nothing."""
+    if not options.lowered or options.emit != "cpp":
+        return []
+    help = "--emit=pto --lowered prints the program that the C++ is made of"
+    return [_warning("PTO-E0003", "--lowered has no effect on C++", help)]
+
+
+def _warning(code: str, message: str, help: str) -> Diagnostic:
+    from ..diag import Diagnostic
+
+    return Diagnostic(code, message, severity="warning", help=help)
+
+
 def _wants_passes(options: argparse.Namespace) -> bool:
     asked = options.print_after or options.print_after_all or options.time_passes or options.explain_memory
     return bool(options.emit == "cpp" or options.lowered or asked)
+
+
+#: What it takes for passes to run that do not always.
+_WHEN = {
+    "auto": "it runs for programs whose tiles have no addresses",
+    "sync": "add --enable-insert-sync",
+    "layout": "leave out --disable-infer-layout",
+}
 
 
 def _lower(
@@ -326,12 +351,14 @@ def _lower(
     """Run the passes, and print what they made of the program."""
     from ..asm import to_text
     from ..diag import DiagnosticError, has_errors
-    from ..passes import Options, Pass, compile
+    from ..passes import PASSES, Options, Pass, compile
     from ..verify import module_profile
 
     shown = {"all"} if options.print_after_all else set(options.print_after)
+    ran = {"all"}
 
     def after(done: Pass, program: Module) -> None:
+        ran.add(done.name)
         if shown & {"all", done.name}:
             result.aside += f"// after {done.name}\n{to_text(program, 'pto')}"
 
@@ -349,6 +376,10 @@ def _lower(
         result.problems += _explain(context.plan, options.explain_memory, result)
     if has_errors(found):
         return
+    for name in sorted(shown - ran):
+        when = next(p.when for p in PASSES if p.name == name)
+        what = f"nothing to print after {name}, which did not run"
+        result.problems.append(_warning("PTO-E0003", what, _WHEN[when]))
     if options.emit != "cpp":
         result.text = to_text(context.module, options.emit) if options.lowered else ""
         return

@@ -33,6 +33,8 @@ _EXAMPLES = """\
   pto run k.pto --schedule seed=7 -- @a.npy f32:16x64
   pto run k.pto --shadow f64 --memory-map map.html -- @a.npy f32:16x64
   pto run k.pto --engine cpp --threads 4 --blocks 24 -- @a.npy f32:16x64=out.npy
+  pto run k.cpp --entry vec_add --arch a5 --checked -- @a.npy @b.npy f32:16x64=out.npy
+  pto run k.so -- @a.npy f32:16x64
 
 arguments:
   @FILE.npy            an array, copied in
@@ -51,14 +53,18 @@ def main(arguments: Sequence[str]) -> int:
         "Run a kernel: exact results without an NPU, and what is wrong with the program.",
         _EXAMPLES,
     )
-    p.add_argument("input", metavar="FILE", help="program text or bytecode; '-' for standard input")
+    p.add_argument(
+        "input",
+        metavar="FILE",
+        help="program text or bytecode ('-' for standard input), C++ (.cpp), or a library that pto build made",
+    )
     p.add_argument("args", nargs="*", metavar="ARG", help="one value per argument of the kernel, after '--'")
     p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")
     p.add_argument(
         "--engine",
         choices=("reference", "cpp"),
-        default="reference",
-        help="how to execute: exactly, or compiled by the system's C++ compiler (default: reference)",
+        help="how to execute: exactly, or compiled by the system's C++ compiler (default: reference; "
+        "C++ and libraries: cpp)",
     )
     add_target(p)
     add_capacity(p)
@@ -73,6 +79,11 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument(
         "--threads", type=_threads, default=1, metavar="N", help="host threads of engine cpp (default: 1)"
+    )
+    p.add_argument(
+        "--checked",
+        action="store_true",
+        help="engine cpp: compile with run-time checks of bounds, capacity and validity",
     )
     p.add_argument(
         "--sanitize", type=_sanitizers, default="", metavar="LIST",
@@ -109,24 +120,53 @@ def main(arguments: Sequence[str]) -> int:
     return FAILED if has_errors(problems) else OK
 
 
-def run(options: Namespace) -> list[Diagnostic]:
-    source, problems = read_input(options.input)
-    if source is None:
-        return problems
-    module, problems = parse_source(source)
-    if module is None:
-        return problems
-    try:
-        from ..engine.launch import kernel
+def _kernel(options: Namespace) -> Any:
+    """What is to be run; raises `DiagnosticError`."""
+    from ..frontdoor import SUFFIXES, is_library
 
-        k = kernel(
-            module,
-            options.entry,
-            options.engine,
-            target(options, module),
-            check=not options.no_check,
-            insert_sync=options.enable_insert_sync,
-        )
+    native = options.input.endswith(SUFFIXES) or (options.input != "-" and is_library(options.input))
+    if native or options.engine == "cpp":
+        from ..engine.cpp.kernel import refuse
+
+        if options.engine == "reference":
+            raise DiagnosticError([
+                Diagnostic("PTO-E2403", f"'{options.input}' is no program: it runs on engine cpp only",
+                           help="leave out --engine")
+            ])  # fmt: skip
+        refuse(**{
+            "--sanitize": options.sanitize, "--schedule": options.schedule, "--shadow": options.shadow,
+            "--memory-map": options.memory_map, "--max-steps": options.max_steps,
+        })  # fmt: skip
+        options.engine = "cpp"
+    if native:
+        from ..engine.cpp.files import FileKernel
+
+        return FileKernel(options.input, options.entry, options.arch, options.checked, dict(options.capacity))
+    if options.checked and options.engine != "cpp":
+        raise DiagnosticError([
+            Diagnostic("PTO-E2403", "--checked is an option of engine cpp",
+                       help="the reference engine always checks; --sanitize all finds more")
+        ])  # fmt: skip
+    source, problems = read_input(options.input)
+    module, problems = parse_source(source) if source is not None else (None, problems)
+    if module is None:
+        raise DiagnosticError(problems)
+    from ..engine.launch import kernel
+
+    return kernel(
+        module,
+        options.entry,
+        options.engine,
+        target(options, module),
+        check=not options.no_check,
+        insert_sync=options.enable_insert_sync,
+        checked=options.checked,
+    )
+
+
+def run(options: Namespace) -> list[Diagnostic]:
+    try:
+        k = _kernel(options)
         values = [_Argument(text) for text in options.args]
         broken = [a.problem for a in values if a.problem is not None]
         if broken:

@@ -54,12 +54,15 @@ class Binding:
                 bound[param.name] = made
         if problems:
             return problems
-        first = [bound.get(p.name, p.name) for p in self.kernel.args]
+        self._spread([bound.get(p.name, p.name) for p in self.kernel.args])
+        return []
+
+    def _spread(self, first: list[Any]) -> None:
+        """The values of every function of the kernel, from those of the first."""
         for function in self.kernel.functions:
             mine = function.regions[0].blocks[0].args
             values = [*first, *[p.name for p in mine[len(first) :]]][: len(mine)]
             self.values[str(function.attr("sym_name"))] = values
-        return []
 
     def _problem(self, code: str, message: str, param: Value | None, **facts: str) -> Diagnostic:
         span: Span | None = None
@@ -129,18 +132,19 @@ class Binding:
 
     def _array(self, param: Value, type: Type, value: Any) -> Array | Diagnostic:
         dtype = str(type.dtype)  # type: ignore[attr-defined]
+        what = f"an array of {dtype}" if dtype else "an array"
         if not isinstance(value, np.ndarray):
             if not (hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")):
                 return self._problem(
                     "PTO-E2012",
-                    f"argument %{param.name} is an array of {dtype}",
+                    f"argument %{param.name} is {what}",
                     param,
-                    expected=f"an array of {dtype}",
+                    expected=what,
                     got=_describe(value),
                 )
             value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
         array: Array = np.asarray(value)  # no subclass: a matrix never becomes flat
-        if not _fits(array.dtype, dtype):
+        if dtype and not _fits(array.dtype, dtype):
             right = ARRAY_DTYPES.get(dtype)
             hint = (
                 f"convert it: array.astype({right.name!r})"

@@ -40,7 +40,7 @@ class Launchable:
         self.module = module
         self.profile = module_profile(module, target)
         self.checked = check
-        problems = verify(module, self.profile, structure_only=not check)
+        problems = verify(module, self.profile, flags="off", structure_only=not check)
         if has_errors(problems):
             raise DiagnosticError([p for p in problems if p.severity == "error"])
         self.name, self.functions = find_entry(module, entry)

@@ -4,10 +4,12 @@ k = pto.kernel(pto.parse("k.pto"), "vec_add")
 k(a, b, out, blocks=24)                      # NumPy arrays; raises pto.DiagnosticError
 k.run(a, b, out, sanitize="all").diagnostics # what sanitizers found, without raising
 k = pto.kernel(pto.parse("k.pto"), engine="cpp")  # compiled by the system's C++ compiler
+k = pto.kernel("k.cpp", "softmax", target="a5")   # C++ written by hand
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
@@ -147,20 +149,33 @@ def check_options(blocks: Any, subblocks: Any, schedule: Any, max_steps: Any, me
 
 
 def kernel(
-    module: Module, entry: str | None = None, engine: str = "reference", target: str | Profile | None = None,
-    check: bool = True, insert_sync: bool = False,
+    module: Module | str | os.PathLike[str], entry: str | None = None, engine: str | None = None,
+    target: str | Profile | None = None, check: bool = True, insert_sync: bool = False, checked: bool = False,
 ) -> Launchable:  # fmt: skip
-    """A kernel of a module; `entry` may be left out where there is only one.
+    """A kernel of a module, or of the C++ file or library at a path; `entry` may be left out where there is only
+    one. Modules run on the reference engine unless `engine` is "cpp", the others always on engine cpp.
 
     A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
-    written, unless `insert_sync` asks for flags. `check=False` skips legality and planning.
+    written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked` compiles
+    run-time checks of bounds, capacity and validity into a kernel of engine cpp.
     """
-    if not isinstance(module, Module):
-        raise TypeError(f"kernel takes a module, got {type(module).__name__}: call pto.parse first")
-    if engine not in ENGINES:
+    if engine not in (None, *ENGINES):
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
+    if not isinstance(module, Module):
+        from .cpp.files import FileKernel, is_file
+
+        if not is_file(module):
+            raise TypeError(
+                f"kernel takes a module, or the path of C++ or a library, got {type(module).__name__}: "
+                "call pto.parse first"
+            )
+        if engine == "reference":
+            raise ValueError("C++ and libraries run on engine 'cpp' only")
+        return FileKernel(os.fspath(module), entry, target, checked)
     if engine == "cpp":
         from .cpp.kernel import CppKernel
 
-        return CppKernel(module, entry, target, check)
+        return CppKernel(module, entry, target, check, checked)
+    if checked:
+        raise ValueError("checked=True is for engine 'cpp': the reference engine always checks")
     return Kernel(module, entry, target, check, insert_sync)

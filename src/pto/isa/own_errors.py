@@ -21,6 +21,18 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Check the path, its permissions and the free space; nothing was written.",
     ),
     (
+        "PTO-E0003",
+        "option without effect",
+        "An option asks for something that does not happen with the other options or with this program.",
+        "Leave it out, or change the others as the message says.",
+    ),
+    (
+        "PTO-E0004",
+        "not a PTO program",
+        "The file is C++ or a compiled library, where text or bytecode of PTO is wanted.",
+        "pto run and pto build take C++, pto run takes libraries; the other tools take programs.",
+    ),
+    (
         "PTO-E0101",
         "unexpected character",
         "The text holds a character that no token begins with.",
@@ -178,6 +190,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Pass what the function declares.",
     ),
     (
+        "PTO-E0219",
+        "no function",
+        "The program has no function, so nothing comes out.",
+        "Is it the right file? Put the instructions into a func.func.",
+    ),
+    (
         "PTO-E0301",
         "types do not fit",
         "Operand types break a rule of the instruction.",
@@ -293,6 +311,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "branches disagree on a flag",
         "A flag is set on one branch of an if only.",
         "Set or wait for it on both branches.",
+    ),
+    (
+        "PTO-E0809",
+        "flags by hand, none inserted",
+        "Flags were to be inserted, but the function has some of its own: inserted ones would mix with them.",
+        "Remove its flags, or do not ask for insertion.",
     ),
     (
         "PTO-E0901",
@@ -680,6 +704,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "no kernel in a C++ file",
         "pto build looks for functions marked __global__; the file has none, or not the one asked for.",
         "Mark the kernel __global__, or name another with --entry.",
+    ),
+    (
+        "PTO-E2405",
+        "library that cannot be run",
+        "A library cannot be loaded, does not say which kernels it has, or was built for something else.",
+        "Make it with pto build, for this machine and target.",
     ),
     (
         "PTO-E2801",

@@ -56,6 +56,10 @@ def names_in(text: str) -> set[str]:
     return used - bound - set(FUNCTIONS) - set(CONSTANTS)
 
 
+#: A rule that asks for an operand or attribute, or for none; one that asks for a layout.
+ASKS, LAYOUT = re.compile(r"(not )?has\((\w+)\)$"), re.compile(r"\w+\.layout == (\w+)$")
+
+
 def explain(text: str, env: Mapping[str, Any]) -> tuple[str, str, str]:
     """(message, expected, got) for a violated expression."""
     node = ast.parse(text, mode="eval").body
@@ -63,6 +67,10 @@ def explain(text: str, env: Mapping[str, Any]) -> tuple[str, str, str]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "valid_eq":
         a, b = (ast.unparse(x) for x in node.args)
         return f"expects {a} and {b} to have the same valid_shape", "equal valid shapes", got
+    asked = ASKS.match(text)
+    if asked is not None:
+        there, absent = asked[2], f"no {asked[2]}"
+        return (f"expects {absent}", absent, there) if asked[1] else (f"expects {there}", there, absent)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, op, right = node.left, node.ops[0], node.comparators[0]
         if isinstance(left, ast.Attribute):

@@ -11,7 +11,8 @@ becomes
 Two instructions on different pipes that touch the same bytes, one of them writing, must not overlap; neither
 must two of a pipe that overlaps its own instructions (PIPE_V on A2/A3, PIPE_MTE3). See `sync/` for the parts:
 steps of the program, places in memory, hazards, what pipes know, placement, event ids, a check of the result,
-emission. Functions that carry flags already are left alone. `docs/sync-insertion.md` tells the whole story.
+emission. Functions that carry flags already are left alone, with a warning. `docs/sync-insertion.md` tells
+the whole story.
 """
 
 from __future__ import annotations
@@ -55,12 +56,15 @@ def run(ctx: PassContext, ids: int = IDS) -> Report:
     report = Report()
     functions = {str(f.attr("sym_name")): f for f in ctx.module.functions}
     kinds = {name: _Kind(f) for name, f in functions.items()}
+    for name, kind in kinds.items():
+        if kind.flag is not None:
+            _warn(ctx, name, kind.flag)
     working: dict[str, Used] = dict.fromkeys(_working(kinds))
     called = {callee for kind in kinds.values() for callee in kind.calls if callee in working}
     programs = {
         name: [Program(f, core, ctx.profile, working) for core in _cores(f, ctx.profile)]
         for name, f in functions.items()
-        if name in working and not kinds[name].empty and not kinds[name].flags
+        if name in working and not kinds[name].empty and kinds[name].flag is None
     }
     drained = {name for name, found in programs.items() if max(p.elements for p in found) > 1}
     for name in _inner_first(kinds):
@@ -75,6 +79,16 @@ def run(ctx: PassContext, ids: int = IDS) -> Report:
         if name in called:
             working[name] = _used(function, working)
     return report
+
+
+def _warn(ctx: PassContext, name: str, flag: Operation) -> None:
+    ctx.report(
+        flag,
+        "PTO-E0809",
+        f"'@{name}' has flags of its own: left as it is, no flags or barriers are inserted",
+        severity="warning",
+        help="remove its flags to have all of them inserted, or leave out --enable-insert-sync",
+    )
 
 
 def _synchronise(program: Program, places: Places, drained: set[str], report: Report, ids: int) -> None:
@@ -124,15 +138,16 @@ def all_steps(seq: Seq) -> list[Step]:
 
 
 class _Kind:
-    """What a function is: whether it has no body, flags, instructions, and what it calls."""
+    """What a function is: whether it has no body, its first flag, instructions, and what it calls."""
 
     def __init__(self, function: Operation) -> None:
         self.empty = not function.regions or not function.regions[0].blocks
-        self.flags = self.works = False
+        self.flag: Operation | None = None
+        self.works = False
         self.calls: list[str] = []
         for op in function.walk():
             if op.name in _FLAGS:
-                self.flags = True
+                self.flag = self.flag or op
             elif op.name == "func.call":
                 self.calls.append(str(op.attr("callee")))
             elif not self.works and works(op):
@@ -175,7 +190,7 @@ def _used(function: Operation, working: dict[str, Used]) -> Used:
 
 def _working(kinds: dict[str, _Kind]) -> set[str]:
     """Functions that work on pipes, themselves or through what they call; those without a body may."""
-    found = {name for name, kind in kinds.items() if kind.empty or kind.works or kind.flags}
+    found = {name for name, kind in kinds.items() if kind.empty or kind.works or kind.flag is not None}
     while more := {n for n, kind in kinds.items() if n not in found and not found.isdisjoint(kind.calls)}:
         found |= more
     return found

@@ -144,17 +144,29 @@ class _Overflow:
         live, bit = self.space.live, 1 << s.bit
         return [op for n, op in enumerate(live.steps) if (live.reads[n] | live.writes[n]) & bit]
 
+    def smaller(self, over: int) -> str:
+        """Fewer rows for the largest tile and those of its type, which have to agree with it."""
+        big = self.there[0]
+        type = big.value.type
+        alike = [s for s in self.there if s.value.type is type or s.value.type == type]
+        if not isinstance(type, TileBufType):
+            return f"make %{big.value.name or '?'} {over} bytes smaller" if over < big.footprint else ""
+        row = big.footprint // type.rows
+        less = -(-over // (row * len(alike)))
+        step = 16 if type.slayout != "none_box" else 1  # rows of a box stay together
+        rows = (type.rows - less) // step * step
+        if rows <= 0 or row == 0:
+            return ""
+        names = ", ".join(f"%{s.value.name or '?'}" for s in alike[:4]) + (", .." if len(alike) > 4 else "")
+        return f"make {names} smaller: from {type.rows} to {rows} rows{' each' if len(alike) > 1 else ''}"
+
     def help(self) -> str:
         capacity, over = self.space.capacity, self.needed - self.space.capacity
         ways: list[str] = []
-        big = self.there[0]
-        type = big.value.type
-        if capacity and over < big.footprint:
-            way = f"make %{big.value.name or '?'} {over} bytes smaller"
-            rows = type.rows * (big.footprint - over) // big.footprint if isinstance(type, TileBufType) else 0
-            ways.append(f"{way} ({rows} of its {type.rows} rows)" if rows else way)  # type: ignore[union-attr]
-        elif capacity:
-            ways.append(f"use tiles of 1/{-(-self.needed // capacity)} of the size, in a loop")
+        if capacity:
+            ways.append(
+                self.smaller(over) or f"use tiles of 1/{-(-self.needed // capacity)} of the size, in a loop"
+            )
         idle = [s for s in self.there if self.op not in self.users(s)]
         if idle and sum(s.footprint for s in idle) >= over:
             few = ", ".join(f"%{s.value.name or '?'}" for s in idle[:3]) + (", .." if len(idle) > 3 else "")

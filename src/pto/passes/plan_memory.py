@@ -53,8 +53,7 @@ def run(ctx: PassContext) -> None:
     ctx.plan = plan
     if not has_errors(ctx.diagnostics):
         _write(placed)
-        if not ctx.insert_sync:
-            memory_overflow.warn_of_sharing(ctx, plan)
+        memory_overflow.warn_of_sharing(ctx, plan)
 
 
 def _solve(ctx: PassContext, aliases: Aliases, least: bool) -> dict[Planner, bool]:

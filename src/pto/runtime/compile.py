@@ -36,6 +36,7 @@ _FOLDERS = ("pto2/{runtime}", "pto2/platform")
 _ORCHESTRATION = ("-std=c++17", "-O2", "-g", "-fPIC", "-shared")
 _KERNEL = ("-D__CPU_SIM", "-DPTO_CPU_MAX_THREADS=1", "-DNDEBUG")
 _GUARDS = {"aic": "-D__DAV_CUBE__", "aiv": "-D__DAV_VEC__"}
+_GRAPHS = ("host_build_graph", "aicpu_build_graph")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 #: Kernels to build from which on it pays to precompile our headers.
 _MANY = 3
@@ -150,9 +151,19 @@ class _Plan:
     def key(self) -> str:
         state = hashlib.sha256()
         digests = (self.compiler.identity, compiler.headers_digest(), _digest(self.source))
-        for part in (*digests, *self.flags, *self.guards, self.job.runtime, self.source):
+        for part in (*digests, *self.flags, *self.guards, self._family, self.source):
             state.update(part.encode() + b"\0")
         return state.hexdigest()
+
+    @property
+    def _family(self) -> str:
+        """Runtimes whose kernels are the same, unless they include a header of one of them (`_foreign`)."""
+        return "graph" if self.job.core_type and self.job.runtime in _GRAPHS else self.job.runtime
+
+    def _foreign(self, included: Sequence[str]) -> bool:
+        """Whether a library was built with the headers of another runtime of the family."""
+        others = [str(compiler.include_dir() / "pto2" / g) + os.sep for g in _GRAPHS if g != self.job.runtime]
+        return self._family == "graph" and any(p.startswith(tuple(others)) for p in included)
 
     def stored(self) -> Library | None:
         """The library, where it is in the cache and the files it includes are what they were."""
@@ -164,7 +175,7 @@ class _Plan:
             path = folder / f"{_full_key(self.key, included)}.so"
         except (OSError, ValueError):
             return None
-        if not path.exists():
+        if not path.exists() or self._foreign(included):
             return None
         build.touch(path)
         return self._checked(Built(str(path), cached=True))

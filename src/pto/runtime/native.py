@@ -23,7 +23,7 @@ _RINGS = {
     "PTO2_RING_DEP_POOL": ("dep_pool", 16, False),
 }
 _LEAST = {"schedulers": 1, "host_threads": 1, "shards": 1, "task_window": 4, "heap": 1024, "dep_pool": 16,
-          "tensormap_pool": 16}  # fmt: skip
+          "tensormap_pool": 16, "stall_seconds": 1}  # fmt: skip
 _LEVELS = {"silent": -1, "error": 0, "warn": 1, "info": 2, "debug": 3}
 
 #: Codes of the engine and ours.

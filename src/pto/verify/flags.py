@@ -8,6 +8,7 @@ severity; what goes wrong on some is a warning, since conditions may be related 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..diag import Diagnostic
@@ -40,13 +41,19 @@ class Thing(NamedTuple):
         return f"buffer token {self.id}"
 
 
-def check_flags(context: Context, severity: str = "error") -> None:
-    """Report unbalanced flags and buffer tokens of every function that nothing calls."""
+def check_flags(
+    context: Context, severity: str = "error", entries: Sequence[Operation] | None = None
+) -> None:
+    """Report unbalanced flags and buffer tokens of every function that nothing calls, or of `entries`."""
     program = _Program(context)
     found: dict[tuple[int, str], tuple[Operation, Diagnostic]] = {}
     called = {op.attr("callee") for calls in program.calls.values() for op in calls}
     for func in program.calls:
-        if func.attr("sym_name") in called and not entry_mark(func):
+        if (
+            func not in entries
+            if entries is not None
+            else func.attr("sym_name") in called and not entry_mark(func)
+        ):
             continue
         part = program.reached(func)
         if any(_unstructured(f) for f in part):

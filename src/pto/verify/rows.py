@@ -20,6 +20,7 @@ from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import ARCH_NAMES, PROFILES
 from ..isa.row import KINDS, Attr, Combos, Row
 from ..isa.rules import Rule, Violation, check, facts_in, holds
+from ..isa.tile import LAYOUT_PARTS
 from .context import Args, Context, environment
 
 _SHAPE = frozenset(
@@ -394,6 +395,15 @@ def rule_help(rule: Rule, op: Operation) -> str:
     """A way out that follows from the shape of the rule."""
     facts = facts_in(rule.expr)
     moves = op.name.startswith(("pto.tmov", "pto.tload", "pto.tstore", "pto.textract", "pto.tinsert"))
+    from ..isa.rule_trees import ASKS, LAYOUT
+
+    asked = ASKS.match(rule.expr)
+    if asked is not None:
+        return _help_with_operand(op, asked[2], wanted=not asked[1])
+    named = LAYOUT.match(rule.expr)
+    if named is not None and named[1] in LAYOUT_PARTS:
+        blayout, slayout = LAYOUT_PARTS[named[1]]
+        return f"{named[1]} is blayout={blayout}, slayout={slayout}"
     if "%" in rule.expr:
         return "round the size up to the next multiple"
     if "loc" in facts and not moves:
@@ -407,6 +417,15 @@ def rule_help(rule: Rule, op: Operation) -> str:
     if "dtype" in facts and all(v.type.kind in ("tile", "scalar") for v in op.operands):
         return "convert one side with pto.tcvt"
     return ""
+
+
+def _help_with_operand(op: Operation, name: str, wanted: bool) -> str:
+    if op.row is None or name not in op.row.operand_index:
+        return ""
+    if not wanted:
+        what = "leave it out"
+        return f"{what}, or write ? for it in valid= of the type" if name.startswith("valid_") else what
+    return f"add {name} = %n" if f"{name} = ${name}" in str(op.row.format) else f"add an operand for {name}"
 
 
 @cache

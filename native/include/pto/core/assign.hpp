@@ -103,9 +103,11 @@ struct AssignCheck {
   static_assert(capacity > 0,
                 "[PTO][SA-0351] TASSIGN: the memory space of this tile does not exist on the target; "
                 "fix: use another TileType or target");
-  static_assert(capacity == 0 || bytes <= capacity,
-                "[PTO][SA-0352] TASSIGN: the tile is larger than its memory space; "
-                "fix: make it smaller, or give the capacity with -DPTO_<SPACE>_SIZE_BYTES");
+  static_assert(
+      capacity == 0 || bytes <= capacity,
+      "[PTO][SA-0352] TASSIGN: the tile is larger than its memory space; "
+      "fix: make it smaller, or give another capacity: pto build --capacity vec=BYTES (mat, left, ..), "
+      "that is -DPTO_<SPACE>_SIZE_BYTES=BYTES");
   static_assert(capacity == 0 || bytes > capacity || (Address < capacity && Address + bytes <= capacity),
                 "[PTO][SA-0353] TASSIGN: the tile ends beyond its memory space; "
                 "fix: use a smaller address or a smaller tile");

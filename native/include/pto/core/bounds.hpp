@@ -63,10 +63,10 @@ inline void touch_elements(const char* name, const volatile void* data, int bits
   touch(name, data, (near(low) * bits) >> 3, (near(high) * bits + bits + 7) >> 3);
 }
 
-/// A box of five dimensions.
-[[gnu::noinline]] inline void touch_box(const char* name, const volatile void* data, int bits,
+/// A box of five dimensions that begins some elements behind `data`.
+[[gnu::noinline]] inline void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
                                         const int64_t* sizes, const int64_t* steps) {
-  int64_t low = 0, high = 0;
+  int64_t low = first, high = first;
   for (int d = 0; d < 5; ++d) {
     if (sizes[d] <= 0) return;
     const int64_t far = reach(sizes[d], steps[d]);

@@ -9,16 +9,12 @@
 #include "pto/core/cross_core.hpp"
 #include "pto/core/enums.hpp"
 
-namespace pto::detail {
-inline constexpr const char* kPipeNames[] = {"S", "V", "MTE1", "MTE2", "MTE3", "M", "ALL", "FIX"};
-}
-
 inline void set_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [[maybe_unused]] int id) {
 #ifdef PTO_CHECKED
   PTO_CHECK(from != to && from >= 0 && from < 8 && to >= 0 && to < 8 && id >= 0 && id < 8, "SA-0118",
             "set_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
   int8_t& raised = pto::detail::core().flags[from][to][id];
-  PTO_CHECK(raised == 0, "PTO-E2001",
+  PTO_CHECK(raised == 0, "PTO-E0804",
             "set_flag(PIPE_%s, PIPE_%s, %d): the flag is still raised; a wait_flag is missing",
             pto::detail::kPipeNames[from], pto::detail::kPipeNames[to], id);
   raised = 1;
@@ -30,7 +26,8 @@ inline void wait_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, 
   PTO_CHECK(from != to && from >= 0 && from < 8 && to >= 0 && to < 8 && id >= 0 && id < 8, "SA-0118",
             "wait_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
   int8_t& raised = pto::detail::core().flags[from][to][id];
-  PTO_CHECK(raised == 1, "PTO-E2002", "wait_flag(PIPE_%s, PIPE_%s, %d): nobody has set the flag",
+  PTO_CHECK(raised == 1, "PTO-E2104",
+            "wait_flag(PIPE_%s, PIPE_%s, %d): nobody has set the flag; the pipe would wait forever",
             pto::detail::kPipeNames[from], pto::detail::kPipeNames[to], id);
   raised = 0;
 #endif

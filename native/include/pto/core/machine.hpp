@@ -146,6 +146,9 @@ struct DmaLoops {
   }
 };
 
+/// In the order of `pipe_t`.
+inline constexpr const char* kPipeNames[] = {"S", "V", "MTE1", "MTE2", "MTE3", "M", "ALL", "FIX"};
+
 struct Core {
   char* space[kSpaces] = {};
   size_t used[kSpaces] = {};  // bytes of each space that a program may have written
@@ -166,8 +169,8 @@ struct Core {
   uint64_t padding = 0, repeat = 0;
   uint64_t ffts_base = 0;
   DmaLoops out_to_ub, ub_to_out;
-  int32_t mark = -1;         // place in the source of the program
-  uint64_t touched[2] = {};  // bytes of global memory that are no part of an array
+  int32_t mark = -1;           // place in the source of the program
+  uint64_t touched[2] = {};    // bytes of global memory that are no part of an array
   int8_t flags[8][8][8] = {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
 };
 

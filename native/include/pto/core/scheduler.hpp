@@ -176,6 +176,20 @@ inline void host_print(Core& core, const char* text) {
 
 inline constexpr Host kHost = {host_wait, host_fail, host_print};
 
+/// PTO_CHECKED: a flag that nobody waited for would be found by the next kernel.
+[[gnu::cold]] inline void check_flags_left(Core& core) {
+  for (int at = 0; at < 8 * 8 * 8; ++at) {
+    const int from = at / 64, to = at / 8 % 8, id = at % 8;
+    if (core.flags[from][to][id] == 0) continue;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "[PTO-E0805] set_flag(PIPE_%s, PIPE_%s, %d): the flag is still set when the kernel ends; "
+                  "a wait_flag is missing",
+                  kPipeNames[from], kPipeNames[to], id);
+    host_fail(core, text);
+  }
+}
+
 /// The whole life of a fiber: one core after another.
 inline void fiber_main() {
   for (;;) {
@@ -189,6 +203,9 @@ inline void fiber_main() {
     }
 #else
     fiber.role->body(*thread.launch->given, fiber.core);
+#endif
+#ifdef PTO_CHECKED
+    check_flags_left(fiber.core);
 #endif
     fiber.done = true;
     switch_to(fiber.context, thread.context);

@@ -8,6 +8,7 @@
 // TFREE has nothing left to do.
 #pragma once
 
+#include "pto/core/bounds.hpp"
 #include "pto/ops/fixpipe.hpp"
 #include "pto/ops/pipe.hpp"
 
@@ -171,6 +172,8 @@ struct Part {
       static_cast<size_t>(prod.entryOffset);
   if (bytes > fifo.size * (in_ring(fifo, base) ? 2u : 1u))
     failf("[PTO-E2102] TPUSH: a tile of %zu bytes does not fit a slot of %u", bytes, fifo.size);
+  part.at = base + prod.entryOffset;
+  part.touch("TPUSH", fifo, about.bits);
   Holding hold(fifo.ring);
   FifoSlot& slot = fifo.slot(part.index);
   about.index = part.index;
@@ -179,8 +182,6 @@ struct Part {
   about.at = prod.entryOffset;
   about.is_tile = true;
   slot = about;
-  part.at = base + prod.entryOffset;
-  part.touch("TPUSH", fifo, about.bits);
   return true;
 }
 
@@ -262,8 +263,11 @@ inline void stage(Pipe& pipe, TileT& tile, const Fifo& fifo, int64_t index) {
   if (halves && splits_cols(split)) halve(cols, part.col);
   part.rows = lesser(rows, part.rows);
   part.cols = lesser(cols, part.cols);
-  part.at = entry_of(fifo, part.index, slot.is_tile ? slot.bits : bits) + offset;
-  return !(halves && split == TILE_NO_SPLIT && fifo.no_split && part.lane > 0);
+  if (slot.is_tile) bits = slot.bits;
+  part.at = entry_of(fifo, part.index, bits) + offset;
+  if (halves && split == TILE_NO_SPLIT && fifo.no_split && part.lane > 0) return false;
+  part.touch("TPOP", fifo, bits);
+  return true;
 }
 
 /// This lane's part of an entry into a tile; `part` has the extents of the tile.
@@ -273,8 +277,7 @@ template <class T>
   const FifoSlot slot = fifo.slot(part.index);
   if (!part_of(fifo, slot, cons.entryOffset, split, vector, valid_rows, valid_cols, bits_of<T>, part)) {
     fill(to, 0, 0, part.rows, part.cols, 0);
-  } else if (part.touch("TPOP", fifo, slot.is_tile ? slot.bits : bits_of<T>);
-             !empty_slot(to, part.at, slot, part.pitch, part.row, part.col, part.rows, part.cols)) {
+  } else if (!empty_slot(to, part.at, slot, part.pitch, part.row, part.col, part.rows, part.cols)) {
     failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
           static_cast<long long>(part.index), fifo.name(), fifo.flag);
   }

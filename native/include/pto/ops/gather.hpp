@@ -174,7 +174,7 @@ inline void scatter_indexed(Dst& dst, const Src& src, const Idx& indexes) {
       PTO_CHECK(at >= 0 && static_cast<size_t>(at) * sizeof(*to) <
                                kCapacity[static_cast<int>(Dst::Loc)] -
                                    static_cast<size_t>(reinterpret_cast<char*>(to) - on_chip(Dst::Loc, 0)),
-                "PTO-E2104", "TSCATTER: index %lld at (%td, %td) is beyond the buffer",
+                "PTO-E2101", "TSCATTER: index %lld at (%td, %td) is beyond the buffer",
                 static_cast<long long>(at), r, c);
       put_element(to, static_cast<size_t>(at), in.get(r, c));
     }
@@ -251,6 +251,13 @@ struct Table {
     capacity = static_cast<uint64_t>(by_row ? height : all * mem.GetShape(4));
     step = mem.GetStride(3);
     across = mem.GetStride(4);
+    if constexpr (!is_tile_data_v<Idx>) {
+      if (by_row) {
+        touch_elements("indices", idx.data(), bits_of<typename Idx::DType>, 0, rows - 1);
+      } else {
+        touch("indices", place(idx), rows, cols);
+      }
+    }
   }
 
   /// The index of element (r, c), widened by its sign and read as unsigned: a negative one is beyond every
@@ -275,7 +282,7 @@ struct Table {
     } else if (rule == Beyond::wrap) {
       k %= capacity;
     } else if (k >= capacity) {
-      PTO_CHECK(rule == Beyond::drop, "PTO-E2104", "index %lld at (%td, %td): the table has %llu entries",
+      PTO_CHECK(rule == Beyond::drop, "PTO-E2101", "index %lld at (%td, %td): the table has %llu entries",
                 static_cast<long long>(k), r, c, static_cast<unsigned long long>(capacity));
       if (rule == Beyond::drop) return false;
     }
@@ -300,10 +307,12 @@ inline void gather_memory(Dst& dst, const Mem& mem, const Idx& idx, Names names,
       int64_t at;
       const bool whole_row = table.by_row && table.across == 1 && bits_of<T> >= 8;
       if (whole_row && table.find(r, c, rule, at)) {
+        touch_elements("MGATHER", from, bits_of<T>, at, at + n - 1);
         std::memcpy(static_cast<void*>(buffer.at), from + at, static_cast<size_t>(n) * sizeof(T));
       } else {
         for (ptrdiff_t j = 0; j < n; ++j) {
           const bool found = table.find(r, c + j, rule, at);
+          if (found) touch_elements("MGATHER", from, bits_of<T>, at, at);
           buffer.at[j] = found ? same_bits<T>(element_at(from, static_cast<size_t>(at))) : T(0);
         }
       }
@@ -338,6 +347,7 @@ inline void scatter_memory(Mem& mem, const Src& src, const Idx& idx, Names names
     for (ptrdiff_t c = 0; c < cols; ++c) {
       int64_t at;
       if (!table.find(r, c, rule, at)) continue;
+      touch_elements("MSCATTER", to, bits_of<T>, at, at);
       if constexpr (Op == ScatterAtomicOp::None) {
         put_element(to, static_cast<size_t>(at), same_bits<T>(in.get(r, c)));
       } else {

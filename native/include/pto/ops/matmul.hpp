@@ -148,7 +148,7 @@ inline void product(Dst& dst, A& a, B& b, const ScaleA& scale_a, const ScaleB& s
   static_assert(kIsa == Isa::cpu || (A::Rows == Dst::Rows && A::Cols == B::Rows && B::Cols == Dst::Cols),
                 "[PTO][SA-0060] TMATMUL: the shapes do not fit; fix: make them MxK, KxN and MxN");
   static_assert(
-      kIsa != Isa::a5 || (A::form == Form::NZ && Dst::form == Form::NZ && B::form == Form::ZN),
+      (kIsa != Isa::a5 || A::form == Form::NZ) && Dst::form == Form::NZ && B::form == Form::ZN,
       "[PTO][SA-0080] TMATMUL: the layouts are not NZ, ZN and NZ; fix: use TileLeft, TileRight, TileAcc");
   const int m = static_cast<int>(a.GetValidRow()), k = static_cast<int>(a.GetValidCol());
   const int n = static_cast<int>(b.GetValidCol());

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "pto/core/access.hpp"
+#include "pto/core/bounds.hpp"
 #include "pto/core/events.hpp"
 
 namespace pto::detail {
@@ -34,6 +35,31 @@ inline void copy_bursts(char* to, const char* from, const Burst& burst, const Dm
       }
     }
   }
+}
+
+/// The bytes of global memory that bursts touch, on one side of them.
+inline void touch_bursts(const char* name, const void* data, const Burst& burst, uint64_t stride,
+                         const DmaLoops& loops, const uint64_t (&strides)[2]) {
+  const uint64_t counts[3] = {burst.count, loops.size[0], loops.size[1]};
+  const uint64_t steps[3] = {stride, strides[0], strides[1]};
+  int64_t low = 0, high = static_cast<int64_t>(burst.length);
+  if (high == 0) return;
+  for (int i = 0; i < 3; ++i) {
+    if (counts[i] == 0) return;
+    const int64_t far = reach(static_cast<int64_t>(counts[i]), static_cast<int64_t>(steps[i]));
+    (far < 0 ? low : high) += far;
+  }
+  touch(name, data, low, high);
+}
+inline void bursts_in(const char* name, char* to, const void* from, const Burst& burst, const DmaLoops& loops,
+                      bool pad = false) {
+  touch_bursts(name, from, burst, burst.from, loops, loops.from);
+  copy_bursts(to, static_cast<const char*>(from), burst, loops, pad);
+}
+inline void bursts_out(const char* name, void* to, const char* from, const Burst& burst,
+                       const DmaLoops& loops) {
+  touch_bursts(name, to, burst, burst.to, loops, loops.to);
+  copy_bursts(static_cast<char*>(to), from, burst, loops);
 }
 
 inline uint64_t dma_field(const char* name, uint64_t value, int bits) {
@@ -71,18 +97,18 @@ template <class To, class From>
 inline void copy_gm_to_ubuf(__ubuf__ To* to, __gm__ From* from, uint64_t /*sid*/, uint64_t bursts,
                             uint64_t length, uint64_t to_stride, uint64_t from_stride) {
   using namespace pto::detail;
-  copy_bursts(on_chip_bytes(to, pto::TileType::Vec), reinterpret_cast<const char*>(from),
-              {dma_field("n_burst", bursts, 16), dma_field("len_burst", length, 16), from_stride, to_stride},
-              core().out_to_ub);
+  bursts_in("copy_gm_to_ubuf", on_chip_bytes(to, pto::TileType::Vec), from,
+            {dma_field("n_burst", bursts, 16), dma_field("len_burst", length, 16), from_stride, to_stride},
+            core().out_to_ub);
 }
 template <class To, class From>
 inline void copy_ubuf_to_gm(__gm__ To* to, __ubuf__ From* from, uint64_t /*sid*/, uint64_t bursts,
                             uint64_t length, uint64_t /*reserved*/, uint64_t to_stride,
                             uint64_t from_stride) {
   using namespace pto::detail;
-  copy_bursts(reinterpret_cast<char*>(to), on_chip_bytes(from, pto::TileType::Vec),
-              {dma_field("n_burst", bursts, 16), dma_field("len_burst", length, 16), from_stride, to_stride},
-              core().ub_to_out);
+  bursts_out("copy_ubuf_to_gm", to, on_chip_bytes(from, pto::TileType::Vec),
+             {dma_field("n_burst", bursts, 16), dma_field("len_burst", length, 16), from_stride, to_stride},
+             core().ub_to_out);
 }
 
 /// Grouped forms: their loops are not those of the registers.
@@ -91,18 +117,18 @@ inline void copy_gm_to_ubuf_align_v2(__ubuf__ To* to, __gm__ From* from, uint64_
                                      uint64_t length, uint64_t /*left*/, uint64_t /*right*/, bool pad,
                                      uint64_t /*cache*/, uint64_t from_stride, uint64_t to_stride) {
   using namespace pto::detail;
-  copy_bursts(on_chip_bytes(to, pto::TileType::Vec), reinterpret_cast<const char*>(from),
-              {dma_field("n_burst", bursts, 16), dma_field("len_burst", length, 16), from_stride, to_stride},
-              DmaLoops{}, pad);
+  bursts_in("copy_gm_to_ubuf_align_v2", on_chip_bytes(to, pto::TileType::Vec), from,
+            {dma_field("n_burst", bursts, 16), dma_field("len_burst", length, 16), from_stride, to_stride},
+            DmaLoops{}, pad);
 }
 template <class To, class From>
 inline void copy_ubuf_to_gm_align_v2(__gm__ To* to, __ubuf__ From* from, uint64_t /*sid*/, uint64_t bursts,
                                      uint64_t length, uint64_t /*cache*/, uint64_t to_stride,
                                      uint64_t from_stride) {
   using namespace pto::detail;
-  copy_bursts(reinterpret_cast<char*>(to), on_chip_bytes(from, pto::TileType::Vec),
-              {dma_field("n_burst", bursts, 16), dma_field("len_burst", length, 16), from_stride, to_stride},
-              DmaLoops{});
+  bursts_out("copy_ubuf_to_gm_align_v2", to, on_chip_bytes(from, pto::TileType::Vec),
+             {dma_field("n_burst", bursts, 16), dma_field("len_burst", length, 16), from_stride, to_stride},
+             DmaLoops{});
 }
 
 /// Within UB, in blocks of 32 bytes.

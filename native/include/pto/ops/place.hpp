@@ -53,18 +53,19 @@ struct Axis {
   }
   bool side_by_side() const { return step[0] == 1; }
 
-  /// The lowest and the highest of at(0), ..., at(n - 1).
+  /// The lowest and the highest of at(0), ..., at(n - 1) of a whole axis, no window.
   [[gnu::noinline]] void span(ptrdiff_t n, int64_t& low, int64_t& high) const {
-    int64_t last = first + n - 1, all_low = 0, all_high = 0;  // of the digits before, whatever they count
-    low = high = 0;                                           // of those before, up to where `last` is
-    for (int d = 0; d < digits; ++d) {
-      const int64_t here = d + 1 == digits ? last : last % size[d];
-      last /= size[d];
+    int64_t left = n - 1, all_low = 0, all_high = 0;  // of all numbers that the digits so far can be
+    low = high = 0;                                   // of those up to n - 1
+    for (int d = 0; d < digits && (d + 1 == digits || size[d] != 0); ++d) {
+      const int64_t here = d + 1 == digits ? left : left % size[d];
+      if (d + 1 < digits) left /= size[d];
       const int64_t to_here = reach(here + 1, step[d]), before = reach(here, step[d]);
       low += to_here;
       high += to_here;
       if (here > 0) {
-        const int64_t least = all_low + (before < 0 ? before : 0), most = all_high + (before > 0 ? before : 0);
+        const int64_t least = all_low + (before < 0 ? before : 0),
+                      most = all_high + (before > 0 ? before : 0);
         low = least < low ? least : low;
         high = most > high ? most : high;
       }

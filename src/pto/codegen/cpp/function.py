@@ -16,6 +16,7 @@ from ...ir.types import (
     ConvTileType,
     FunctionType,
     MemRefType,
+    PtrType,
     ShapedType,
     TileBufType,
     TokenType,
@@ -59,11 +60,31 @@ _VIEW_QUERIES = frozenset(
 #: Operations that hand a tile on, so that its C++ type must be the one its IR type says.
 _HANDS_ON = frozenset(("scf.yield", "scf.condition", "func.call", "func.return", "scf.for", "scf.while",
                        "cf.br", "cf.cond_br", "cf.switch", "arith.select"))  # fmt: skip
+#: Operations that may reach global memory through a FIFO.
+_THROUGH_PIPES = frozenset(("pto.tpush", "pto.tpop", "pto.tpush_to_aiv", "pto.tpush_to_aic",
+                            "pto.tpop_from_aic", "pto.tpop_from_aiv"))  # fmt: skip
 
 
 def reads_otherwise(op: Operation, view: Value) -> bool:
     """Whether an access reads its window in a layout of its own."""
     return str(op.attrs["layout"].value).upper() != (view_layout(view) or "ND")
+
+
+def touches_global(op: Operation) -> bool:
+    """Whether an operation reads or writes global memory."""
+    row = op.row
+    if row is None or row.effect not in ("memory", "io", "sync"):
+        return False
+    return op.name in _THROUGH_PIPES or any(in_global(v.type) for v in op.operands)
+
+
+def in_global(type: Type) -> bool:
+    """Whether values of a type are places in global memory."""
+    return (
+        isinstance(type, ViewType)
+        or (isinstance(type, PtrType) and type.space == "gm")
+        or (isinstance(type, MemRefType) and not type.local)
+    )
 
 
 def _as_tile(op: Operation, value: Value) -> bool:
@@ -224,6 +245,12 @@ class Function:
     def tile_type(self, value: Value) -> str:
         return self.tile_types.get(value) or self.types(value.type)
 
+    def element(self, base: str, index: str, of: Value) -> str:
+        """The element that an index names, from a pointer or memref on."""
+        if self.unit.checked and in_global(of.type):
+            return f"pto::detail::element({base}, {index})"
+        return f"{base}[{index}]"
+
     def type_of(self, value: Value) -> str:
         """C++ type of an operand: of its variable, where that is narrower than what the IR type says."""
         if isinstance(value.type, ViewType):
@@ -240,9 +267,11 @@ class Function:
 
     def block(self, block: Block) -> None:
         """The operations of a block."""
-        handlers = HANDLERS
+        handlers, checked = HANDLERS, self.unit.checked
         for op in block.ops:
             self.here = op.start
+            if checked and touches_global(op):
+                self.line(f"pto::detail::mark({op.start});")
             handler = handlers.get(op.name, Function.regular)
             if op in self.memref_tiles:
                 from .memrefs import with_tiles

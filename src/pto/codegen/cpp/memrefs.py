@@ -163,7 +163,7 @@ def _element(f: Function, memref: Value, indices: list[Value]) -> str:
             index_text(f, index) if stride == 1 else f"{f.operand(index)} * {number_text(f, stride)}"
         )
     base = f"{f.text(memref)}.data()" if memref in f.tile_types else f.unary(memref)
-    return f"{base}[{' + '.join(terms) or '0'}]"
+    return f.element(base, " + ".join(terms) or "0", memref)
 
 
 @handles("memref.load")

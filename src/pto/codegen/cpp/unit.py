@@ -29,13 +29,15 @@ def emit(
     line_directives: bool = False,
     addptr_trace: bool = False,
     index_type: str = "int32_t",
+    checked: bool = False,
 ) -> str:
     """The C++ of a program in manual form; raises `DiagnosticError` with everything that has no spelling.
 
     `planned` says that the tool chose the addresses, so that tiles are declared in two steps; `index_type` is
-    the C++ type of index values, `int32_t` or `int64_t`.
+    the C++ type of index values, `int32_t` or `int64_t`. With `checked` the text says where it is before every
+    access to global memory, and scalar accesses go through our headers, which check them.
     """
-    unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type)
+    unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type, checked)
     text = unit.text()
     if has_errors(unit.problems):
         raise DiagnosticError(unit.problems)
@@ -51,12 +53,14 @@ class Unit:
         line_directives: bool = False,
         addptr_trace: bool = False,
         index_type: str = "int32_t",
+        checked: bool = False,
     ) -> None:
         self.module = module
         self.profile = profile
         self.planned = planned
         self.line_directives = line_directives
         self.addptr_trace = addptr_trace
+        self.checked = checked
         self.types = Types(profile, index_type)
         self.wide = index_type == "int64_t"
         self._context = Context(module, profile)
@@ -116,7 +120,7 @@ class Unit:
             lines, marks = function.emit()
             parts.append(self._joined(lines, marks) + "\n")
         body = "\n".join(parts)
-        return prologue(body) + "\n" + body
+        return prologue(body, self.profile.name) + "\n" + body
 
     def ordered(self) -> list[Operation]:
         """Functions with the callees of each before it, otherwise as written."""

@@ -312,7 +312,7 @@ def index_text(f: Function, value: Value) -> str:
 def _load(f: Function, op: Operation) -> None:
     pointer, index = op.operands
     result = op.results[0]
-    text = f"{f.unary(pointer)}[{index_text(f, index)}]"
+    text = f.element(f.unary(pointer), index_text(f, index), pointer)
     if f.count.get(result):
         f.declare(result, f.types(result.type), text)
 
@@ -320,7 +320,7 @@ def _load(f: Function, op: Operation) -> None:
 @handles("pto.store_scalar")
 def _store(f: Function, op: Operation) -> None:
     pointer, index, value = op.operands
-    f.line(f"{f.unary(pointer)}[{index_text(f, index)}] = {f.text(value)};")
+    f.line(f"{f.element(f.unary(pointer), index_text(f, index), pointer)} = {f.text(value)};")
 
 
 def local_pointer(f: Function, location: str, elem: str) -> str:

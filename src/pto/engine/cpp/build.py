@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -95,6 +96,67 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     return Built(str(path))
 
 
+def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str) -> Built:
+    """The library of units that include files of users; `text` is that of the first such file.
+
+    Which files were included is known after a build. It is kept beside the library, whose name has the digest
+    of all of them.
+    """
+    found = compilers.find()
+    state = hashlib.sha256()
+    for part in (found.identity, compilers.headers_digest(), *found.flags, *flags, text):
+        state.update(part.encode("utf-8", "surrogatepass") + b"\0")
+    for u in units:
+        state.update(f"{u.name}\0{u.flags}{u.apart}\0{u.text}\0".encode())
+    key = state.hexdigest()
+    folder = cache_dir()
+    index = folder / f"{key}.deps"
+
+    def place(names: Sequence[str]) -> Path:
+        digest = hashlib.sha256(key.encode())
+        for name in names:
+            with contextlib.suppress(OSError):
+                digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + Path(name).read_bytes())
+        return folder / f"{digest.hexdigest()}.so"
+
+    def known() -> Path | None:
+        with contextlib.suppress(OSError):
+            path = place(index.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+            if path.exists():
+                touch(path)
+                return path
+        return None
+
+    if path := known():
+        return Built(str(path), cached=True)
+    with locked(folder, key):
+        if path := known():
+            return Built(str(path), cached=True)
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
+            built = compile_units(found, units, [], [*flags, "-MMD"], Path(work))
+            if not built.ok:
+                return built
+            names = _included(Path(work))
+            path = place(names)
+            os.replace(built.path, path)
+            fresh = Path(work, "deps")
+            fresh.write_text("\n".join(names), encoding="utf-8", errors="surrogateescape")
+            os.replace(fresh, index)
+        prune(folder)
+    return Built(str(path))
+
+
+def _included(work: Path) -> list[str]:
+    """Files of users that the units in a folder include, from what the compiler noted (`-MMD`)."""
+    ours = (str(work), str(compilers.include_dir()))
+    names: set[str] = set()
+    for rule in work.glob("*.d"):
+        text = rule.read_text(encoding="utf-8", errors="surrogateescape").partition(": ")[2]
+        words = re.split(r"(?<!\\)\s+", text.replace("\\\n", " "))
+        names.update(w.replace("\\ ", " ").replace("$$", "$") for w in words if w)
+    return sorted(n for n in names if not n.startswith(ours))
+
+
 def compile_units(
     found: Compiler, units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str], work: Path
 ) -> Built:
@@ -106,12 +168,15 @@ def compile_units(
     if len(units) == 1:
         source = str(work / units[0].name)
         done = compilers.call([*common, *units[0].flags, "-shared", source, "-o", str(library), *_LIBRARIES])
-        return Built(str(library) if done.returncode == 0 else "", done.stderr)
+        return _made(library, done.returncode, done.stderr, found)
 
     def object_of(u: Unit) -> tuple[bool, str]:
         target = str(work / f"{u.name}.o")
         own = ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
         done = compilers.call([*common, *u.flags, *own, "-c", str(work / u.name), "-o", target])
+        if not os.path.exists(target):
+            built = _made(Path(target), done.returncode, done.stderr, found)
+            return False, built.output
         if done.returncode == 0 and u.apart:
             done = compilers.call([_objcopy(), "--remove-section=.group", "--localize-hidden", target])
         return done.returncode == 0, done.stderr
@@ -123,7 +188,14 @@ def compile_units(
         return Built("", output)
     objects = [str(work / f"{u.name}.o") for u in units]
     done = compilers.call([*found.command, "-shared", *objects, "-o", str(library), *_LIBRARIES])
-    return Built(str(library) if done.returncode == 0 else "", output + done.stderr)
+    return _made(library, done.returncode, output + done.stderr, found)
+
+
+def _made(file: Path, status: int, output: str, found: Compiler) -> Built:
+    """What a compiler made; one that reports success without a file has failed all the same."""
+    if status == 0 and not file.exists():
+        output += f"{' '.join(found.command)} reports success, but wrote no {file.name}: is it a compiler?\n"
+    return Built(str(file) if status == 0 and file.exists() else "", output)
 
 
 _LIBRARIES = ("-lpthread",)

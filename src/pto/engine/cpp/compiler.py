@@ -104,7 +104,7 @@ def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
     file: the answer, which takes longer than to run a kernel, is kept in the cache."""
     from .build import cache_dir
 
-    key = hashlib.sha256(repr((_PROGRAM, command, stamp)).encode()).hexdigest()[:32]
+    key = hashlib.sha256(repr(("runs", _PROGRAM, command, stamp)).encode()).hexdigest()[:32]
     kept = cache_dir() / f"compiler-{key}"
     try:
         version, native = kept.read_text(encoding="utf-8").splitlines()
@@ -126,18 +126,27 @@ def _ask(command: tuple[str, ...]) -> Compiler | str:
         source = Path(folder, "check.cpp")
         source.write_text(_PROGRAM, encoding="utf-8")
 
-        def compiles(*flags: str) -> subprocess.CompletedProcess[str]:
-            return call([*command, "-std=c++20", *flags, "-c", str(source), "-o", f"{source}.o"])
+        def problem(*flags: str) -> str:
+            """Why the program cannot be compiled, linked and run; empty where it can."""
+            program = Path(folder, f"check{len(flags)}")
+            done = call([*command, "-std=c++20", *flags, str(source), "-o", str(program)])
+            if done.returncode:
+                return (done.stderr.splitlines() or [f"status {done.returncode}, without a message"])[0]
+            if not program.exists():
+                return "it reports success, but writes no file"
+            try:
+                status = call([str(program)]).returncode
+            except PermissionError:  # the folder for temporary files holds no programs
+                return ""
+            return f"a program that it made ends with status {status}" if status else ""
 
         try:
-            native = compiles("-march=native").returncode == 0
-            done = compiles() if not native else None
+            native = not problem("-march=native")
+            why = "" if native else problem()
             version = call([*command, "--version"]).stdout.splitlines()
         except OSError as e:
             return (e.strerror or str(e)).lower()
-    if done is not None and done.returncode:
-        return (done.stderr.splitlines() or ["no message"])[0]
-    return Compiler(command, version[0] if version else "unknown version", native)
+    return why or Compiler(command, version[0] if version else "unknown version", native)
 
 
 def call(command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:

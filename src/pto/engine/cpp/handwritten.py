@@ -11,16 +11,17 @@ import os
 import re
 
 from ...diag import Diagnostic, Source, did_you_mean
-from ...isa.profiles import Profile
-from .build import Built, Unit, compile_units
+from ...isa.profiles import ALIASES, Profile
+from .build import Built, Unit, cached_with_includes, compile_units
 from .compiler import arch_flags, find
-from .launcher import Entry, guard, half, joined, whole
+from .launcher import Entry, about, guard, half, joined, whole
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _KERNEL = re.compile(
     r"(?P<template>template\s*<[^;{}]*>\s*)?(?:extern\s*\x22C\x22\s*)?__global__\s+(?P<words>[\w\s]*?)\b(?P<name>\w+)\s*\("
 )
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_TARGET = re.compile(r"^// target: (\w+)[ \t]*$", re.MULTILINE)
 _GUARD = {"cube": re.compile(r"__DAV_(?:\w+_)?CUBE__"), "vector": re.compile(r"__DAV_(?:\w+_)?VEC__")}
 
 
@@ -37,6 +38,56 @@ def kernels(text: str) -> list[str]:
     """Names of the functions marked `__global__` that can be called as they are: templates cannot."""
     found = [m["name"] for m in _KERNEL.finditer(without_comments(text)) if not m["template"]]
     return list(dict.fromkeys(found))
+
+
+def target_of(text: str) -> str | None:
+    """The target that a file names for itself, as the assembler writes it: a line `// target: a5`."""
+    m = _TARGET.search(text, 0, 4096)
+    return m[1] if m and m[1].lower() in ALIASES else None
+
+
+def parameters(text: str, kernel: str) -> list[tuple[str, int]]:
+    """Names of the arguments of a kernel and where each begins; an argument without a name is `arg2`."""
+    text = without_comments(text)
+    m = next((m for m in _KERNEL.finditer(text) if m["name"] == kernel and not m["template"]), None)
+    if m is None:
+        return []
+    parts, depth, start = [], 0, m.end()
+    for at in range(m.end(), len(text)):
+        c = text[at]
+        if c in "(<[{":
+            depth += 1
+        elif c == ")" and not depth:
+            parts.append((start, at))
+            break
+        elif c in ")>]}":
+            depth -= 1
+        elif c == "," and not depth:
+            parts.append((start, at))
+            start = at + 1
+    out = []
+    for n, (start, end) in enumerate(parts, 1):
+        words = list(re.finditer(r"\w+", text[start:end].partition("=")[0]))
+        if len(words) < 2:
+            if not words or words[0][0] == "void":
+                continue
+            out.append((f"arg{n}", start + words[0].start()))
+        else:
+            out.append((words[-1][0], start + words[-1].start()))
+    return out
+
+
+def place_of(text: str, kernel: str, parameter: str | None = None) -> tuple[int, int] | None:
+    """Where the name of a kernel stands, or that of its parameter: start and end."""
+    if parameter is not None:
+        for name, at in parameters(text, kernel):
+            if name == parameter:
+                m = re.compile(r"\w+").match(text, at)
+                return at, m.end() if m else at + 1
+    for m in _KERNEL.finditer(without_comments(text)):
+        if m["name"] == kernel and not m["template"]:
+            return m.span("name")
+    return None
 
 
 def kinds(text: str, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
@@ -68,25 +119,38 @@ def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagn
         ]  # fmt: skip
     cores = kinds(source.text, os.path.dirname(os.path.abspath(source.name)))
     names = [wanted] if wanted is not None else found
-    if cores == {"cube", "vector"}:
-        return [Entry(n, cube=n, vector=n) for n in names], []
-    kind = next(iter(cores), "mix")
-    return [Entry(n, **{kind: n}) for n in names], []
+    roles = ("cube", "vector") if cores == {"cube", "vector"} else (next(iter(cores), "mix"),)
+    args = {n: tuple(name for name, _ in parameters(source.text, n)) for n in names}
+    return [Entry(n, **dict.fromkeys(roles, n), args=args[n]) for n in names], []
 
 
 def library(source: Source, made: list[Entry], profile: Profile, checked: bool, work: str) -> Built:
     """Compile a file with its launchers in a folder."""
     from pathlib import Path
 
+    units, flags = _units(source, made, profile, checked)
+    return compile_units(find(), units, [], flags, Path(work))
+
+
+def cached(source: Source, made: list[Entry], profile: Profile, checked: bool) -> Built:
+    """The same, from the cache where neither the file nor one that it includes has changed."""
+    units, flags = _units(source, made, profile, checked)
+    return cached_with_includes(units, flags, source.text)
+
+
+def _units(
+    source: Source, made: list[Entry], profile: Profile, checked: bool
+) -> tuple[list[Unit], list[str]]:
     body = os.path.abspath(source.name)
     flags = [*arch_flags(profile), f"-I{os.path.dirname(body)}", *(["-DPTO_CHECKED"] if checked else [])]
+    described = about(made, profile.name, checked, os.path.basename(body))
     if made[0].mixed:
         units = [
             Unit(f"{kind}.cpp", half(kind, made, body), (guard(kind),), apart=True)
             for kind in ("cube", "vector")
         ]
-        units.append(Unit("launch.cpp", joined(made)))
+        units.append(Unit("launch.cpp", joined(made, described)))
     else:
-        kind = next(k for k in ("cube", "vector", "mix") if getattr(made[0], k))
-        units = [Unit("launch.cpp", whole(made, body), () if kind == "mix" else (guard(kind),))]
-    return compile_units(find(), units, [], flags, Path(work))
+        kind = made[0].kind
+        units = [Unit("launch.cpp", whole(made, body, described), () if kind == "mix" else (guard(kind),))]
+    return units, flags

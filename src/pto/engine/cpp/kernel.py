@@ -20,14 +20,16 @@ from ...diag import Diagnostic, DiagnosticError, Span, has_errors
 from ...ir.core import Module
 from ...ir.types import ScalarType, ViewType
 from ...isa.profiles import Profile
+from ...verify.context import Context
+from ...verify.flags import check_flags
 from ..binding import Binding
 from ..elements import encode
 from ..entry import SPMD, Launchable, Run
 from ..memory import GlobalMemory, Pointer, View
-from . import build, messages
+from . import bounds, build, messages
 from .compiler import arch_flags
-from .launcher import Entry, single
-from .library import STUCK, Library, ViewArgument
+from .launcher import Entry, about, single
+from .library import STUCK, Library, Outcome, ViewArgument
 
 _BODY = "kernel.inc"
 _CODE = re.compile(r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4})\]\s*(?P<text>.*)", re.DOTALL)
@@ -45,6 +47,8 @@ class CppKernel(Launchable):
         checks: bool = False,
     ) -> None:
         super().__init__(module, entry, target, check)
+        #: What is wrong with its flags, as far as the text shows: nothing waits for them here.
+        self.findings = self._flags() if check else []
         #: The emitted C++.
         self.source = emitted(module, self.profile)
         #: The shared library, and whether it was built before.
@@ -56,8 +60,25 @@ class CppKernel(Launchable):
         self._longest = str(longest.attr("sym_name"))
         self._types = [a.type for a in longest.regions[0].blocks[0].args]
 
+    def _flags(self) -> list[Diagnostic]:
+        """Findings about flags as warnings; one that the reference engine would always be stuck at is an error."""
+        context = Context(self.module, self.profile)
+        check_flags(context, "error", self.functions)
+        stuck = [d for d in context.diagnostics if d.severity == "error" and d.code == "PTO-E0803"]
+        if stuck:
+            raise DiagnosticError(stuck)
+        for d in context.diagnostics:
+            d.severity = "warning"
+        return context.diagnostics
+
     def _build(self, checks: bool) -> build.Built:
-        unit = build.Unit("kernel.cpp", single([entry_of(self)], _BODY, self.source))
+        longest = max(self.functions, key=lambda f: len(f.regions[0].blocks[0].args))
+        args = longest.regions[0].blocks[0].args
+        entry = entry_of(self).replace(
+            args=tuple(a.name for a in args), types=tuple(str(a.type) for a in args), subblocks=self.subblocks
+        )
+        described = about([entry], self.profile.name, checks)
+        unit = build.Unit("kernel.cpp", single([entry], _BODY, self.source, described))
         flags = [*arch_flags(self.profile), *(["-DPTO_CHECKED"] if checks else [])]
         built = build.cached([unit], [build.Unit(_BODY, self.source)], flags)
         if not built.ok:  # once more, so that the compiler names lines of the program
@@ -96,8 +117,9 @@ class CppKernel(Launchable):
             sanitize=sanitize, schedule=schedule, shadow=shadow, memory_map=memory_map, max_steps=max_steps
         )
         result = Run()
+        result.diagnostics += self.findings
         gm = GlobalMemory()
-        binding = Binding(self, gm)
+        binding = self._binding(gm)
         problems = binding.bind(args)
         if problems:
             raise DiagnosticError(problems)
@@ -114,6 +136,9 @@ class CppKernel(Launchable):
             result.diagnostics.append(problem)
         return result
 
+    def _binding(self, gm: GlobalMemory) -> Binding:
+        return Binding(self, gm)
+
     def _launch(
         self, binding: Binding, kept: _Kept, blocks: int, subblocks: int, threads: int, out: TextIO
     ) -> Diagnostic | None:
@@ -127,14 +152,15 @@ class CppKernel(Launchable):
             for t, v in zip(self._types, values, strict=True)
         ]
         special = bytes(SPMD.index(v) + 1 if isinstance(v, str) else 0 for v in values)
-        status, text = self._library.launch(
-            self._symbol, words, blocks, subblocks, threads, special, out.write
+        done = self._library.call(
+            self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays
         )
-        return self._problem(status, text) if status else None
+        return self._problem(done, kept, binding) if done.status else None
 
-    def _problem(self, status: int, text: str) -> Diagnostic:
-        """What a launch said, as a diagnostic at the function."""
-        if status == STUCK:
+    def _problem(self, done: Outcome, kept: _Kept, binding: Binding) -> Diagnostic:
+        """What a launch said, as a diagnostic at the function, or at the operation that left its array."""
+        text = done.text
+        if done.status == STUCK:
             waits = [line.split("\t", 1) for line in text.splitlines()]
             (who, what), *rest = waits
             where = f" ({who})" if who else ""
@@ -144,6 +170,8 @@ class CppKernel(Launchable):
             return d
         m = _CODE.match(text)
         code, message = (m["code"], m["text"]) if m else ("PTO-E2102", text)
+        if len(done.touched):
+            return bounds.problem(self, done, message, kept.spans(binding))
         return Diagnostic(code, message, self.span())
 
     def span(self) -> Span | None:
@@ -157,9 +185,11 @@ class CppKernel(Launchable):
 
 def refuse(**options: Any) -> None:
     """Options that only the reference engine has, as an error that names them."""
-    given = [name for name, value in options.items() if value is not None and value is not False and value]
-    if options.get("schedule") is not None and "schedule" not in given:
-        given.append("schedule")
+    given = [
+        name
+        for name, value in options.items()
+        if value is not None and value is not False and not (hasattr(value, "__len__") and not len(value))
+    ]
     if given:
         names = ", ".join(given)
         raise DiagnosticError([
@@ -175,7 +205,7 @@ def emitted(module: Module, profile: Profile, lines: bool = False) -> str:
     ctx, problems = compile(module, profile, Options())
     if has_errors(problems):
         raise DiagnosticError([p for p in problems if p.severity == "error"])
-    return emit(ctx.module, profile, line_directives=lines, index_type="int64_t")
+    return emit(ctx.module, profile, line_directives=lines, index_type="int64_t", checked=True)
 
 
 def entry_of(kernel: Launchable) -> Entry:
@@ -196,6 +226,8 @@ class _Kept:
         self.names = {id(b): b.name for b in gm.buffers}
         self.copies: list[tuple[str, Any, Any]] = []
         self._at: dict[int, int] = {}
+        #: Address and bytes of every array.
+        self.arrays: list[tuple[int, int]] = []
         self._views: list[ViewArgument] = []
 
     def word(self, value: Pointer | View) -> int:
@@ -208,6 +240,7 @@ class _Kept:
                 self.copies.append((value.buffer.name, data, copy))
                 data = copy
             found = self._at[id(value.buffer)] = data.ctypes.data
+            self.arrays.append((found, data.size))
         return found + value.offset
 
     def view(self, value: View) -> int:
@@ -216,6 +249,18 @@ class _Kept:
         made = ViewArgument(self.word(value), shape, stride)
         self._views.append(made)
         return ctypes.addressof(made)
+
+    def spans(self, binding: Binding) -> dict[str, list[tuple[str, int, int] | None]]:
+        """Name, address and bytes of the array behind each argument, by function."""
+        return {
+            function: [
+                (v.buffer.name, self._at[id(v.buffer)], v.buffer.data.size)
+                if isinstance(v, Pointer | View)
+                else None
+                for v in values
+            ]
+            for function, values in binding.values.items()
+        }
 
     def changed(self, kernel: CppKernel) -> Diagnostic | None:
         for name, original, copy in self.copies:

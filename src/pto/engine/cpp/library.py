@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 _ERROR_SIZE = 8192
 
@@ -24,7 +27,17 @@ class Launch(ctypes.Structure):
         ("print", ctypes.c_void_p),
         ("error", ctypes.c_void_p),
         ("error_size", ctypes.c_uint64),
+        ("arrays", ctypes.c_void_p),
+        ("array_count", ctypes.c_int32),
+        ("mark", ctypes.c_int32),
+        ("touched", ctypes.c_uint64 * 2),
     )
+
+
+class ArrayArgument(ctypes.Structure):
+    """`pto_array` of launch.hpp: a piece of global memory."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64))
 
 
 class ViewArgument(ctypes.Structure):
@@ -43,12 +56,46 @@ _PRINT = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 DONE, FAILED, STUCK = 0, 1, 2
 
 
+class Outcome(NamedTuple):
+    """What a launch came to, and what it said."""
+
+    status: int
+    text: str
+    #: What the core that failed had marked as its place in the source; -1 for none.
+    mark: int = -1
+    #: Addresses, the last one excluded, of an access that left the arrays of the launch; empty for none.
+    touched: range = range(0)
+
+
+_seen: dict[str, tuple[int, int, int]] = {}
+
+
+def _load(path: str) -> ctypes.CDLL:
+    """Load a library. The system takes one by a name it knows for the same, so a file that has changed since is
+    loaded from a copy."""
+    status = os.stat(path)
+    stamp = status.st_ino, status.st_mtime_ns, status.st_size
+    if _seen.setdefault(path, stamp) == stamp:
+        return ctypes.CDLL(path)
+    with tempfile.TemporaryDirectory(prefix="pto-so-") as folder:
+        return ctypes.CDLL(shutil.copy(path, folder))
+
+
 class Library:
     """Entry points of a shared library, by the symbols `launcher.Entry` gives them."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._loaded = ctypes.CDLL(path)
+        self._loaded = _load(path)
+
+    def text(self, symbol: str) -> str | None:
+        """What a function without arguments says; None where there is no such function."""
+        try:
+            function = getattr(self._loaded, symbol)
+        except AttributeError:
+            return None
+        function.restype = ctypes.c_char_p
+        return function().decode("utf-8", "replace")
 
     def launch(
         self,
@@ -60,10 +107,27 @@ class Library:
         special: bytes | None = None,
         write: Callable[[str], Any] | None = None,
     ) -> tuple[int, str]:
-        """Call an entry point with 64-bit words; DONE, FAILED or STUCK, and what it said.
+        """Call an entry point with 64-bit words; DONE, FAILED or STUCK, and what it said. No access to global
+        memory is checked."""
+        done = self.call(symbol, words, blocks, subblocks, threads, special, write)
+        return done.status, done.text
+
+    def call(
+        self,
+        symbol: str,
+        words: Sequence[int],
+        blocks: int = 1,
+        subblocks: int = 2,
+        threads: int = 1,
+        special: bytes | None = None,
+        write: Callable[[str], Any] | None = None,
+        arrays: Sequence[tuple[int, int]] | None = None,
+    ) -> Outcome:
+        """Call an entry point with 64-bit words.
 
         `special` has a byte per word: 1, 2 and 3 stand for the block, the number of blocks and the sub-block
-        of the core, 0 for the word itself. `write` receives what the kernel prints.
+        of the core, 0 for the word itself. `write` receives what the kernel prints. `arrays` are address
+        and size of all of global memory: an access outside fails.
         """
         function = getattr(self._loaded, symbol)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
@@ -79,8 +143,12 @@ class Library:
             printer = _PRINT(lambda text: _write(write, text))
             launch.print = ctypes.cast(printer, ctypes.c_void_p)
         launch.error, launch.error_size = ctypes.addressof(error), _ERROR_SIZE
+        launch.mark = -1
+        table = (ArrayArgument * max(1, len(arrays or ())))(*arrays or ())
+        if arrays is not None:
+            launch.arrays, launch.array_count = ctypes.addressof(table), len(arrays)
         status = int(function(ctypes.byref(launch)))
-        return status, error.value.decode("utf-8", "replace")
+        return Outcome(status, error.value.decode("utf-8", "replace"), launch.mark, range(*launch.touched))
 
 
 def _write(write: Callable[[str], Any], text: bytes) -> None:

@@ -27,6 +27,7 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
     """The errors in a compiler's output. `sources` are the files of the program by the name the compiler
     uses; `exact` says that columns are those of the program (not where `#line` names it)."""
     found: list[Diagnostic] = []
+    ours: list[bool] = []  # whether each was reported inside our headers
     context: Place | None = None
     for line in output.splitlines():
         m = _LINE.match(line)
@@ -41,6 +42,8 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
             continue
         kind, text = said["kind"], said["text"]
         if kind == "note":
+            if text.endswith(" evaluates to false"):  # the assertion has said so
+                continue
             if found and len(found[-1].notes) < 6:
                 if found[-1].span is None and place is not None:  # clang says afterwards who asked
                     found[-1].span = _span(place)
@@ -50,7 +53,9 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
             context = None
             continue
         found.append(_error(text, place or context, m))
+        ours.append("/pto/" in m["file"] and place is None)
         context = None
+    found = _causes(found, ours)
     if not found:
         last = [line for line in output.splitlines() if line.strip()][-6:]
         d = Diagnostic("PTO-E2402", "the C++ compiler failed", help="the message below is the compiler's own")
@@ -59,6 +64,18 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
     if len(found) > _LIMIT:
         found = [*found[:_LIMIT], Diagnostic("PTO-E2402", f"and {len(found) - _LIMIT} more errors")]
     return found
+
+
+def _causes(found: list[Diagnostic], ours: list[bool]) -> list[Diagnostic]:
+    """Without what follows from an assertion of ours: other errors in our headers, or at the same line."""
+    asserted = [d for d in found if d.code != "PTO-E2402"]
+    lines = {d.span.place[0] for d in asserted if d.span is not None}
+    return [
+        d
+        for d, inside in zip(found, ours, strict=True)
+        if d in asserted
+        or not (asserted and (inside or (d.span is not None and d.span.place[0] in lines)))
+    ]
 
 
 def _place(m: re.Match[str], sources: Mapping[str, Source], exact: bool) -> Place | None:

@@ -74,10 +74,11 @@ def _valid(a: str, b: str) -> tuple[Rule, ...]:
 
 
 def _layouts(a: str, b: str, code: str = "SA-0080") -> tuple[Rule, ...]:
+    """The cube reads and writes one layout each; only that of the left operand depends on the target."""
     return (
         R(f"{a}.layout == NZ", code=code, on="a5"),
-        R(f"{b}.layout == ZN", code=code, on="a5"),
-        R("dst.layout == NZ", code=code, on="a5"),
+        R(f"{b}.layout == ZN", code=code),
+        R("dst.layout == NZ", code=code),
     )
 
 

@@ -1,0 +1,79 @@
+"""An access outside the arrays of a launch, as a diagnostic at the operation that made it.
+
+The launch says which addresses were touched and what the core had marked as its place: an offset in the source.
+An operation there is followed back to the arguments it works on, so that the diagnostic names one of them, as
+the reference engine does; an address alone does not say which array it was meant for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...codegen.cpp.function import touches_global
+from ...diag import Diagnostic, Span
+from ...ir.core import Operation, Value
+from ..entry import Launchable
+from .library import Outcome
+
+_HELP = "check offsets, strides and sizes; the array given to the launch may be too small"
+_CORE = re.compile(r" \([^()]*\)$")
+
+#: Name, address and bytes of the array behind each argument.
+Spans = Sequence[tuple[str, int, int] | None]
+
+
+def problem(kernel: Launchable, done: Outcome, message: str, spans: Mapping[str, Spans]) -> Diagnostic:
+    """The diagnostic; `message` is what the launch said, `spans` the arrays by function."""
+    source = kernel.module.source
+    what, _, text = message.partition(": ")
+    core = _CORE.search(message)
+    found = [op for f in kernel.module.functions for op in f.walk() if op.start == done.mark and op.end]
+    found = [op for op in found if touches_global(op)]
+    if not found or done.mark < 0:
+        return Diagnostic("PTO-E2101", message, kernel.span(), help=_HELP)
+    op = found[0]
+    name = op.row.name if op.row else what
+    span = Span(source, op.start, op.end)
+    arrays = list(dict.fromkeys(_arrays(op, spans)))
+    for array, start, size in arrays:
+        low, high = done.touched[0] - start, done.touched[-1] + 1 - start
+        if (low < 0 or high > size) and (len(arrays) == 1 or -size < low <= size):
+            text = f"touches bytes {low}..{high} of {array}, which has {size} bytes{core[0] if core else ''}"
+            return Diagnostic(
+                "PTO-E2101", f"{name}: {text}", span, expected=f"addresses below {size}",
+                got=f"up to {high}", help=_HELP,
+            )  # fmt: skip
+    return Diagnostic("PTO-E2101", f"{name}: {text}", span, help=_HELP)
+
+
+def _arrays(op: Operation, spans: Mapping[str, Spans]) -> Iterator[tuple[str, int, int]]:
+    """The arrays that an operation works on, where its operands come straight from arguments."""
+    function: Operation | None = op
+    while function is not None and function.name != "func.func":
+        region = function.parent.parent if function.parent is not None else None
+        function = region.parent if region is not None else None
+    if function is None:
+        return
+    known = spans.get(str(function.attr("sym_name"))) or ()
+    block = function.regions[0].blocks[0]
+    for value in op.operands:
+        origin = _origin(value)
+        if origin.op is None and origin in block.args:
+            array = known[block.args.index(origin)]
+            if array is not None:
+                yield array
+
+
+def _origin(value: Value) -> Value:
+    """What a view or pointer was made from."""
+    while value.op is not None and value.op.name in _VIEWS:
+        value = value.op.operands[0]
+    return value
+
+
+#: Operations whose result is another view or pointer of the memory of their first operand.
+_VIEWS = frozenset(
+    ("pto.make_tensor_view", "pto.partition_view", "pto.addptr", "pto.castptr", "pto.tensor_view_addr",
+     "memref.cast", "memref.subview", "memref.reinterpret_cast")
+)  # fmt: skip

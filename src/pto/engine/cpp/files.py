@@ -1,0 +1,264 @@
+"""Kernels that are not programs: C++ written by hand, and libraries that `pto build` made.
+
+    pto.kernel("k.cpp", "softmax", target="a5")     compiled when it is made, and kept in the cache
+    pto.kernel("k.so")                              says itself what it holds, see pto/core/describe.hpp
+
+They are called like every other kernel. Arguments are held against the C++ signature: `__gm__ float*` takes an
+array of float32, `void*` and `uint8_t*` take any array.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...asm.type_text import parse_type
+from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
+from ...frontdoor import SUFFIXES, is_library, read
+from ...ir.types import Type, ViewType
+from ...isa.dtypes import SPELLINGS
+from ...isa.profiles import Profile, profile, resolve
+from ...isa.record import Record
+from ..binding import Binding
+from ..memory import GlobalMemory, Pointer
+from . import handwritten, messages
+from .kernel import CppKernel
+from .library import Library, Outcome
+
+
+class AnyPointer(Type):
+    """A pointer that takes every array: `void*`, bytes, structures."""
+
+    dtype = ""
+    kind = "ptr"
+
+    def text_of(self) -> str:
+        return "void*"
+
+
+class Foreign(Type):
+    """What no launch can pass."""
+
+    kind = "opaque"
+
+    def text_of(self) -> str:
+        return "a C++ class"
+
+
+class Param(Record):
+    """An argument, as `ir.Value` describes those of programs."""
+
+    name: str
+    type: Any
+
+
+class About(Record):
+    """One kernel of a library, as the library describes it."""
+
+    name: str
+    symbol: str
+    kind: str
+    params: tuple[Param, ...]
+    subblocks: int = 2
+
+
+def is_file(program: Any) -> bool:
+    """Whether this is the path of C++ or of a library, rather than a program."""
+    if not isinstance(program, str | os.PathLike):
+        return False
+    name = os.fspath(program)
+    return isinstance(name, str) and (name.endswith(SUFFIXES) or is_library(name))
+
+
+class FileKernel(CppKernel):
+    """A kernel of a C++ file or of a library."""
+
+    def __init__(
+        self, path: str, entry: str | None = None, target: str | Profile | None = None, checked: bool = False,
+        capacity: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.path = path
+        self.checked = checked
+        self.text: Source | None = None
+        self.findings = []
+        entry = entry.removeprefix("@") if entry is not None else None
+        if path.endswith(SUFFIXES):
+            self._compile(entry, target, capacity or {})
+        else:
+            self._load(target, capacity or {})
+        about = self._choose(entry)
+        self.name = about.name
+        self.subblocks = about.subblocks
+        self._symbol = about.symbol
+        self._params = list(about.params)
+        self._longest = self.name
+        self._types = [p.type for p in self._params]
+        #: What tells this kernel from one of a program.
+        self.functions, self.roles = [], []
+
+    @property
+    def args(self) -> list[Any]:
+        return self._params
+
+    # -- where it comes from -----------------------------------------------------------------------------------
+
+    def _compile(self, entry: str | None, target: str | Profile | None, capacity: Mapping[str, int]) -> None:
+        source, problems = read(self.path)
+        if source is None:
+            raise DiagnosticError(problems)
+        self.text = source
+        made, problems = handwritten.entries(source, entry)
+        if not made:
+            raise DiagnosticError(problems)
+        if len(made) > 1:
+            raise DiagnosticError([_several(self.path, [e.name for e in made])])
+        self.profile = resolve(target, handwritten.target_of(source.text)).override(capacity)
+        self.built = handwritten.cached(source, made, self.profile, self.checked)
+        if not self.built.ok:
+            shown = {os.path.abspath(source.name): source}
+            raise DiagnosticError(messages.diagnostics(self.built.output, shown))
+        self._library = Library(self.built.path)
+        self._abouts = describe(self._library, self.path)[1]
+
+    def _load(self, target: str | Profile | None, capacity: Mapping[str, int]) -> None:
+        if not os.path.isfile(self.path):
+            raise DiagnosticError(read(self.path)[1])
+        try:
+            self._library = Library(os.path.abspath(self.path))
+        except OSError as e:
+            why = str(e).removeprefix(f"{os.path.abspath(self.path)}: ")
+            raise DiagnosticError([
+                Diagnostic("PTO-E2405", f"'{self.path}' cannot be loaded: {why}",
+                           help="give a library that 'pto build' made on this kind of machine")
+            ]) from None  # fmt: skip
+        facts, self._abouts = describe(self._library, self.path)
+        self.profile = profile(facts["target"])
+        wanted = target.name if isinstance(target, Profile) else profile(target).name if target else None
+        if wanted not in (None, self.profile.name):
+            raise DiagnosticError([
+                Diagnostic("PTO-E2405", f"'{self.path}' was built for {self.profile.name}, not for {wanted}",
+                           help=f"build it again: pto build --arch {wanted}")
+            ])  # fmt: skip
+        lacks = [("run-time checks", "--checked")] if self.checked and not facts["checked"] else []
+        lacks += [("these capacities", f"--capacity {loc}={size}") for loc, size in capacity.items()][:1]
+        for what, option in lacks:
+            raise DiagnosticError([
+                Diagnostic("PTO-E2405", f"'{self.path}' was built without {what}",
+                           help=f"build it again: pto build {option}")
+            ])  # fmt: skip
+
+    def _choose(self, entry: str | None) -> About:
+        names = [a.name for a in self._abouts]
+        if entry is None and len(self._abouts) == 1:
+            return self._abouts[0]
+        for a in self._abouts:
+            if a.name == entry:
+                return a
+        if entry is None:
+            raise DiagnosticError([_several(self.path, names)])
+        help = did_you_mean(entry, names) or f"the library has {', '.join(names)}"
+        raise DiagnosticError([Diagnostic("PTO-E2404", f"no kernel '{entry}' in '{self.path}'", help=help)])
+
+    # -- a launch ----------------------------------------------------------------------------------------------
+
+    def _binding(self, gm: GlobalMemory) -> Binding:
+        return _FileBinding(self, gm)
+
+    def _problem(self, done: Outcome, kept: Any, binding: Binding) -> Diagnostic:
+        d = super()._problem(done._replace(touched=range(0)), kept, binding)
+        if "different launch interfaces" in d.message:
+            d.help = "build the library again: pto build"
+        elif done.touched:
+            d.help = "check offsets, strides and sizes; the array given to the launch may be too small"
+        return d
+
+    def span(self, param: str | None = None) -> Span | None:
+        """The name of the kernel in its source, or that of an argument."""
+        if self.text is None:
+            return None
+        found = handwritten.place_of(self.text.text, self.name, param)
+        return None if found is None else Span(self.text, *found)
+
+
+class _FileBinding(Binding):
+    """Arguments of a C++ function."""
+
+    def _spread(self, first: list[Any]) -> None:
+        self.values[self.kernel.name] = first
+
+    def _problem(self, code: str, message: str, param: Any, **facts: str) -> Diagnostic:
+        assert isinstance(self.kernel, FileKernel)
+        name = param.name if param is not None else None
+        if name is not None:
+            message = message.replace(f"%{name}", f"'{name}'")
+        if param is None and "expected" in facts:
+            facts["expected"] = _POINTER.sub(_spelled, facts["expected"]).replace("%", "")
+        message = message.replace(f"'@{self.kernel.name}'", f"'{self.kernel.name}'")
+        return Diagnostic(code, message, self.kernel.span(name), **facts)
+
+    def _value(self, param: Any, value: Any) -> Any:
+        type = param.type
+        if isinstance(type, AnyPointer):
+            array = self._array(param, type, value)
+            if isinstance(array, Diagnostic):
+                return array
+            return Pointer(self.gm.add(f"%{param.name}", array), 0, "u8", param.name)
+        if isinstance(type, ViewType) and isinstance(value, np.ndarray) and value.ndim < len(type.dims):
+            value = value.reshape((1,) * (len(type.dims) - value.ndim) + value.shape)
+        return super()._value(param, value)
+
+
+_POINTER = re.compile(r"!pto\.ptr<(\w+)>")
+
+
+def _spelled(m: re.Match[str]) -> str:
+    found = SPELLINGS.get(m[1].lower())
+    return f"{found.cpp if found else m[1]}*"
+
+
+# -- what a library says ------------------------------------------------------------------------------------
+
+
+def describe(library: Library, shown: str) -> tuple[dict[str, Any], list[About]]:
+    """What a library says about itself; an error where it says nothing."""
+    text = library.text("pto_library")
+    facts = json.loads(text) if text is not None else {}
+    if facts.get("format") != 1:
+        raise DiagnosticError([
+            Diagnostic("PTO-E2405", f"'{shown}' does not say which kernels it has", help="make it with 'pto build'")
+        ])  # fmt: skip
+    kernels = []
+    for k in facts["kernels"]:
+        types = k["types"]
+        if types:
+            made: Sequence[Any] = [parse_type(t) for t in types]
+        else:
+            said = library.text(f"pto_arguments_{k['symbol'].removeprefix('pto_launch_')}") or ""
+            made = [_type(t) for t in said.split(";")[:-1]]
+        names = k["args"] if len(k["args"]) == len(made) else [f"arg{n}" for n in range(1, len(made) + 1)]
+        params = tuple(Param(n, t) for n, t in zip(names, made, strict=True))
+        kernels.append(About(k["name"], k["symbol"], k["kind"], params, k["subblocks"]))
+    return facts, kernels
+
+
+def _type(text: str) -> Any:
+    """A type as pto/core/describe.hpp writes it."""
+    if text.startswith("view "):
+        _, element, *dims = text.split()
+        extents = "x".join("?" if n == "-1" else n for n in dims)
+        return parse_type(f"!pto.tensor_view<{extents}x{element}>")
+    if text == "*":
+        return AnyPointer()
+    if text.startswith("*"):
+        return parse_type(f"!pto.ptr<{text[1:]}>")
+    return Foreign() if text == "?" else parse_type(text)
+
+
+def _several(path: str, names: Sequence[str]) -> Diagnostic:
+    return Diagnostic("PTO-E2001", f"several kernels of '{path}' could be run",
+                      help=f"name one with --entry: {', '.join(names)}")  # fmt: skip
