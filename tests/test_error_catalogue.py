@@ -55,6 +55,13 @@ _PYTHON_TESTS = {
     "PTO-E2609": "runtime/test_folder.py::test_e2609_a_failing_engine",
     "PTO-E2610": "runtime/test_compile.py::test_e2610_a_view_needs_a_tensor",
     "PTO-E2611": "runtime/test_hazards.py::test_e2611_a_reader_and_a_later_writer",
+    "PTO-E2620": "runtime/test_seed_rings.py::test_flow_control_deadlock_text",
+    "PTO-E2621": "runtime/test_session.py::test_a_number_for_a_tensor_and_the_reverse",
+    "PTO-E2622": "runtime/test_failures.py::test_threads_end_with_the_error",
+    "PTO-E2623": "runtime/test_seed_api.py::test_a_throwing_orchestration",
+    "PTO-E2624": "runtime/test_session.py::test_e2624_a_core_that_waits_for_nobody",
+    "PTO-E2625": "runtime/test_graph.py::test_cycle_is_named",
+    "PTO-E2629": "runtime/test_session.py::test_e2629_what_must_not_be",
     "PTO-E2801": "runtime/test_records.py::test_e2801_unreadable",
     "PTO-E2802": "runtime/test_records.py::test_e2802_contradictions",
 }

@@ -10,6 +10,7 @@ import pytest
 
 import pto
 from pto import runtime
+from pto.runtime import native
 
 NOTHING = runtime.kernel(lambda x: None, "in", name="nothing")
 
@@ -109,3 +110,23 @@ def test_without_records_there_is_nothing_to_draw(tmp_path: Path) -> None:
 def test_roles(arguments: str) -> None:
     with pytest.raises(pto.DiagnosticError, match="use in, out, inout, scalar and float"):
         runtime.kernel(lambda *x: None, arguments)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_e2624_a_core_that_waits_for_nobody(tmp_path: Path, threads: int) -> None:
+    source = tmp_path / "waits.cpp"
+    source.write_text(
+        "#include <cstdint>\n#include <pto/pto-inst.hpp>\n"
+        'extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) { (void)args; wait_flag_dev(3); }\n'
+    )
+    waits = runtime.kernel(str(source), "inout", core="aic")
+    data = np.zeros(4, np.float32)
+    with pytest.raises(pto.DiagnosticError) as caught:
+        runtime.run(lambda rt: rt.submit(waits, data), threads=threads)
+    problem = caught.value.diagnostics[0]
+    assert problem.code == "PTO-E2624" and "AIC 0, task 0: waits for" in problem.message
+
+
+def test_e2629_what_must_not_be() -> None:
+    error = native.failed(299, "a ready queue overflowed", None)
+    assert isinstance(error, pto.DiagnosticError) and error.diagnostics[0].code == "PTO-E2629"

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "input",
         metavar="FILE",
-        help="program text or bytecode ('-' for standard input), C++ (.cpp), or a library that pto build made",
+        help="program text or bytecode ('-' for standard input), C++ (.cpp), or a library of pto build",
     )
     p.add_argument("args", nargs="*", metavar="ARG", help="one value per argument of the kernel, after '--'")
     p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")
@@ -133,7 +133,8 @@ def _kernel(options: Namespace) -> Any:
                 Diagnostic("PTO-E2403", f"'{options.input}' is no program: it runs on engine cpp only",
                            help="leave out --engine")
             ])  # fmt: skip
-        refuse(**{
+        way_out = "compile with --checked, or write it as a program" if native else "use the reference engine"
+        refuse(way_out, **{
             "--sanitize": options.sanitize, "--schedule": options.schedule, "--shadow": options.shadow,
             "--memory-map": options.memory_map, "--max-steps": options.max_steps,
         })  # fmt: skip

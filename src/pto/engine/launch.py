@@ -152,12 +152,12 @@ def kernel(
     module: Module | str | os.PathLike[str], entry: str | None = None, engine: str | None = None,
     target: str | Profile | None = None, check: bool = True, insert_sync: bool = False, checked: bool = False,
 ) -> Launchable:  # fmt: skip
-    """A kernel of a module, or of the C++ file or library at a path; `entry` may be left out where there is only
-    one. Modules run on the reference engine unless `engine` is "cpp", the others always on engine cpp.
+    """A kernel of a module, or of the C++ file or library at a path; `entry` may be left out where there is
+    only one. Modules run on the reference engine unless `engine` is "cpp", the others always on engine cpp.
 
     A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
-    written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked` compiles
-    run-time checks of bounds, capacity and validity into a kernel of engine cpp.
+    written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked`
+    compiles run-time checks of bounds, capacity and validity into a kernel of engine cpp.
     """
     if engine not in (None, *ENGINES):
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")

@@ -41,9 +41,9 @@ inline bool holds(const pto_array& array, uint64_t first, uint64_t bytes) {
     failf("[PTO-E2101] %s: touches %lld bytes at %#llx, which no array of the launch holds", name,
           static_cast<long long>(high - low), static_cast<unsigned long long>(me.touched[0]));
   const auto start = static_cast<int64_t>(data - reinterpret_cast<uint64_t>(found->data));
-  failf("[PTO-E2101] %s: touches bytes %lld..%lld of argument %lld, which has %llu bytes", name,
-        static_cast<long long>(start + low), static_cast<long long>(start + high),
-        static_cast<long long>(found - me.grid->arrays), static_cast<unsigned long long>(found->bytes));
+  failf("[PTO-E2101] %s: touches bytes %lld..%lld of %s, which has %llu bytes", name,
+        static_cast<long long>(start + low), static_cast<long long>(start + high), found->name,
+        static_cast<unsigned long long>(found->bytes));
 }
 
 [[gnu::noinline]] inline void touch(const char* name, const volatile void* data, int64_t low, int64_t high) {

@@ -15,6 +15,7 @@ struct pto_view {
 struct pto_array {
   void* data;
   uint64_t bytes;
+  const char* name;
 };
 
 /// What a launch takes and gives. Arguments are 64-bit words: addresses, integers, or the bits of a float.

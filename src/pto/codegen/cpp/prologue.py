@@ -71,7 +71,7 @@ static AICORE inline To ptoas_bitcast(From from) {
 
 
 def prologue(body: str, target: str) -> str:
-    """The text before the functions whose text is `body`; it names the target, which `pto build` looks for."""
+    """The text before the functions whose text is `body`; it names the target, for `pto build`."""
     out = [_HEAD, _CMATH if _FUNCTIONS.search(body) else "", _USING, f"// target: {target}\n"]
     if "PTOAS_EventIdArray<" in body:
         out.append(_EVENT_ID_ARRAY)

@@ -3,8 +3,8 @@
     pto.kernel("k.cpp", "softmax", target="a5")     compiled when it is made, and kept in the cache
     pto.kernel("k.so")                              says itself what it holds, see pto/core/describe.hpp
 
-They are called like every other kernel. Arguments are held against the C++ signature: `__gm__ float*` takes an
-array of float32, `void*` and `uint8_t*` take any array.
+They are called like every other kernel. Arguments are held against the C++ signature: `__gm__ float*` takes
+an array of float32, `void*` and `uint8_t*` take any array.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class FileKernel(CppKernel):
     def args(self) -> list[Any]:
         return self._params
 
-    # -- where it comes from -----------------------------------------------------------------------------------
+    # -- where it comes from --------------------------------------------------------------------------------
 
     def _compile(self, entry: str | None, target: str | Profile | None, capacity: Mapping[str, int]) -> None:
         source, problems = read(self.path)
@@ -164,7 +164,7 @@ class FileKernel(CppKernel):
         help = did_you_mean(entry, names) or f"the library has {', '.join(names)}"
         raise DiagnosticError([Diagnostic("PTO-E2404", f"no kernel '{entry}' in '{self.path}'", help=help)])
 
-    # -- a launch ----------------------------------------------------------------------------------------------
+    # -- a launch -------------------------------------------------------------------------------------------
 
     def _binding(self, gm: GlobalMemory) -> Binding:
         return _FileBinding(self, gm)

@@ -61,7 +61,7 @@ class CppKernel(Launchable):
         self._types = [a.type for a in longest.regions[0].blocks[0].args]
 
     def _flags(self) -> list[Diagnostic]:
-        """Findings about flags as warnings; one that the reference engine would always be stuck at is an error."""
+        """Findings about flags as warnings; where the reference engine would always be stuck, an error."""
         context = Context(self.module, self.profile)
         check_flags(context, "error", self.functions)
         stuck = [d for d in context.diagnostics if d.severity == "error" and d.code == "PTO-E0803"]
@@ -183,7 +183,7 @@ class CppKernel(Launchable):
         return Span(source, function.start, end if end >= 0 else function.end)
 
 
-def refuse(**options: Any) -> None:
+def refuse(way_out: str = "use the reference engine for that", **options: Any) -> None:
     """Options that only the reference engine has, as an error that names them."""
     given = [
         name
@@ -193,7 +193,7 @@ def refuse(**options: Any) -> None:
     if given:
         names = ", ".join(given)
         raise DiagnosticError([
-            Diagnostic("PTO-E2403", f"engine cpp has no {names}", help="use the reference engine for that")
+            Diagnostic("PTO-E2403", f"engine cpp has no {names}", help=way_out)
         ])  # fmt: skip
 
 
@@ -226,8 +226,8 @@ class _Kept:
         self.names = {id(b): b.name for b in gm.buffers}
         self.copies: list[tuple[str, Any, Any]] = []
         self._at: dict[int, int] = {}
-        #: Address and bytes of every array.
-        self.arrays: list[tuple[int, int]] = []
+        #: Address, bytes and name of every array.
+        self.arrays: list[tuple[int, int, bytes]] = []
         self._views: list[ViewArgument] = []
 
     def word(self, value: Pointer | View) -> int:
@@ -240,7 +240,7 @@ class _Kept:
                 self.copies.append((value.buffer.name, data, copy))
                 data = copy
             found = self._at[id(value.buffer)] = data.ctypes.data
-            self.arrays.append((found, data.size))
+            self.arrays.append((found, data.size, value.buffer.name.encode()))
         return found + value.offset
 
     def view(self, value: View) -> int:

@@ -37,7 +37,7 @@ class Launch(ctypes.Structure):
 class ArrayArgument(ctypes.Structure):
     """`pto_array` of launch.hpp: a piece of global memory."""
 
-    _fields_ = (("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64))
+    _fields_ = (("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64), ("name", ctypes.c_char_p))
 
 
 class ViewArgument(ctypes.Structure):
@@ -71,8 +71,8 @@ _seen: dict[str, tuple[int, int, int]] = {}
 
 
 def _load(path: str) -> ctypes.CDLL:
-    """Load a library. The system takes one by a name it knows for the same, so a file that has changed since is
-    loaded from a copy."""
+    """Load a library. The system takes one by a name it knows for the same, so a file that has changed
+    since is loaded from a copy."""
     status = os.stat(path)
     stamp = status.st_ino, status.st_mtime_ns, status.st_size
     if _seen.setdefault(path, stamp) == stamp:
@@ -121,13 +121,13 @@ class Library:
         threads: int = 1,
         special: bytes | None = None,
         write: Callable[[str], Any] | None = None,
-        arrays: Sequence[tuple[int, int]] | None = None,
+        arrays: Sequence[tuple[int, int, bytes]] | None = None,
     ) -> Outcome:
         """Call an entry point with 64-bit words.
 
         `special` has a byte per word: 1, 2 and 3 stand for the block, the number of blocks and the sub-block
-        of the core, 0 for the word itself. `write` receives what the kernel prints. `arrays` are address
-        and size of all of global memory: an access outside fails.
+        of the core, 0 for the word itself. `write` receives what the kernel prints. `arrays` are address,
+        size and name of all of global memory: an access outside fails.
         """
         function = getattr(self._loaded, symbol)
         error = ctypes.create_string_buffer(_ERROR_SIZE)

@@ -69,12 +69,13 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
 def _causes(found: list[Diagnostic], ours: list[bool]) -> list[Diagnostic]:
     """Without what follows from an assertion of ours: other errors in our headers, or at the same line."""
     asserted = [d for d in found if d.code != "PTO-E2402"]
+    if not asserted:
+        return found
     lines = {d.span.place[0] for d in asserted if d.span is not None}
     return [
         d
         for d, inside in zip(found, ours, strict=True)
-        if d in asserted
-        or not (asserted and (inside or (d.span is not None and d.span.place[0] in lines)))
+        if d.code != "PTO-E2402" or not (inside or (d.span is not None and d.span.place[0] in lines))
     ]
 
 
