@@ -25,7 +25,8 @@ KERNEL = """
 extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) { (void)args; }
 """
 
-# args: kind (0 independent, 1 chain, 2 chain in one scope), tasks, tasks per scope
+# args: kind (0 independent, 1 chain, 2 chain in one scope, 3 blocks one by one, 4 blocks as one task), tasks,
+# tasks per scope
 ORCHESTRATION = """
 #include "pto_orchestration_api.h"
 extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) {
@@ -38,7 +39,21 @@ extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) 
   for (long done = 0; done < tasks;) {
     PTO2_SCOPE(rt) {
       for (long i = 0; i < per_scope && done < tasks; ++i, ++done) {
-        PTOParam params[1];
+        PTOParam params[3];
+        if (kind == 3) {
+          for (int block = 0; block < 24; ++block) {
+            params[0] = make_input_param(x);
+            params[1] = make_scalar_param(24);
+            params[2] = make_scalar_param(block);
+            pto2_rt_submit_task(rt, 0, PTO2_WORKER_VECTOR, params, 3);
+          }
+          continue;
+        }
+        if (kind == 4) {
+          params[0] = make_input_param(x);
+          pto2_rt_submit_block_task(rt, 0, PTO2_WORKER_VECTOR, params, 1, 24);
+          continue;
+        }
         params[0] = kind == 0 ? make_scalar_param(7) : make_inout_param(x);
         pto2_rt_submit_task(rt, 0, PTO2_WORKER_VECTOR, params, 1);
       }
@@ -101,6 +116,10 @@ def main() -> None:
     )
     t = min(run(paths, [0, 1, 1])["whole"] for _ in range(20))
     print(f"a run of one task, start to end: {1e3 * t:.2f} ms{against(t, 45e3)}; limit 5")
+    each, batch = (best(paths, [kind, n // 24, 100]) / (n // 24) for kind in (3, 4))
+    print(
+        f"24 blocks: as tasks {1e6 * each:.2f} us, as one block task {1e6 * batch:.2f} us, {each / batch:.1f} x"
+    )
     for threads in (1, 2):
         t = best(paths, [0, n, 1000], host_threads=threads)
         print(f"independent tasks, {threads} host thread(s): {1e9 * t / n:.0f} ns per task")

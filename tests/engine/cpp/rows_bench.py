@@ -21,6 +21,7 @@ from pto.codegen.cpp import emit
 from pto.diag import DiagnosticError, has_errors
 from pto.engine import elements
 from pto.engine.cpp import build, compiler
+from pto.engine.cpp.library import Library
 from pto.engine.memory import MemoryFault, Pointer, Tile, View
 from pto.engine.reference.instr import IllegalInstruction
 from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr, UnitAttr
@@ -57,22 +58,6 @@ template <class... A>
 Imaged<A...> imaged(void (*)(A...));
 }
 """
-
-
-class Launch(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("argc", ctypes.c_int32),
-        ("args", ctypes.POINTER(ctypes.c_uint64)),
-        ("special", ctypes.c_void_p),
-        ("blocks", ctypes.c_int32),
-        ("subblocks", ctypes.c_int32),
-        ("threads", ctypes.c_int32),
-        ("status", ctypes.c_int32),
-        ("print", ctypes.c_void_p),
-        ("error", ctypes.c_char_p),
-        ("error_size", ctypes.c_uint64),
-    ]
 
 
 class Compiled:
@@ -191,15 +176,12 @@ class Compiled:
         )
         sizes = (ctypes.c_uint64 * len(images))(*(i.size for i in images))
         words = [ctypes.addressof(pointers), ctypes.addressof(sizes), *self.words()]
-        args = (ctypes.c_uint64 * len(words))(*(w & (2**64 - 1) for w in words))
-        error = ctypes.create_string_buffer(4096)
-        launch = Launch(
-            ctypes.sizeof(Launch), len(words), args, None, 1, 1, 1, 0, None,
-            ctypes.cast(error, ctypes.c_char_p), 4096,
-        )  # fmt: skip
-        self.function(ctypes.byref(launch))
-        if launch.status:
-            return error.value.decode()
+        arrays = [(b.data.ctypes.data, b.data.size, b.name.encode()) for b in self.case.core.gm.buffers]
+        done = self.library.call(
+            f"pto_launch_{self.name}", [w & (2**64 - 1) for w in words], subblocks=1, arrays=arrays
+        )
+        if done.status:
+            return done.text
         for loc, image in zip(LOCATIONS, images, strict=True):
             data = self.case.core.buffers[loc].data
             data[:] = image[: data.size]
@@ -233,10 +215,9 @@ def compiled(plans: Sequence[Plan], column: str, flags: Sequence[str] = ()) -> l
     unit = build.Unit("rows.cpp", text)
     built = build.cached([unit], [], [*compiler.arch_flags(target), *flags])
     assert built.ok, built.output[:4000]
-    library = ctypes.CDLL(built.path)
+    library = Library(built.path)
     for one in made:
-        one.function = getattr(library, f"pto_launch_{one.name}")
-        one.function.argtypes = [ctypes.c_void_p]
+        one.library = library
     return made
 
 
