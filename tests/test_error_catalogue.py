@@ -20,6 +20,7 @@ _CODE = re.compile(r"\b(?:PTO-E\d{4}|(?:SA|PA|CA)-\d{4})\b")
 _PYTHON_TESTS = {
     "PTO-E0001": "cli/test_input_errors.py::test_e0001_missing_file",
     "PTO-E0002": "cli/test_input_errors.py::test_e0002_output_folder_missing",
+    "PTO-E0004": "cli/test_input_errors.py::test_e0004_cpp_and_libraries",
     "PTO-E0103": "cli/test_input_errors.py::test_e0103_place_of_the_bad_byte",
     "PTO-E0502": "passes/test_infer_layout.py::test_e0502_layouts_that_the_strides_contradict",
     "PTO-E1108": "passes/test_reserve_buffers.py::test_e1108_no_room",
@@ -44,6 +45,7 @@ _PYTHON_TESTS = {
     "PTO-E2402": "engine/cpp/test_kernel.py::test_e2402_a_compiler_error_names_the_line_of_the_program",
     "PTO-E2403": "engine/cpp/test_kernel.py::test_e2403_options_of_the_reference_engine",
     "PTO-E2404": "cli/test_build.py::test_e2404_no_such_kernel",
+    "PTO-E2405": "engine/cpp/test_files.py::test_e2405_libraries_that_cannot_be_run",
     "PTO-E2601": "runtime/test_folder.py::test_e2601_missing_files",
     "PTO-E2602": "runtime/test_golden.py::test_e2602_an_exception_names_its_line",
     "PTO-E2603": "runtime/test_folder.py::test_e2603_all_mistakes_at_once",

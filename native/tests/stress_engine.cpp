@@ -275,6 +275,24 @@ void a_blocked_orchestrator_is_woken() {
   }
 }
 
+/// All tasks of a scope have run when it ends: nobody but scope_end can retire them.
+void a_late_end_of_scope_retires() {
+  World world;
+  std::atomic<int> ran{0};
+  world.call(0, [&](const DispatchPayload&) { ran.fetch_add(1); });
+  TmrOptions options = options_for(2);
+  options.task_window = options.exec.queue = 4;
+  world.run(options, [&](Tmr& tmr) {
+    for (int i = 0; i < 20; ++i) {
+      tmr.scope_begin();
+      submit(tmr, 0, i % 2, {});
+      while (!tmr.exec().nothing_can_happen()) nap(50);
+      tmr.scope_end();
+    }
+  });
+  CHECK(world.code() == 0 && ran.load() == 20);
+}
+
 /// A chain and a fan on one buffer of counters, on every shape of machine.
 void every_machine_gives_the_same() {
   Random random{7};
@@ -556,6 +574,7 @@ int main(int argc, char** argv) {
        {"waiting_for_nobody_is_found_behind_others", waiting_for_nobody_is_found_behind_others},
        {"waiting_for_a_slow_one_is_fine", waiting_for_a_slow_one_is_fine},
        {"a_blocked_orchestrator_is_woken", a_blocked_orchestrator_is_woken},
+       {"a_late_end_of_scope_retires", a_late_end_of_scope_retires},
        {"every_machine_gives_the_same", every_machine_gives_the_same},
        {"many_blocks_on_one_cluster", many_blocks_on_one_cluster},
        {"sizes_of_outputs", sizes_of_outputs},

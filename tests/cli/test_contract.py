@@ -202,6 +202,25 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         assert process.returncode == 0 and err == b"", err.decode()
 
 
+@pytest.mark.parametrize("name", ["ptoas", "pto"])
+def test_a_reader_that_goes_away_does_not_hide_errors(name: str, tmp_path: Path) -> None:
+    """As in `ptoas bad.pto 2>&1 | head -1` with pipefail."""
+    bad = tmp_path / "bad.pto"
+    bad.write_text("".join(f"func.func @f{i}() {{\n  pto.no\n}}\n" for i in range(2000)))
+    script = "from pto.cli.ptoas import command; command()" if name == "ptoas" else (
+        "import sys; from pto.cli.main import main; sys.exit(main())"
+    )  # fmt: skip
+    command = [sys.executable, "-c", script, *(["check"] if name == "pto" else []), str(bad)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+    assert process.returncode == 1
+
+
 # ------------------------------------------------------------------------------------------------ several files
 
 
@@ -307,8 +326,9 @@ def test_input_and_output_may_be_one_file(good: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "status", "code"),
     [
-        (b"", 0, None),
-        (b"\n\n", 0, None),
+        (b"", 0, "PTO-E0219"),
+        (b"\n\n", 0, "PTO-E0219"),
+        (b"module {}", 0, "PTO-E0219"),
         (b"\xef\xbb\xbf" + GOOD.encode(), 0, None),
         (GOOD.replace("\n", "\r\n").encode(), 0, None),
         (GOOD.encode().rstrip(), 0, None),

@@ -12,7 +12,7 @@ import pytest
 from pto.cli import main as pto_main
 from pto.cli import ptoas as ptoas_main
 
-_PROGRAM = "module {\n}\n"
+_PROGRAM = "module {\n  func.func @k() {\n    return\n  }\n}\n"
 
 
 def _json(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -93,4 +93,31 @@ def test_broken_bytecode_is_recognised_by_its_magic(
 def test_e0103_twin_utf8_with_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "k.pto"
     path.write_bytes(b"\xef\xbb\xbf" + _PROGRAM.encode())
+    assert pto_main.main(["check", "-q", str(path)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "word"),
+    [
+        ("k.cpp", b"void k();\n", "is C++, not"),
+        ("k.pto", b"// a kernel\n#include <pto/pto-inst.hpp>\n__global__ void k() {}\n", "is C++, not"),
+        ("k.so", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00", "is a shared library (ELF), not"),
+        ("k.o", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x01\x00", "is an object file (ELF), not"),
+        ("k.x", b"\x7fELF", "is a binary (ELF), not"),
+    ],
+)
+def test_e0004_cpp_and_libraries(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes, word: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    for tool, arguments in ((ptoas_main.main, []), (pto_main.main, ["check"]), (pto_main.main, ["fmt"])):
+        assert tool([*arguments, str(path), "--diagnostics=json"]) == 1
+        (found,) = _json(capsys)
+        assert found["code"] == "PTO-E0004" and word in found["message"] and "pto run" in found["help"]
+
+
+def test_e0004_twin_a_comment_that_names_an_include(tmp_path: Path) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text("// #include <x>, __global__ k\n" + _PROGRAM)
     assert pto_main.main(["check", "-q", str(path)]) == 0

@@ -170,3 +170,11 @@ def test_readable_expressions() -> None:
         describe.readable("dst.loc in (VEC, MAT) and not has(tmp)")
         == "dst.loc in (vec, mat) and (tmp is absent)"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "code"), [("sa-352", "SA-0352"), ("E0803", "PTO-E0803"), ("803", "PTO-E0803")]
+)
+def test_explain_takes_short_codes(given: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", given]) == 0
+    assert capsys.readouterr().out.startswith(f"{code}: ")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,14 +103,40 @@ def test_explain_memory_of_a_program_that_places_its_tiles(tmp_path: Path, capsy
     assert "places its tiles itself" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("text", "level", "message"),
-    [
-        (PROGRAM, "level3", "requires 'addr' operand when --pto-level=level3"),
-        (PLACED, "level2", "unexpected 'addr' operand: only supported when --pto-level=level3"),
-        (PLACED, "level1", "unexpected 'addr' operand: only supported when --pto-level=level3"),
-    ],
-)
+_LEVELS = [
+    (PROGRAM, "level3", "requires 'addr' operand when --pto-level=level3"),
+    (PLACED, "level2", "unexpected 'addr' operand: only supported when --pto-level=level3"),
+    (PLACED, "level1", "unexpected 'addr' operand: only supported when --pto-level=level3"),
+]
+
+
+@pytest.mark.parametrize(("text", "level", "message"), _LEVELS)
+def test_levels_are_also_numbers(
+    text: str, level: str, message: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text(text)
+    assert ptoas.main([str(path), "--pto-level", level.removeprefix("level")]) == 1
+    assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        ptoas.main([str(path), "--pto-level", "4"])
+
+
+def test_passes_that_did_not_run_print_nothing_and_say_so(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text(PLACED)
+    passes = ("plan-memory", "insert-sync", "infer-layout")
+    options = [f"--print-after={name}" for name in passes]
+    assert ptoas.main([str(path), *options, "--disable-infer-layout", "-o", "/dev/null"]) == 0
+    err = capsys.readouterr().err
+    for name, help in zip(
+        passes, ("no addresses", "--enable-insert-sync", "--disable-infer-layout"), strict=True
+    ):
+        assert re.search(f"warning.PTO-E0003.: nothing to print after {name}.*\n.*{help}", err), err
+    assert "// after" not in err
+
+
+@pytest.mark.parametrize(("text", "level", "message"), _LEVELS)
 def test_levels(text: str, level: str, message: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "k.pto"
     path.write_text(text)
@@ -139,3 +167,19 @@ def test_several_files_become_several_cpp_files(program: str, tmp_path: Path) ->
     out = tmp_path / "out"
     assert ptoas.main([program, str(other), "-j", "2", "-o", str(out)]) == 0
     assert sorted(p.name for p in out.iterdir()) == ["k.cpp", "l.cpp"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_standard_output_that_is_full_is_said(program: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pto.cli.ptoas", program], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert "error[PTO-E0002]: cannot write to standard output: no space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["T", "int32_t", "concept", "requires", "nullptr", "AICORE", "char8_t"])
+def test_functions_with_names_of_cpp(name: str) -> None:
+    text = pto.emit_cpp(pto.parse(PROGRAM.replace("@k", f"@{name}")))
+    assert f"void f_{name}(" in text

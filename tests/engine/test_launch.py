@@ -304,3 +304,27 @@ def test_a_kernel_is_made_from_a_module_and_names_itself() -> None:
 def test_the_step_limit_is_exact_enough_for_small_numbers(limit: int, ok: bool) -> None:
     text = program(f"{CONSTANTS}\nscf.for %i = %c0 to %n step %c1 {{\n}}", "%n: index")
     assert run(text, 100, max_steps=limit).ok == ok
+
+
+@pytest.mark.parametrize("engine_sync", ["pto.barrier <PIPE_ALL>", ""], ids=["with a barrier", "without"])
+def test_a_barrier_does_not_take_the_pipes_from_the_tools(engine_sync: str) -> None:
+    """As in sync insertion: only flags say that a program orders its pipes itself."""
+    tile, window = "!pto.tile_buf<vec, 8x8xf32>", "!pto.partition_tensor_view<8x8xf32>"
+    text = f"""\
+func.func @k(%p: !pto.ptr<f32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %v = pto.make_tensor_view %p, shape = [%c8, %c8], strides = [%c8, %c1] : !pto.tensor_view<8x8xf32>
+  %w = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c8, %c8] : !pto.tensor_view<8x8xf32> -> {window}
+  %t = pto.alloc_tile : {tile}
+  {engine_sync}
+  pto.tload ins(%w : {window}) outs(%t : {tile})
+  pto.tneg ins(%t : {tile}) outs(%t : {tile})
+  pto.tstore ins(%t : {tile}) outs(%w : {window})
+  return
+}}
+"""
+    x = np.ones((8, 8), np.float32)
+    assert pto.kernel(pto.parse(text)).run(x, sanitize="race").diagnostics == []
+    assert (x == -1).all()

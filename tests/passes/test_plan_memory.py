@@ -575,7 +575,7 @@ def test_the_error_says_what_is_there_and_what_would_do() -> None:
         f"at most {3 * BYTES + BYTES // 2} bytes",
         f"{4 * BYTES} bytes, {BYTES // 2} too many",
     )
-    assert f"make %a {BYTES // 2} bytes smaller (4 of its 8 rows)" in d.help
+    assert "make %a, %b, %c, %d smaller: from 8 to 7 rows each" in d.help
     assert "be done with %a before line 16" in d.help
     rows = [text.strip() for text, _ in d.notes]
     assert rows[0] == f"in use at line 16 (tadd), {4 * BYTES} bytes:"

@@ -125,6 +125,10 @@ def write_output(path: str, data: bytes) -> list[Diagnostic]:
             sys.stdout.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as e:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            why = (e.strerror or str(e)).lower()
+            return [Diagnostic("PTO-E0002", f"cannot write to standard output: {why}")]
         return []
     folder = os.path.dirname(os.path.abspath(path))
     temporary = ""

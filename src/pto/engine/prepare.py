@@ -11,8 +11,9 @@ from ..diag import DiagnosticError, has_errors
 from ..ir.core import Module, Operation
 from ..isa.profiles import Profile
 
-#: Synchronisation between cores, which a program also carries that leaves its pipes to the tools.
-_BETWEEN_CORES = (
+#: Synchronisation between cores, and barriers, which a program also carries that leaves its pipes to the tools.
+_BESIDES = (
+    "barrier", "barrier_sync", "mem_bar",
     "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_core", "sync.set", "sync.wait",
 )  # fmt: skip
 
@@ -33,7 +34,7 @@ def complete(module: Module) -> tuple[bool, bool]:
 
 def _orders_pipes(op: Operation) -> bool:
     assert op.row is not None
-    return op.row.family == "pipeline-sync" and op.row.name not in _BETWEEN_CORES
+    return op.row.family == "pipeline-sync" and op.row.name not in _BESIDES
 
 
 def prepared(module: Module, profile: Profile, insert_sync: bool = False) -> Module:

@@ -69,7 +69,7 @@ class Compiled:
         self.case = Case(plan)
         #: Tiles with their whole valid region.
         self.tiles = [(v, (v.v_row, v.v_col)) for _, v in self._values() if isinstance(v, Tile)]
-        self.function: Any = None
+        self.library: Any = None
 
     def _values(self) -> Iterable[tuple[str, Any]]:
         for name, found in self.case.args.items():

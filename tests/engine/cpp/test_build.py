@@ -175,6 +175,29 @@ def test_e2401_a_compiler_that_is_too_old(tmp_path: Path) -> None:
         compiler.find()
 
 
+def test_e2401_a_compiler_that_makes_nothing(tmp_path: Path) -> None:
+    for text, why in (
+        ("exit 0", "writes no file"),
+        (
+            """for o; do :; done; printf '#!/bin/sh\\nexit 3\\n' > "$o"
+chmod +x "$o" """,
+            "ends with status 3",
+        ),
+    ):
+        fake = script(tmp_path / "fake", text)
+        os.utime(fake, ns=(len(text), len(text)))
+        with knobs.override(PTO_CXX=str(fake)), pytest.raises(DiagnosticError, match=why):
+            compiler.find()
+
+
+def test_a_compiler_that_reports_success_without_a_file(tmp_path: Path) -> None:
+    fake = compiler.Compiler(("/bin/true",), "true 1.0", False)
+    one = build.compile_units(fake, [unit()], [], [], tmp_path)
+    two = build.compile_units(fake, [unit(), build.Unit("v.cpp", "")], [], [], tmp_path)
+    for built in (one, two):
+        assert not built.ok and "/bin/true reports success, but wrote no " in built.output
+
+
 def test_a_compiler_may_come_with_options() -> None:
     real = compiler.find()
     with knobs.override(PTO_CXX=f"{real.command[0]} -DX=1"):
@@ -247,3 +270,42 @@ def test_headers_are_read_again_only_when_they_changed() -> None:
     for _ in range(10):
         compiler.headers_digest()
     assert time.perf_counter() - started < 1.0
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF no library"], ids=["empty", "garbage"])
+def test_something_else_in_the_place_of_a_library_is_built_again(folder: Path, content: bytes) -> None:
+    import numpy as np
+
+    import pto
+
+    text = (
+        "func.func @k(%p: !pto.ptr<i32>) {\n  %c0 = arith.constant 0 : index\n"
+        "  %n = arith.constant 7 : i32\n  pto.store_scalar %n, %p[%c0] : !pto.ptr<i32>, i32\n  return\n}\n"
+    )
+    first = pto.kernel(pto.parse(text), engine="cpp")
+    path = Path(first.built.path)  # type: ignore[attr-defined]
+    path.unlink()
+    path.write_bytes(content)
+    out = np.zeros(1, np.int32)
+    pto.kernel(pto.parse(text), engine="cpp")(out)
+    assert out[0] == 7 and path.stat().st_size > 1000
+
+
+def test_a_full_cache_is_like_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = build.locked
+
+    def full(where: Path, key: str) -> Any:
+        if where == build.cache_dir():
+            raise OSError(28, "No space left on device")
+        return locked(where, key)
+
+    monkeypatch.setattr(build, "locked", full)
+    built = build.cached([unit(5)], [], [])
+    assert built.ok and not built.path.startswith(str(folder)) and answer(built.path) == 5
+
+
+def test_a_quote_that_nothing_closes_in_the_name_of_a_compiler() -> None:
+    with knobs.override(PTO_CXX='g++ "-O2'), pytest.raises(DiagnosticError) as e:
+        compiler.find()
+    assert [d.code for d in e.value.diagnostics] == ["PTO-E2401"]
+    assert "no closing quotation" in str(e.value)

@@ -226,7 +226,7 @@ def test_pto_run_refuses_sanitizers(tmp_path: Path, capsys: pytest.CaptureFixtur
     program = tmp_path / "k.pto"
     program.write_text(SAY)
     assert main(["run", str(program), "--engine", "cpp", "--sanitize", "all", "--", "1.5"]) == 1
-    assert "error[PTO-E2403]: engine cpp has no sanitize" in capsys.readouterr().err
+    assert "error[PTO-E2403]: engine cpp has no --sanitize" in capsys.readouterr().err
 
 
 def test_small_floats_as_scalars() -> None:

@@ -27,7 +27,20 @@ def test_a_failed_assertion_of_ours_is_shown_where_the_program_asked() -> None:
     assert (d.code, d.message, d.help) == ("SA-0134", "TADD: src1 has another type", "convert it")
     assert d.span is not None and d.span.place == (3, 3)
     assert PROGRAM.text[d.span.start : d.span.end] == "pto.tadd ins(%t, %t) outs(%t)"
-    assert d.notes == [("elementwise.hpp:40: 'std::is_same_v<A, B>' evaluates to false", None)]
+    assert d.notes == []
+
+
+def test_what_follows_from_an_assertion_of_ours_is_left_out() -> None:
+    text = (
+        GCC_TEMPLATE
+        + "/inc/pto/core/tile.hpp:9:1: error: call of overloaded 'GetValidRow()' is ambiguous\n"
+        + "k.pto:3:9: error: no matching function\n"
+        + "k.pto:2:9: error: 'tt' was not declared\n"
+    )
+    first, second = diagnostics(text, {"k.pto": PROGRAM}, exact=False)
+    assert first.code == "SA-0134" and second.message == "C++: 'tt' was not declared"
+    alone = diagnostics(text.replace("[PTO][SA-0134]", ""), {"k.pto": PROGRAM}, exact=False)
+    assert len(alone) == 4
 
 
 def test_clang_says_it_the_other_way_round() -> None:

@@ -207,7 +207,13 @@ _KEYWORDS = frozenset(
     "do double else enum explicit export extern false float for friend goto if inline int long mutable "
     "namespace new not operator or private protected public register return short signed sizeof static "
     "struct switch template this throw true try typedef typeid typename union unsigned using virtual void "
-    "volatile while xor half main pto".split()
+    "volatile while xor half main pto "
+    "and_eq bitand bitor char8_t char16_t char32_t compl concept const_cast consteval constinit co_await "
+    "co_return co_yield decltype dynamic_cast noexcept not_eq nullptr or_eq reinterpret_cast requires "
+    "static_assert static_cast thread_local wchar_t xor_eq "
+    # what emitted C++ itself names or our headers define
+    "T AICORE INT64_MIN size_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t bfloat16_t "
+    "event_t std ptoas_auto_sync_tail ptoas_bitcast __global__ __gm__ __aicore__".split()
 )
 
 

@@ -34,8 +34,8 @@ def emit(
     """The C++ of a program in manual form; raises `DiagnosticError` with everything that has no spelling.
 
     `planned` says that the tool chose the addresses, so that tiles are declared in two steps; `index_type` is
-    the C++ type of index values, `int32_t` or `int64_t`. With `checked` the text says where it is before every
-    access to global memory, and scalar accesses go through our headers, which check them.
+    the C++ type of index values, `int32_t` or `int64_t`. With `checked` the text says where it is before
+    every access to global memory, and scalar accesses go through our headers, which check them.
     """
     unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type, checked)
     text = unit.text()

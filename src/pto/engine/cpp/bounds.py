@@ -1,8 +1,8 @@
 """An access outside the arrays of a launch, as a diagnostic at the operation that made it.
 
-The launch says which addresses were touched and what the core had marked as its place: an offset in the source.
-An operation there is followed back to the arguments it works on, so that the diagnostic names one of them, as
-the reference engine does; an address alone does not say which array it was meant for.
+The launch says which addresses were touched and what the core had marked as its place: an offset in the
+source. An operation there is followed back to the arguments it works on, so that the diagnostic names one of
+them, as the reference engine does; an address alone does not say which array it was meant for.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -79,21 +79,42 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     for u in (*units, *files):
         state.update(f"{u.name}\0{u.flags}{u.apart}\0{u.text}\0".encode())
     key = state.hexdigest()
-    folder = cache_dir()
-    path = folder / f"{key}.so"
-    if path.exists():
-        touch(path)
-        return Built(str(path), cached=True)
-    with locked(folder, key):
-        if path.exists():  # somebody else was faster
+
+    def build(folder: Path) -> Built:
+        path = folder / f"{key}.so"
+        if path.exists():
+            touch(path)
             return Built(str(path), cached=True)
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
-            built = compile_units(found, units, files, flags, Path(work))
-            if not built.ok:
-                return built
-            os.replace(built.path, path)
-        prune(folder)
-    return Built(str(path))
+        with locked(folder, key):
+            if path.exists():  # somebody else was faster
+                return Built(str(path), cached=True)
+            with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
+                built = compile_units(found, units, files, flags, Path(work))
+                if not built.ok:
+                    return built
+                settle(built.path)
+                os.replace(built.path, path)
+            prune(folder)
+        return Built(str(path))
+
+    return _somewhere(build)
+
+
+def _somewhere(build: Callable[[Path], Built]) -> Built:
+    """Build in the cache, or in a private folder where that fails: full, or not ours to write."""
+    folder = cache_dir()
+    try:
+        return build(folder)
+    except OSError:
+        if folder == _private():
+            raise
+        return build(_private())
+
+
+def settle(path: str) -> None:
+    """Have the content of a file on the disk before its name: a machine that stops leaves no half of it."""
+    with contextlib.suppress(OSError), open(path, "rb") as f:
+        os.fsync(f.fileno())
 
 
 def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str) -> Built:
@@ -109,41 +130,45 @@ def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str)
     for u in units:
         state.update(f"{u.name}\0{u.flags}{u.apart}\0{u.text}\0".encode())
     key = state.hexdigest()
-    folder = cache_dir()
-    index = folder / f"{key}.deps"
 
-    def place(names: Sequence[str]) -> Path:
-        digest = hashlib.sha256(key.encode())
-        for name in names:
+    def build(folder: Path) -> Built:
+        index = folder / f"{key}.deps"
+
+        def place(names: Sequence[str]) -> Path:
+            digest = hashlib.sha256(key.encode())
+            for name in names:
+                with contextlib.suppress(OSError):
+                    digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + Path(name).read_bytes())
+            return folder / f"{digest.hexdigest()}.so"
+
+        def known() -> Path | None:
             with contextlib.suppress(OSError):
-                digest.update(name.encode("utf-8", "surrogateescape") + b"\0" + Path(name).read_bytes())
-        return folder / f"{digest.hexdigest()}.so"
+                path = place(index.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+                if path.exists():
+                    touch(path)
+                    return path
+            return None
 
-    def known() -> Path | None:
-        with contextlib.suppress(OSError):
-            path = place(index.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
-            if path.exists():
-                touch(path)
-                return path
-        return None
-
-    if path := known():
-        return Built(str(path), cached=True)
-    with locked(folder, key):
         if path := known():
             return Built(str(path), cached=True)
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
-            built = compile_units(found, units, [], [*flags, "-MMD"], Path(work))
-            if not built.ok:
-                return built
-            names = _included(Path(work))
-            path = place(names)
-            os.replace(built.path, path)
-            fresh = Path(work, "deps")
-            fresh.write_text("\n".join(names), encoding="utf-8", errors="surrogateescape")
-            os.replace(fresh, index)
-        prune(folder)
-    return Built(str(path))
+        with locked(folder, key):
+            if path := known():
+                return Built(str(path), cached=True)
+            with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
+                built = compile_units(found, units, [], [*flags, "-MMD"], Path(work))
+                if not built.ok:
+                    return built
+                names = _included(Path(work))
+                path = place(names)
+                settle(built.path)
+                os.replace(built.path, path)
+                fresh = Path(work, "deps")
+                fresh.write_text("\n".join(names), encoding="utf-8", errors="surrogateescape")
+                os.replace(fresh, index)
+            prune(folder)
+        return Built(str(path))
+
+    return _somewhere(build)
 
 
 def _included(work: Path) -> list[str]:

@@ -79,7 +79,11 @@ def find() -> Compiler:
     wanted = knobs.get("PTO_CXX")
     problems: list[str] = []
     for text in (wanted,) if wanted else CANDIDATES:
-        command = tuple(shlex.split(text))
+        try:
+            command = tuple(shlex.split(text))
+        except ValueError as e:  # a quote that nothing closes
+            problems.append(f"'{text}' is no command: {str(e).lower()}")
+            continue
         path = shutil.which(command[0]) if command else None
         if path is None:
             continue

@@ -171,6 +171,8 @@ class FileKernel(CppKernel):
 
     def _problem(self, done: Outcome, kept: Any, binding: Binding) -> Diagnostic:
         d = super()._problem(done._replace(touched=range(0)), kept, binding)
+        for p in self._params:
+            d.message = d.message.replace(f" of %{p.name},", f" of '{p.name}',")
         if "different launch interfaces" in d.message:
             d.help = "build the library again: pto build"
         elif done.touched:
@@ -229,9 +231,8 @@ def describe(library: Library, shown: str) -> tuple[dict[str, Any], list[About]]
     text = library.text("pto_library")
     facts = json.loads(text) if text is not None else {}
     if facts.get("format") != 1:
-        raise DiagnosticError([
-            Diagnostic("PTO-E2405", f"'{shown}' does not say which kernels it has", help="make it with 'pto build'")
-        ])  # fmt: skip
+        what = f"'{shown}' does not say which kernels it has"
+        raise DiagnosticError([Diagnostic("PTO-E2405", what, help="make it with 'pto build'")])
     kernels = []
     for k in facts["kernels"]:
         types = k["types"]

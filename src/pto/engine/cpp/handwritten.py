@@ -121,7 +121,7 @@ def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagn
     names = [wanted] if wanted is not None else found
     roles = ("cube", "vector") if cores == {"cube", "vector"} else (next(iter(cores), "mix"),)
     args = {n: tuple(name for name, _ in parameters(source.text, n)) for n in names}
-    return [Entry(n, **dict.fromkeys(roles, n), args=args[n]) for n in names], []
+    return [Entry(n).replace(**dict.fromkeys(roles, n), args=args[n]) for n in names], []
 
 
 def library(source: Source, made: list[Entry], profile: Profile, checked: bool, work: str) -> Built:

@@ -8,6 +8,7 @@ sanitizers, schedules and pictures need the reference engine.
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import struct
 import sys
@@ -53,7 +54,14 @@ class CppKernel(Launchable):
         self.source = emitted(module, self.profile)
         #: The shared library, and whether it was built before.
         self.built = self._build(checks)
-        self._library = Library(self.built.path)
+        try:
+            self._library = Library(self.built.path)
+        except OSError:  # something else in its place in the cache
+            if not self.built.cached:
+                raise
+            os.unlink(self.built.path)
+            self.built = self._build(checks)
+            self._library = Library(self.built.path)
         self._symbol = entry_of(self).symbol
         #: The function with most arguments: all cores are given the same words.
         longest = max(self.functions, key=lambda f: len(f.regions[0].blocks[0].args))
@@ -216,7 +224,7 @@ def entry_of(kernel: Launchable) -> Entry:
     if len(kernel.roles) > 1:
         return Entry(kernel.name, cube=names[0], vector=names[-1])
     kind = kernel.roles[0][0]
-    return Entry(kernel.name, **{kind: names[0]})
+    return Entry(kernel.name).replace(**{kind: names[0]})
 
 
 class _Kept:

@@ -1,8 +1,8 @@
 """The translation unit around a kernel: which halves it has, and the C entry point that launches it.
 
 A mixed kernel is the same source read twice: once with `__DAV_CUBE__` and once with `__DAV_VEC__` defined.
-Emitted C++ includes nothing but our headers and <cmath>, so both readings fit in one unit, each in a namespace. C++ of
-users may include anything: its halves are units of their own, see `half`.
+Emitted C++ includes nothing but our headers and <cmath>, so both readings fit in one unit, each in a
+namespace. C++ of users may include anything: its halves are units of their own, see `half`.
 """
 
 from __future__ import annotations

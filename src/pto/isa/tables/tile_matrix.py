@@ -216,6 +216,7 @@ _HIF4 = (
     R("a.cols % 64 == 0", code="SA-0243"), R("dst.size <= 262144"),
     R("a_scale.v_row == a.v_row"), R("a_scale.v_col * 16 >= a.v_col"),
     R("b_scale.v_row * 16 >= b.v_row"), R("b_scale.v_col == b.v_col"),
+    R("b.layout == ZN", code="SA-0246"), R("dst.layout == NZ", code="SA-0246"),
 )  # fmt: skip
 
 ROWS = (

@@ -1,0 +1,315 @@
+"""C++ written by hand and libraries of `pto build` as kernels: from Python and from the command line."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pto
+from pto import DiagnosticError
+from pto.cli.main import main
+from pto.engine.cpp import compiler, handwritten
+from pto.engine.cpp.build import cache_dir
+from pto.engine.cpp.files import FileKernel
+
+KERNEL = """\
+#include "scale.hpp"
+/// x * factor + n, with one block per element.
+__global__ AICORE void scale(__gm__ float* x, const uint8_t *raw, /* how */ int32_t n, half h, uint64_t big = 0) {
+  if (n < 0) set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  if (n < -1) wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID3);
+  x[get_block_idx()] = FACTOR * x[get_block_idx()] + n + float(h) + raw[0] + float(big >> 60);
+}
+"""
+HEADER = """\
+#pragma once
+#include <pto/pto-inst.hpp>
+using namespace pto;
+#define FACTOR 3
+"""
+TWO = """\
+#include <pto/pto-inst.hpp>
+__global__ AICORE void first(__gm__ bfloat16_t* x, float add) { x[0] = bfloat16_t(float(x[0]) + add); }
+struct Shape { int64_t rows; };
+__global__ AICORE void second(__gm__ Shape* s, pto::PadValue pad, bool yes) { s->rows += int(pad) + (yes ? 10 : 0); }
+__global__ AICORE void third(Shape s) {}
+__global__ AICORE void none() {}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("files")
+    (made / "scale.hpp").write_text(HEADER)
+    (made / "k.cpp").write_text(KERNEL)
+    (made / "two.cpp").write_text(TWO)
+    return made
+
+
+@pytest.fixture(scope="module")
+def scale(folder: Path) -> Any:
+    return pto.kernel(str(folder / "k.cpp"))
+
+
+@pytest.fixture(scope="module")
+def library(folder: Path) -> str:
+    out = folder / "two.so"
+    assert main(["build", str(folder / "two.cpp"), "-o", str(out), "-q", "--arch", "a5"]) == 0
+    return str(out)
+
+
+def call(k: Any, **options: Any) -> list[float]:
+    x = np.arange(4, dtype=np.float32)
+    k(x, np.array([1], np.int16), 2, 0.5, 1 << 63, blocks=3, **options)
+    return x.tolist()
+
+
+def error(k: Any, *args: Any) -> Any:
+    with pytest.raises(DiagnosticError) as raised:
+        k(*args)
+    return raised.value.diagnostics[0]
+
+
+# -- C++ ----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_called_like_every_kernel(scale: Any) -> None:
+    assert call(scale) == call(scale, threads=2) == [11.5, 14.5, 17.5, 3.0]
+    assert [f"{a.name}: {a.type}" for a in scale.args] == [
+        "x: !pto.ptr<f32>", "raw: void*", "n: i32", "h: f16", "big: ui64"
+    ]  # fmt: skip
+    assert scale.name == "scale" and scale.profile.name == "a2a3"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "word", "under"),
+    [
+        ((), "PTO-E2011", "'scale' takes 5 arguments, got 0", "scale"),
+        ((np.zeros(1, np.float16), np.zeros(1), 1, 1.0, 0), "PTO-E2012", "'x' holds f32", "x"),
+        ((1.0, np.zeros(1), 1, 1.0, 0), "PTO-E2012", "'x' is an array of f32", "x"),
+        ((np.zeros(1, np.float32), 7, 1, 1.0, 0), "PTO-E2012", "'raw' is an array", "raw"),
+        ((np.zeros(1, np.float32), np.zeros(1), 1 << 40, 1.0, 0), "PTO-E2013", "'n' does not fit i32", "n"),
+        ((np.zeros(1, np.float32), np.zeros(1), 1.5, 1.0, 0), "PTO-E2013", "'n' is an integer", "n"),
+    ],
+)
+def test_wrong_arguments_are_shown_in_the_source(
+    scale: Any, args: Any, code: str, word: str, under: str
+) -> None:
+    d = error(scale, *args)
+    assert d.code == code and word in d.message
+    assert d.span is not None and d.span.source.text[d.span.start : d.span.end] == under
+    assert d.span.place[0] == 3
+
+
+def test_a_file_is_compiled_once_and_again_when_an_include_changes(folder: Path, tmp_path: Path) -> None:
+    for name in ("k.cpp", "scale.hpp"):
+        (tmp_path / name).write_text((folder / name).read_text())
+    path = tmp_path / "k.cpp"
+    first = FileKernel(str(path))
+    assert not first.built.cached and FileKernel(str(path)).built.cached
+    (tmp_path / "scale.hpp").write_text(HEADER.replace("FACTOR 3", "FACTOR 100"))
+    again = FileKernel(str(path))
+    assert not again.built.cached and call(again)[2] == 211.5 and call(first)[2] == 17.5
+    (tmp_path / "scale.hpp").write_text(HEADER)
+    assert FileKernel(str(path)).built.path == first.built.path
+    assert not [p for p in cache_dir().iterdir() if p.name.startswith(".build")]
+
+
+def test_checks_are_compiled_in_when_asked_for(folder: Path, scale: Any) -> None:
+    raw, x = np.zeros(1, np.uint8), np.zeros(1, np.float32)
+    scale(x, raw, -1, 0.0, 0)  # unchecked: flags do nothing
+    checked = pto.kernel(str(folder / "k.cpp"), "scale", checked=True)
+    checked(x, raw, 1, 0.0, 0)
+    left = error(checked, x, raw, -1, 0.0, 0)
+    assert left.code == "PTO-E0805" and "set_flag(PIPE_MTE2, PIPE_V, 0)" in left.message
+    unset = error(checked, x, raw, -2, 0.0, 0)
+    assert unset.code == "PTO-E2104" and "wait_flag(PIPE_V, PIPE_MTE3, 3)" in unset.message
+
+
+def test_the_target_that_the_file_names(tmp_path: Path) -> None:
+    path = tmp_path / "k.cpp"
+    text = "#include <pto/pto-inst.hpp>\n// target: a5\n__global__ AICORE void k(__gm__ int32_t* x) {\n" + (
+        "#ifdef PTO_NPU_ARCH_A5\n  *x = 5;\n#else\n  *x = 3;\n#endif\n}\n"
+    )
+    path.write_text(text)
+    for target, number in ((None, 5), ("a3", 3)):
+        x = np.zeros(1, np.int32)
+        pto.kernel(str(path), target=target)(x)
+        assert x[0] == number
+    assert handwritten.target_of("// target: zx\n") is None
+
+
+def test_what_the_assembler_writes_names_its_target() -> None:
+    text = pto.emit_cpp(pto.parse("func.func @k() { return }"), target="a5")
+    assert handwritten.target_of(text) == "a5"
+
+
+def test_names_of_parameters() -> None:
+    text = 'extern "C" __global__ void k(__gm__ T<int, 3> *a, int = 3, void (*f)(int, int), // b,\n const X& c) {}'
+    assert [n for n, _ in handwritten.parameters(text, "k")] == ["a", "arg2", "int", "c"]
+    assert handwritten.parameters("__global__ AICORE void k(void) {}", "k") == []
+
+
+# -- libraries ----------------------------------------------------------------------------------------------
+
+
+def test_a_library_says_what_it_holds(library: str) -> None:
+    first = pto.kernel(library, "first")
+    assert first.profile.name == "a5"
+    x = np.ones(1, ml_dtypes.bfloat16)
+    first(x, 0.5)
+    assert x[0] == 1.5
+    assert "'x' holds bf16, the array holds float32" in error(first, np.ones(1, np.float32), 0.5).message
+    rows = np.zeros(1, np.int64)
+    pto.kernel(library, "second")(rows, 3, True)
+    assert rows[0] == 13
+    pto.kernel(library, "none")()
+    assert error(pto.kernel(library, "third"), 1).code == "PTO-E2014"
+
+
+def test_e2405_libraries_that_cannot_be_run(library: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.so"
+    (tmp_path / "o.cpp").write_text("int x;\n")
+    command = [*compiler.find().command, "-shared", "-fPIC", str(tmp_path / "o.cpp"), "-o", str(other)]
+    subprocess.run(command, check=True)
+    broken = tmp_path / "broken.so"
+    broken.write_bytes(b"\x7fELF and no more")
+    cases: tuple[tuple[str, dict[str, Any], str], ...] = (
+        (str(other), {}, "does not say which kernels it has"),
+        (str(broken), {}, "cannot be loaded"),
+        (library, {"target": "a3"}, "was built for a5, not for a2a3"),
+        (library, {"checked": True}, "was built without run-time checks"),
+    )
+    for path, options, word in cases:
+        with pytest.raises(DiagnosticError) as raised:
+            pto.kernel(path, "first", **options)
+        (d,) = raised.value.diagnostics
+        assert d.code == "PTO-E2405" and word in d.message and "pto build" in d.help
+
+
+def test_a_library_that_was_built_again(tmp_path: Path) -> None:
+    source, out = tmp_path / "k.cpp", str(tmp_path / "k.so")
+    for number in (1, 2):
+        source.write_text(
+            f"#include <pto/pto-inst.hpp>\n__global__ AICORE void k(__gm__ int32_t* x) {{ *x = {number}; }}\n"
+        )
+        assert main(["build", str(source), "-q"]) == 0
+        x = np.zeros(1, np.int32)
+        pto.kernel(out)(x)
+        assert x[0] == number
+
+
+def test_a_library_of_a_program_has_its_types(tmp_path: Path) -> None:
+    program = tmp_path / "k.pto"
+    program.write_text("""module attributes {pto.target_arch = "a5"} {
+func.func @put(%out: !pto.ptr<i32>, %v: !pto.tensor_view<2x?xf32>, %__pypto_spmd_block_idx: i32)
+    attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  pto.store_scalar %__pypto_spmd_block_idx, %out[%c0] : !pto.ptr<i32>, i32
+  return
+}
+}
+""")
+    assert main(["build", str(program), "-q"]) == 0
+    k = pto.kernel(str(tmp_path / "k.so"))
+    out = np.zeros(1, np.int32)
+    k(out, np.zeros((2, 4), np.float32), blocks=3)
+    assert k.profile.name == "a5" and out[0] == 2
+    assert error(k, out, np.zeros((3, 4), np.float32)).code == "PTO-E2015"
+
+
+def test_a_mixed_kernel(folder: Path) -> None:
+    path = Path(__file__).parent / "mixed.cpp"
+    names = handwritten.kernels(path.read_text())
+    k = FileKernel(str(path), names[0], "a3")
+    assert len(k.args) == len(handwritten.parameters(path.read_text(), names[0]))
+
+
+# -- what is refused ----------------------------------------------------------------------------------------
+
+
+def test_wrong_uses(folder: Path) -> None:
+    two = str(folder / "two.cpp")
+    with pytest.raises(DiagnosticError, match="several kernels") as raised:
+        pto.kernel(two)
+    assert "first, second, third, none" in raised.value.diagnostics[0].help
+    with pytest.raises(DiagnosticError, match="no kernel 'frist'"):
+        pto.kernel(two, "frist")
+    with pytest.raises(DiagnosticError, match="cannot read"):
+        pto.kernel(str(folder / "missing.so"))
+    with pytest.raises(ValueError, match="engine 'cpp' only"):
+        pto.kernel(two, "first", engine="reference")
+    with pytest.raises(TypeError, match=r"call pto.parse first"):
+        pto.kernel("k.pto")
+    with pytest.raises(ValueError, match="checked=True is for engine 'cpp'"):
+        pto.kernel(pto.parse("func.func @k() { return }"), checked=True)
+    with pytest.raises(DiagnosticError, match=r"is C\+\+, not a PTO program"):
+        pto.parse(two)
+
+
+# -- the command line ---------------------------------------------------------------------------------------
+
+
+def test_pto_run(folder: Path, library: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "x.npy"
+    k = str(folder / "k.cpp")
+    arguments = ["--", f"f32:4={out}", "u8:1", "2", "0.5", "0"]
+    assert main(["run", k, "--blocks", "3", "--arch", "a5", "--capacity", "vec=65536", *arguments]) == 0
+    assert "@scale: ok (3 blocks, target a5" in capsys.readouterr().out
+    assert np.load(out).tolist() == [2.5, 2.5, 2.5, 0.0]
+    assert main(["run", library, "--entry", "first", "--print", "--", "bf16:1", "1.25"]) == 0
+    assert "%x =\n[1.25]" in capsys.readouterr().out
+    assert main(["run", k, "--checked", "--", "f32:1", "u8:1", "-1", "0", "0"]) == 1
+    assert "error[PTO-E0805]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--engine", "reference"], "it runs on engine cpp only"),
+        (["--sanitize", "all"], "engine cpp has no --sanitize"),
+        (["--memory-map", "m.html"], "engine cpp has no --memory-map"),
+        (["--schedule", "seed=0", "--max-steps", "3"], "engine cpp has no --schedule, --max-steps"),
+    ],
+)
+def test_options_that_c_plus_plus_does_not_have(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], word: str
+) -> None:
+    assert main(["run", str(folder / "k.cpp"), *options]) == 1
+    assert f"error[PTO-E2403]: {word}" in capsys.readouterr().err or word in "it runs on engine cpp only"
+
+
+FLAGS = """func.func @k(%x: !pto.ptr<i32>, %go: i1) attributes {pto.entry} {
+  BODY
+  return
+}
+func.func @other() attributes {pto.entry} {
+  pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID1>]
+  return
+}
+"""
+SET, WAIT = (f"pto.{verb}_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]" for verb in ("set", "wait"))
+
+
+def test_flags_of_a_program_on_engine_cpp() -> None:
+    """What the reference engine is stuck at is an error, what it runs through a warning; other entries do not
+    count."""
+    x = np.zeros(1, np.int32)
+    with pytest.raises(DiagnosticError) as raised:
+        pto.kernel(pto.parse(FLAGS.replace("BODY", WAIT)), "k", engine="cpp")
+    assert [d.code for d in raised.value.diagnostics] == ["PTO-E0803"]
+    exact = pto.kernel(pto.parse(FLAGS.replace("BODY", WAIT)), "k").run(x, 1)
+    assert [d.code for d in exact.diagnostics] == ["PTO-E2104"]
+    for body, code in ((SET, "PTO-E0805"), (f"scf.if %go {{\n{SET}\n}}\n{WAIT}", "PTO-E0808")):
+        run = pto.kernel(pto.parse(FLAGS.replace("BODY", body)), "k", engine="cpp").run(
+            x, 1, out=io.StringIO()
+        )
+        assert run.ok and [(d.code, d.severity) for d in run.diagnostics] == [(code, "warning")]
+    run = pto.kernel(pto.parse(FLAGS.replace("BODY", f"{SET}\n{WAIT}")), "k", engine="cpp").run(x, 1)
+    assert run.diagnostics == []
