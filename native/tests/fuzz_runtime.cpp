@@ -343,7 +343,7 @@ int main(int argc, char** argv) {
     options.poison = random.chance(50);
     options.task_window = power(static_cast<uint64_t>(p.widest) + 2) << random.below(2);
     options.exec.queue = options.task_window;
-    options.heap = uint64_t{1} << (random.chance(50) ? 20 : 16);
+    options.heap = uint64_t{1} << (random.chance(40) ? 20 : 12 + random.below(5));
     options.dep_pool = 16 + static_cast<uint64_t>(random.below(400));
     options.tensormap_pool = 16 + static_cast<uint64_t>(random.below(400));
     options.tensormap_buckets = uint64_t{1} << random.below(8);

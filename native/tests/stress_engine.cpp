@@ -275,6 +275,29 @@ void a_blocked_orchestrator_is_woken() {
   }
 }
 
+/// The orchestrator sleeps until a slot is free, while tasks run that end only when it has gone on.
+void a_sleeping_orchestrator_is_woken() {
+  for (int n = 0; n < 5 * kScale; ++n) {
+    World world;
+    std::atomic<bool> went_on{false};
+    world.call(0, [&](const DispatchPayload&) { nap(5000); });
+    world.call(1, [&](const DispatchPayload&) {
+      while (!went_on && !world.tmr->failure().failed()) nap(200);
+    });
+    TmrOptions options = options_for(4);
+    options.task_window = options.exec.queue = 4;
+    world.run(options, [&](Tmr& tmr) {
+      for (int i = 0; i < 4; ++i) {
+        tmr.scope_begin();
+        submit(tmr, i == 0 ? 0 : 1, i % 2, {});  // the fourth takes the slot of the first
+        tmr.scope_end();
+      }
+      went_on = true;
+    });
+    CHECK(world.code() == 0);
+  }
+}
+
 /// All tasks of a scope have run when it ends: nobody but scope_end can retire them.
 void a_late_end_of_scope_retires() {
   World world;
@@ -574,6 +597,7 @@ int main(int argc, char** argv) {
        {"waiting_for_nobody_is_found_behind_others", waiting_for_nobody_is_found_behind_others},
        {"waiting_for_a_slow_one_is_fine", waiting_for_a_slow_one_is_fine},
        {"a_blocked_orchestrator_is_woken", a_blocked_orchestrator_is_woken},
+       {"a_sleeping_orchestrator_is_woken", a_sleeping_orchestrator_is_woken},
        {"a_late_end_of_scope_retires", a_late_end_of_scope_retires},
        {"every_machine_gives_the_same", every_machine_gives_the_same},
        {"many_blocks_on_one_cluster", many_blocks_on_one_cluster},

@@ -43,8 +43,8 @@ PARTS = (
 ENGINE_TESTS = (
     "cores_hand_over_data", "vector_memory_is_there_before_its_core_runs", "waiting_for_nobody_is_found",
     "waiting_for_nobody_is_found_behind_others",
-    "waiting_for_a_slow_one_is_fine", "a_blocked_orchestrator_is_woken", "a_late_end_of_scope_retires",
-    "every_machine_gives_the_same",
+    "waiting_for_a_slow_one_is_fine", "a_blocked_orchestrator_is_woken", "a_sleeping_orchestrator_is_woken",
+    "a_late_end_of_scope_retires", "every_machine_gives_the_same",
     "many_blocks_on_one_cluster", "sizes_of_outputs", "a_kernel_cannot_orchestrate",
     "deadlocks_are_told_while_others_work", "failures_anywhere", "a_graph_that_throws_ends_the_run",
 )  # fmt: skip

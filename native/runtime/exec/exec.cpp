@@ -566,6 +566,7 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   bool proven = false;
   for (int idle = 0; !free();) {
     throw_if_failed();
+    pause_.point();
     const bool nothing = nothing_can_happen();  // looked at before the last try
     if (free()) break;
     if (nothing) {

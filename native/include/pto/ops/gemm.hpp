@@ -47,8 +47,10 @@ inline Vec splat(float x, std::index_sequence<I...>) {
 inline Vec splat(float x) { return splat(x, std::make_index_sequence<kLanes>{}); }
 
 inline Vec fma(Vec a, Vec b, Vec c) {
-#if defined(__AVX512F__)
-  return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);  // 4: the rounding mode in force
+#if defined(__AVX512F__) && defined(__clang__)
+  return __builtin_ia32_vfmaddps512_mask(a, b, c, 0xFFFF, 4);  // 4: the rounding mode in force
+#elif defined(__AVX512F__)
+  return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);  // g++ takes a signed mask
 #elif defined(__FMA__)
   return __builtin_ia32_vfmaddps256(a, b, c);
 #else
@@ -158,7 +160,7 @@ inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const P
                      const Sink& sink) {
   const std::ptrdiff_t panel = static_cast<std::ptrdiff_t>(k) * kWidth, pitch = k;
   const int panels = (n + kWidth - 1) / kWidth;
-  const std::size_t left = (static_cast<std::size_t>(m) * k + 15) / 16 * 16;
+  const std::size_t left = (static_cast<std::size_t>(m) * static_cast<std::size_t>(k) + 15) / 16 * 16;
   float* const pa = scratch().reserve(left + static_cast<std::size_t>(panels * panel) + kWidth);
   float* const pb = pa + left;
   pack_a(pa, pitch);

@@ -91,7 +91,7 @@ inline float fused_step(float acc, double product) {
   const double sum = acc + product, part = sum - acc;
   const double lost = (acc - (sum - part)) + (product - part);
   uint64_t bits = __builtin_bit_cast(uint64_t, sum);
-  if (lost != 0 && lost == lost && (bits & 1) == 0) bits += (lost > 0) == (sum > 0) ? 1 : -1;
+  if (lost != 0 && lost == lost && (bits & 1) == 0) bits = (lost > 0) == (sum > 0) ? bits + 1 : bits - 1;
   return static_cast<float>(__builtin_bit_cast(double, bits));
 }
 
