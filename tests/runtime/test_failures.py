@@ -228,7 +228,10 @@ def test_a_kernel_that_does_not_return_is_named() -> None:
     slow = kernel(lambda a: time.sleep(3.5), "inout", name="slow")
     data = np.zeros(4, np.float32)
     run(
-        lambda rt: rt.submit(slow, data), threads=2, stall_seconds=1, log=lambda level, text: lines.append(text)
+        lambda rt: rt.submit(slow, data),
+        threads=2,
+        stall_seconds=1,
+        log=lambda level, text: lines.append(text),
     )
     said = [line for line in lines if "PTO2 stall: no progress for" in line]
     assert said and "executes task 0" in said[0]

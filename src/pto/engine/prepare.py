@@ -11,7 +11,7 @@ from ..diag import DiagnosticError, has_errors
 from ..ir.core import Module, Operation
 from ..isa.profiles import Profile
 
-#: Synchronisation between cores, and barriers, which a program also carries that leaves its pipes to the tools.
+#: Barriers, and synchronisation between cores: also in programs that leave their pipes to the tools.
 _BESIDES = (
     "barrier", "barrier_sync", "mem_bar",
     "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_core", "sync.set", "sync.wait",

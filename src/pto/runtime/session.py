@@ -414,7 +414,15 @@ def run(
     thread in an order that the seed decides, the same every time. `rings`: task_window, heap, dep_pool,
     tensormap_pool. `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them.
     """
-    unknown = set(rings) - {"task_window", "heap", "dep_pool", "tensormap_pool", "shards", "poison", "stall_seconds"}
+    unknown = set(rings) - {
+        "task_window",
+        "heap",
+        "dep_pool",
+        "tensormap_pool",
+        "shards",
+        "poison",
+        "stall_seconds",
+    }
     if unknown:
         raise TypeError(f"run() got an unexpected keyword argument '{min(unknown)}'")
     given: dict[str, Any] = {

@@ -112,7 +112,9 @@ class Walk:
         Facts that all worlds share and nothing inside asks for stay outside: they make no difference there.
         A second walk would find no other failures than the first.
         """
-        shared = frozenset.intersection(*(w.facts for w in worlds))
+        shared: frozenset[Fact] = worlds[0].facts
+        for world in worlds[1:]:
+            shared &= world.facts
         if shared:
             asked = self.conditions(op)
             shared = frozenset(f for f in shared if f[0] not in asked)

@@ -98,7 +98,8 @@ def _for(f: Function, op: Operation) -> None:
     iv = block.args[0]
     token = f.token()
     type = f.types(iv.type)
-    sizes = iv.type.kind == "index" and not f.unit.wide  # with 64 bits, as our engine runs it, -1 is just that
+    # With indices of 64 bits, which our engine runs, a negative bound is just that.
+    sizes = iv.type.kind == "index" and not f.unit.wide
     if sizes and not carried and _never_negative(lb) and _never_negative(ub):
         f.bare[iv] = token
         f.name(iv, f"({type}) {token}", CAST)

@@ -201,7 +201,7 @@ def _convert(f: Function, op: Operation) -> None:
 
 @handles("arith.index_castui", "arith.fptosi", "arith.fptoui")
 def _narrow(f: Function, op: Operation) -> None:
-    """Casts of which i1 keeps the lowest bit of the whole number: a cast to bool asks whether there is any."""
+    """Casts of which i1 keeps the lowest bit of the whole number; a cast to bool asks for any bit."""
     source, result = op.operands[0], op.results[0]
     if f.types(result.type) != "bool":
         expression(f, op)
