@@ -117,9 +117,7 @@ def main() -> None:
     t = min(run(paths, [0, 1, 1])["whole"] for _ in range(20))
     print(f"a run of one task, start to end: {1e3 * t:.2f} ms{against(t, 45e3)}; limit 5")
     each, batch = (best(paths, [kind, n // 24, 100]) / (n // 24) for kind in (3, 4))
-    print(
-        f"24 blocks: as tasks {1e6 * each:.2f} us, as one block task {1e6 * batch:.2f} us, {each / batch:.1f} x"
-    )
+    print(f"24 blocks: as tasks {1e6 * each:.2f} us, as one {1e6 * batch:.2f} us, {each / batch:.1f} x")
     for threads in (1, 2):
         t = best(paths, [0, n, 1000], host_threads=threads)
         print(f"independent tasks, {threads} host thread(s): {1e9 * t / n:.0f} ns per task")

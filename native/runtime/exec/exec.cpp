@@ -464,8 +464,8 @@ std::string Exec::unmoved(int64_t now) {
     for (const VirtualCore& core : cores) {
       const uint32_t cond = core.cond.load(std::memory_order_relaxed);
       if ((cond & kFinBit) != 0 || ++running > 8) continue;
-      text += std::string("\n  ") + (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) +
-              " executes task " + std::to_string(cond & kTaskIdMask);
+      text += std::string("\n  ") + (core.type == CoreType::Aic ? "AIC " : "AIV ") +
+              std::to_string(core.index) + " executes task " + std::to_string(cond & kTaskIdMask);
     }
   }
   text += "\n  ready: AIC=" + std::to_string(queued(CoreType::Aic)) +

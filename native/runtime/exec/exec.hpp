@@ -168,11 +168,11 @@ class Exec {
   std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
   int nested_ = 0;  // kernels that the thread of the orchestrator is in: a kernel may have a run of its own
   Parking parking_;
-  std::unique_ptr<Look[]> looks_;                   // by thread
-  int64_t asked_ = 0;                               // when `poll` was last called
-  SpinLock watching_;             // guards the next three
-  uint64_t watched_ = 0;          // what the registers of all cores were when they last changed
-  int64_t moved_ = 0, said_ = 0;  // when that was, and when it was last reported
+  std::unique_ptr<Look[]> looks_;  // by thread
+  int64_t asked_ = 0;              // when `poll` was last called
+  SpinLock watching_;              // guards the next three
+  uint64_t watched_ = 0;           // what the registers of all cores were when they last changed
+  int64_t moved_ = 0, said_ = 0;   // when that was, and when it was last reported
   std::vector<std::vector<VirtualCore*>> waiting_;  // by thread
   std::vector<Recorder> recorders_;                 // by thread
   std::vector<std::thread> threads_;
