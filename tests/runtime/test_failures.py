@@ -196,9 +196,13 @@ def test_ctrl_c_ends_a_run(threads: int) -> None:
                 rt.submit(nap, x)
 
     start = time.monotonic()
-    _interrupt_after(0.2)
-    with pytest.raises(KeyboardInterrupt):
-        run(orchestrate, **RINGS, threads=threads)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with it ignored
+    try:
+        _interrupt_after(0.2)
+        with pytest.raises(KeyboardInterrupt):
+            run(orchestrate, **RINGS, threads=threads)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - start < 5
 
 

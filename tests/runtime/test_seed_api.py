@@ -189,7 +189,8 @@ def test_log_levels(level: str, count: int, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 ENDLESS_RUN = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with it ignored
 sys.path.insert(0, sys.argv[1])
 from tests.runtime.test_seed_api import ENDLESS, ENTRY, NativeEngine, library
 import numpy as np

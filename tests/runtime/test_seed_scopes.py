@@ -252,7 +252,8 @@ def test_failures_leave_no_threads() -> None:
 
 
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with it ignored
 import numpy as np
 from pto.runtime import kernel, run
 x = np.zeros(4, np.float32)
