@@ -150,7 +150,13 @@ class PyTmr final : public PyRun {
   void free_cluster(int32_t cluster) {
     guarded([&] { return tmr_->free_cluster(cluster), 0; });
   }
-  void set_site(const std::string& file, int line) { tmr_->set_site({kept(file), line}); }
+  void set_site(nb::str file, int line) {
+    if (file.ptr() != last_file_.ptr()) {  // the name of a file is one object as long as its code is there
+      last_name_ = kept(file.c_str());
+      last_file_ = file;
+    }
+    tmr_->set_site({last_name_, line});
+  }
 
   nb::dict stats() {
     const TmrStats s = tmr_->stats();
@@ -196,6 +202,8 @@ class PyTmr final : public PyRun {
  private:
   Exec& exec() override { return tmr_->exec(); }
 
+  nb::str last_file_;
+  const char* last_name_ = nullptr;
   std::unique_ptr<SharedObject> library_;
   std::unique_ptr<Tmr> tmr_;
 };

@@ -228,18 +228,16 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
     jobs = options.jobs or os.cpu_count() or 1
     if jobs <= 1 or len(inputs) <= 1:
         return [_assemble(path, options) for path in inputs]
-    # What is made on first use (rows, rules, formats) is made by one input, the shortest, before the
-    # processes part; then the longest go first, each to the process with the least to do.
-    by_size = sorted(range(len(inputs)), key=lambda i: _size(inputs[i]))
-    found = {by_size[0]: _assemble(inputs[by_size[0]], options)}
-    shares: list[list[int]] = [[] for _ in range(min(jobs, len(inputs) - 1))]
+    # The processes part before anything is loaded: what each touches of memory that they share is copied,
+    # which costs more than loading it twice. The longest inputs go first, each to whom has the least to do.
+    shares: list[list[int]] = [[] for _ in range(min(jobs, len(inputs)))]
     loads = [0] * len(shares)
-    for i in reversed(by_size[1:]):
+    for i in sorted(range(len(inputs)), key=lambda i: -_size(inputs[i])):
         least = loads.index(min(loads))
         shares[least].append(i)
         loads[least] += _size(inputs[i])
     children = [(_forked([inputs[i] for i in share], options), share) for share in shares[1:]]
-    found.update((i, _assemble(inputs[i], options)) for i in shares[0])
+    found = {i: _assemble(inputs[i], options) for i in shares[0]}
     for (pid, pipe), share in children:
         import pickle
 

@@ -242,18 +242,22 @@ class Runtime:
         kind = self._tensor_type
         if kernel.floats:
             values = tuple(_as_float(v) if i in kernel.floats else v for i, v in enumerate(values))
-        if not all(type(v) is kind or (type(v) is int and v >= 0) for v in values):
-            values = tuple(self._value(v) for v in values)
+        made: list[Any] = []
+        for value in values:
+            if type(value) is not kind and (type(value) is not int or value < 0):
+                known = self._external.get(id(value))
+                value = known[1] if known is not None else self._value(value)
+            made.append(value)
         if len(values) != len(kernel.roles):
             raise _refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
         if clusters is not None and len(clusters) != blocks:
             raise _refuse(f"{len(clusters)} clusters for {blocks} blocks", "give one for each block")
         try:
             return self._native.submit(
-                number, kernel.core_type, kernel.roles, values, cluster, blocks, clusters
+                number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters
             )
         except (RuntimeError, TypeError):
-            _check_kinds(kernel, values, kind)
+            _check_kinds(kernel, made, kind)
             raise
 
     def _value(self, value: Any) -> Any:
