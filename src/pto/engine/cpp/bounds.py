@@ -23,15 +23,18 @@ _CORE = re.compile(r" \([^()]*\)$")
 Spans = Sequence[tuple[str, int, int] | None]
 
 
-def problem(kernel: Launchable, done: Outcome, message: str, spans: Mapping[str, Spans]) -> Diagnostic:
-    """The diagnostic; `message` is what the launch said, `spans` the arrays by function."""
+def problem(
+    kernel: Launchable, done: Outcome, message: str, spans: Mapping[str, Spans], whole: Span | None
+) -> Diagnostic:
+    """The diagnostic; `message` is what the launch said, `spans` the arrays by function, `whole` the place of
+    the function, where nothing narrower is known."""
     source = kernel.module.source
     what, _, text = message.partition(": ")
     core = _CORE.search(message)
     found = [op for f in kernel.module.functions for op in f.walk() if op.start == done.mark and op.end]
     found = [op for op in found if touches_global(op)]
     if not found or done.mark < 0:
-        return Diagnostic("PTO-E2101", message, kernel.span(), help=_HELP)
+        return Diagnostic("PTO-E2101", message, whole, help=_HELP)
     op = found[0]
     name = op.row.name if op.row else what
     span = Span(source, op.start, op.end)

@@ -179,7 +179,7 @@ class CppKernel(Launchable):
         m = _CODE.match(text)
         code, message = (m["code"], m["text"]) if m else ("PTO-E2102", text)
         if len(done.touched):
-            return bounds.problem(self, done, message, kept.spans(binding))
+            return bounds.problem(self, done, message, kept.spans(binding), self.span())
         return Diagnostic(code, message, self.span())
 
     def span(self) -> Span | None:
