@@ -295,6 +295,14 @@ uint64_t span(const Program& p) {
   return widest;
 }
 
+/// The same with room for any of the graphs.
+TmrOptions with_room(TmrOptions options) {
+  options.heap = 1 << 22;
+  options.dep_pool = options.tensormap_pool = 1 << 14;
+  options.task_window = options.exec.queue = 128;
+  return options;
+}
+
 uint64_t power(uint64_t n) {
   uint64_t p = 4;
   while (p < n) p *= 2;
@@ -352,7 +360,7 @@ int main(int argc, char** argv) {
       options.track_war = mode == 1;
 #if defined(__SANITIZE_THREAD__)
       if (mode == 0 && threads > 0) {  // what nothing orders is a race of the graph, not of the runtime
-        TmrOptions look = options;
+        TmrOptions look = with_room(options);
         look.exec.deterministic = true;
         if (execute(p, look).hazards > 0) continue;
       }
@@ -373,11 +381,7 @@ int main(int argc, char** argv) {
       }
       if (deadlock) {
         ++too_small;
-        TmrOptions large = options;
-        large.heap = 1 << 22;
-        large.dep_pool = large.tensormap_pool = 1 << 14;
-        large.task_window = large.exec.queue = 128;
-        got = execute(p, large);
+        got = execute(p, with_room(options));
       }
       const bool ordered = mode == 1 || got.hazards == 0;
       hazardous += ordered ? 0 : 1;
