@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from ..diag import did_you_mean
@@ -58,6 +59,7 @@ _KNOWN = (
 )  # fmt: skip
 
 
+@lru_cache(4096)  # programs of one batch have most types in common
 def parse_type(text: str) -> Type:
     """The type a text denotes; raises `TypeTextError`."""
     m = _HEAD.match(text)

@@ -25,6 +25,7 @@ from .reference.control import Unsupported
 from .reference.core import RunError
 from .reference.grid import Grid, Watch
 from .reference.lower import Program
+from .reference.semantics import preset
 
 ENGINES = ("reference", "cpp")
 
@@ -73,6 +74,7 @@ class Kernel(Launchable):
         out: TextIO | None = None,
         progress: Callable[[int, int, int], None] | None = None,
         max_steps: int | None = None,
+        semantics: str = "hw",
     ) -> Run:
         """One launch on `blocks` blocks.
 
@@ -81,7 +83,8 @@ class Kernel(Launchable):
         `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule` seeds an adversarial order
         of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives what the program prints
         (default: standard output); `max_steps` ends a run that takes more steps; `progress` is called now and
-        then with the blocks begun, all blocks and the steps done.
+        then with the blocks begun, all blocks and the steps done. `semantics` says what vector instructions do
+        where the manual and the hardware differ: "hw" or "doc".
         """
         from .sanitize import observe, parse_names
 
@@ -119,6 +122,7 @@ class Kernel(Launchable):
             progress,
             max_steps,
             self.in_order and order is None,
+            preset(semantics),
         )
         try:
             grid.run()

@@ -201,7 +201,17 @@ class Module:
 
     @property
     def functions(self) -> list[Operation]:
-        return [op for op in self.op.walk() if op.name == "func.func"]
+        """Every function, in the order of the text."""
+        found: list[Operation] = []
+        stack = [self.op]
+        while stack:
+            op = stack.pop()
+            if op.name == "func.func":
+                found.append(op)
+            for region in reversed(op.regions):
+                for block in reversed(region.blocks):
+                    stack += [o for o in reversed(block.ops) if o.regions or o.name == "func.func"]
+        return found
 
     def function(self, name: str) -> Operation | None:
         for op in self.functions:

@@ -7,8 +7,15 @@ from .types import ERROR, MemRefType, ScalarType, ShapedType, TileBufType, Type,
 
 
 def kind_matches(declared: Operand, type: Type) -> bool:
-    """Whether a type is of one of the declared kinds."""
-    return any(_is_kind(k, type) for k in declared.kinds)
+    """Whether a type is of one of the declared kinds; a type remembers what it was asked."""
+    facts = type.__dict__
+    known: dict[str, bool] | None = facts.get("_fits")
+    if known is None:
+        known = facts["_fits"] = {}
+    found = known.get(declared.kind)
+    if found is None:
+        found = known[declared.kind] = any(_is_kind(k, type) for k in declared.kinds)
+    return found
 
 
 def _is_kind(kind: str, type: Type) -> bool:

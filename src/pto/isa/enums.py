@@ -9,6 +9,7 @@ from __future__ import annotations
 from .record import Record
 
 _NONE: dict[str, str] = {}
+_spellings: dict[tuple[str, str], str] = {}
 
 
 class Enum(Record):
@@ -21,6 +22,13 @@ class Enum(Record):
 
     def spelling(self, value: str) -> str:
         """A value in C++, e.g. `ReluPreMode::NormalRelu`."""
+        key = self.name, value
+        found = _spellings.get(key)
+        if found is None:
+            found = _spellings[key] = self._spelling(value)
+        return found
+
+    def _spelling(self, value: str) -> str:
         if self.name == "round_mode":  # RINT has a second name
             value = value.removeprefix("CAST_")
         words = value.split("_")

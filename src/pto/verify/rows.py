@@ -17,7 +17,7 @@ from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, TileBufType, Type
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
-from ..isa.profiles import ARCH_NAMES, PROFILES
+from ..isa.profiles import ARCH_NAMES, PROFILES, Profile
 from ..isa.row import KINDS, Attr, Combos, Row
 from ..isa.rules import Rule, Violation, check, facts_in, holds
 from ..isa.tile import LAYOUT_PARTS
@@ -55,13 +55,29 @@ _CLASSES = (
 )
 
 
+#: Signatures found legal, by the name of the profile; the value keeps the types alive, so that their ids stay
+#: theirs. Programs of one batch have most signatures in common.
+_Seen = dict[tuple[Any, ...], tuple[Type, ...]]
+_seen: dict[str, _Seen] = {}
+_MOST_SEEN = 10_000
+
+
+def _seen_on(profile: Profile) -> _Seen:
+    if PROFILES.get(profile.name) is not profile:  # one with changed capacities
+        return {}
+    found = _seen.setdefault(profile.name, {})
+    if len(found) > _MOST_SEEN:
+        found.clear()
+    return found
+
+
 class RowChecker:
     """Checks operations against their rows for one profile."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.isa = context.profile.isa
-        self._seen: dict[tuple[Any, ...], tuple[Type, ...] | None] = {}
+        self._seen = _seen_on(context.profile)
 
     def check(self, op: Operation) -> None:
         row = op.row
@@ -86,7 +102,7 @@ class RowChecker:
         if not clean:
             before = len(self.context.diagnostics)
             if self._kinds(op, row) and self._attributes(op, row) and self._type_rules(op, row):
-                self._seen[key] = types  # keeps the types alive, so that their ids stay theirs
+                self._seen[key] = types
             if len(self.context.diagnostics) > before:
                 return
         late = value_rules(row)

@@ -9,8 +9,10 @@ _HEAD = """\
 """
 #: What rows of `arith` and `math` call: their home is the header of the standard library.
 _CMATH = "#include <cmath>\n"
-_FUNCTIONS = re.compile(
-    r"\b(?:fmod|exp|exp2|log|log2|sqrt|fabs|floor|ceil|round|rint|trunc|tanh|sin|cos|erf|pow|copysign|fma)f?\("
+_FUNCTIONS = tuple(
+    f"{name}{f}("
+    for name in "fmod exp exp2 log log2 sqrt fabs floor ceil round rint trunc tanh sin cos erf pow copysign fma".split()
+    for f in ("", "f")
 )
 _USING = """\
 using namespace pto;
@@ -72,7 +74,7 @@ static AICORE inline To ptoas_bitcast(From from) {
 
 def prologue(body: str, target: str) -> str:
     """The text before the functions whose text is `body`; it names the target, for `pto build`."""
-    out = [_HEAD, _CMATH if _FUNCTIONS.search(body) else "", _USING, f"// target: {target}\n"]
+    out = [_HEAD, _CMATH if _calls_math(body) else "", _USING, f"// target: {target}\n"]
     if "PTOAS_EventIdArray<" in body:
         out.append(_EVENT_ID_ARRAY)
     if "PTOAS__TRANDOM<" in body:
@@ -81,3 +83,8 @@ def prologue(body: str, target: str) -> str:
     if "ptoas_bitcast<" in body:
         out.append(_BITCAST)
     return "".join(out)
+
+
+def _calls_math(body: str) -> bool:
+    seen = [call for call in _FUNCTIONS if call in body]
+    return bool(seen) and re.search(rf"\b(?:{'|'.join(map(re.escape, seen))})", body) is not None

@@ -174,4 +174,6 @@ class _Names(dict[str, str]):
 
 def _named(text: str) -> str:
     names = _Names()
-    return _TOKEN.sub(lambda m: names[m[1]], text)
+    parts = _TOKEN.split(text)  # every second part is a number
+    parts[1::2] = [names[number] for number in parts[1::2]]
+    return "".join(parts)

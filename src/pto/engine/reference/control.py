@@ -11,12 +11,15 @@ from typing import Any, Protocol
 from ...diag import Diagnostic
 from ...ir.core import Block, Module, Operation, Region, Value
 from ...isa.row import DIALECTS
+from . import interval as intervals
 from .code import Code, Step
 from .core import ENDED, MOVED, Core
 from .instr import IllegalInstruction
 
 _SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 _REGION_EXITS = ("scf.yield", "scf.condition", "builtin.module", "func.func")
+#: The mark of a loop that stands for a vecscope in lowered programs.
+LOWERED_VECSCOPE = "llvm.loop.aivector_scope"
 _OTHER = {"cube": "vector", "vector": "cube"}
 
 
@@ -52,6 +55,7 @@ class Control:
         self.code = code
         self.slots: dict[Value, int] = {}
         self.missing: list[Diagnostic] = []
+        self.inside = False  # whether what is emitted runs in a vecscope
 
     def slot(self, value: Value) -> int:
         found = self.slots.get(value)
@@ -225,6 +229,12 @@ class Control:
         )
 
     def op_scf_for(self, op: Operation) -> None:
+        if LOWERED_VECSCOPE in op.attrs and not self.inside:
+            self.interval(op, lambda: self.loop(op))
+        else:
+            self.loop(op)
+
+    def loop(self, op: Operation) -> None:
         low, high, step = (self.slot(v) for v in op.operands[:3])
         body = op.regions[0].blocks[0]
         counter, carried = body.args[0], body.args[1:]
@@ -282,11 +292,20 @@ class Control:
         self.leaving(op, op.regions[0])
 
     def op_pto_vecscope(self, op: Operation) -> None:
-        self.region(op, op.regions[0], None)
+        self.interval(op, lambda: self.region(op, op.regions[0], None))
 
     def op_pto_strict_vecscope(self, op: Operation) -> None:
         self.copy(op, op.operands, op.regions[0].blocks[0].args)
-        self.region(op, op.regions[0], None)
+        self.interval(op, lambda: self.region(op, op.regions[0], None))
+
+    def interval(self, op: Operation, body: Callable[[], None]) -> None:
+        """What `body` emits, as one item of pipe V."""
+        launch = self.emit(op, _end)
+        self.inside = True
+        body()
+        self.inside = False
+        self.emit(op, intervals.end)
+        self.code.steps[launch] = intervals.launch(op, launch + 1, self.here)
 
     def op_scf_index_switch(self, op: Operation) -> None:
         flag = self.slot(op.operands[0])

@@ -122,6 +122,8 @@ class Core(CoreState):
         #: Sets less waits of every flag in the order of issue, and the set issued last.
         self.balance: dict[tuple[str, str, int], tuple[int, Operation | None]] = {}
         self.tokens: dict[int, Any] = {}
+        #: The vecscope that runs right now, see `interval.py`.
+        self.interval: Any = None
         self.pipes: dict[Any, Any] = {}  # FIFO handles by number and direction
 
         self.code: Code = None  # type: ignore[assignment]
@@ -239,7 +241,7 @@ class Core(CoreState):
     def execute(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
         try:
             if self.clock is not None:
-                self.clock.instruction(self, i)
+                self._event(i)
             result = execute(i) if self.observer is None else self.observer(i, execute)
         except MemoryFault as fault:
             raise self.fault(i, fault) from None
@@ -249,6 +251,16 @@ class Core(CoreState):
             raise self.unplaced(i.op, missing) from None
         self.performed += 1
         return result
+
+    def _event(self, i: Instr) -> None:
+        """Number an instruction for the race checker; those of an interval are one event."""
+        if self.interval is None:
+            self.clock.instruction(self, i)
+            return
+        if self.interval.event is None:
+            self.clock.instruction(self, i)
+            self.interval.event = i.event
+        i.event = self.interval.event
 
     # -- problems --------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from ..memory import GlobalMemory, Tile, View
 from .code import Code
 from .core import Core, Item, RunError
 from .lower import Program
+from .semantics import SEMANTICS, Semantics
 from .state import Cluster
 
 #: Steps a core runs before the others get a turn, so that one may spin on what another writes.
@@ -34,6 +35,12 @@ class Watch:
     def core_started(self, core: Core) -> None: ...
 
     def core_ended(self, core: Core) -> None: ...
+
+    def interval_started(self, core: Core, op: Operation) -> None: ...
+
+    def interval_ended(self, core: Core, op: Operation) -> None: ...
+
+    def memory_barrier(self, core: Core, op: Operation, kind: str) -> None: ...
 
     def allocated(self, core: Core, op: Operation, tile: Any) -> None: ...
 
@@ -75,6 +82,7 @@ class Grid:
         progress: Callable[[int, int, int], None] | None = None,
         max_steps: int | None = None,
         in_order: bool = False,
+        semantics: Semantics = SEMANTICS["hw"],
     ) -> None:
         self.program = program
         self.profile = profile
@@ -91,6 +99,7 @@ class Grid:
         self.progress = progress
         self.max_steps = max_steps
         self.in_order = in_order
+        self.semantics = semantics
         self._steps = 0
         self._meetings: dict[str, set[Core]] = {}
         self._left: dict[Core, str] = {}  # cores that met and may go on
@@ -133,6 +142,7 @@ class Grid:
             core.grid, core.cluster = self, cluster
             core.eager = self.schedule is None
             core.in_order = self.in_order
+            core.semantics = self.semantics
             cluster.cores.append(core)
             self.active.append(core)
             self.watch.core_started(core)

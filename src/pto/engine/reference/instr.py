@@ -27,9 +27,10 @@ from .. import elements
 from ..elements import Array
 from ..memory import Buffer, ConvTile, MemoryFault, Pointer, Tile, View, array_of
 from ..region import Region, load_at, store_at
+from ..registers import Register
 from .state import CoreState
 
-Place = Tile | View | ConvTile | Pointer
+Place = Tile | View | ConvTile | Pointer | Register
 Shape = tuple[int, int]
 
 

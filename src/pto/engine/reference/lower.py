@@ -11,9 +11,10 @@ from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Module, Operation
-from ...ir.types import MemRefType, ScalarType
+from ...ir.types import MemRefType, ScalarType, Type
 from ...isa.profiles import Profile
 from ...verify.context import pipe_of
+from ..registers import fresh, is_register
 from . import fifo, handles, registry, scalars, sync
 from .code import Code, Step
 from .control import Control, set_mark
@@ -75,6 +76,8 @@ class Lower(Control):
             execute = registry.find(row)
             if execute is None:
                 self.unsupported(op, f"'{op.name}' has no executor in the reference engine yet")
+            elif self.inside or row.scope == "vec":
+                self.vector(op, execute)
             else:
                 self.issued(op, execute)
 
@@ -223,6 +226,35 @@ class Lower(Control):
                     set_mark(core, slot, core.port.scalar_origin(i))
 
         self.emit(op, with_result)
+
+    def vector(self, op: Operation, execute: registry.Execute) -> None:
+        """An instruction of a vecscope: its registers are made here, and it gives its scalar results."""
+        arguments = self.arguments(op)
+        poison = self.poisoning(op)
+        made: list[tuple[str, int, Type, str]] = []
+        scalar: list[int] = []
+        assert op.row is not None
+        for declared, value in zip(op.row.results, op.results, strict=False):
+            if is_register(value.type):
+                made.append((declared.name, self.slot(value), value.type, value.name or declared.name))
+            else:
+                scalar.append(self.slot(value))
+        pipe = "V" if self.inside else "S"
+
+        def step(core: Core) -> None:
+            args = arguments(core)
+            regs = core.regs
+            for name, slot, type, shown in made:
+                regs[slot] = args[name] = fresh(type, shown)
+            i = Instr(op, args, core, pipe)
+            poison(core, i)
+            found = core.execute(i, execute)
+            for slot, v in zip(scalar, found if len(scalar) > 1 else (found,), strict=False):
+                regs[slot] = v
+                if core.grid.tracks:
+                    set_mark(core, slot, core.port.scalar_origin(i))
+
+        self.emit(op, step)
 
     def poisoning(self, op: Operation) -> Callable[[Core, Instr], None]:
         """What tells an instruction which of its scalar operands are undefined."""

@@ -156,6 +156,48 @@ def _through_f32(n: Numbers, a: Array, result: Array) -> Array:
     return n.single(result) if n.dtype == "f16" and a.dtype != np.float64 else result
 
 
+def _extreme(which: Any, a: Any, b: Any) -> Array:
+    """The greater or lesser; a NaN in either stays, and -0 is below +0."""
+    found = which(a, b)
+    if _whole(a):
+        return found
+    signs = np.signbit(a) & np.signbit(b) if which is np.maximum else np.signbit(a) | np.signbit(b)
+    return select((found == 0) & (a == b), np.copysign(found, np.where(signs, -1, 1).astype(found.dtype)), found)
+
+
+def _fma(n: Numbers, a: Array, b: Array, c: Array) -> Array:
+    """a * b + c, rounded once. The product is exact in f64; what the sum loses makes its last bit odd, so that
+    the rounding to the element type comes out as if nothing had been lost."""
+    if not n.instr.exact:
+        return a * b + c
+    product, c = a.astype(np.float64) * b, c.astype(np.float64)
+    total = product + c
+    part = total - product
+    lost = (product - (total - part)) + (c - part)
+    odd = (total.view(np.int64) & 1) != 0
+    toward = np.nextafter(total, np.copysign(np.inf, lost))
+    return np.where(np.isfinite(total) & (lost != 0) & ~odd, toward, total)
+
+
+def _bits_of(n: Numbers) -> int:
+    return DTYPES[n.dtype].bits
+
+
+def _codes(n: Numbers, a: Array) -> Array:
+    """Integers as unsigned bit patterns of the element width."""
+    return a.astype(f"u{_bits_of(n) // 8}").astype(np.uint64)
+
+
+def _bit_count(n: Numbers, a: Array) -> Array:
+    return np.unpackbits(_codes(n, a).view(np.uint8)).reshape(a.size, 64).sum(1).reshape(a.shape).astype(np.int64)
+
+
+def _bit_length(n: Numbers, a: Array) -> Array:
+    """Bits of a number that is not negative, without leading zeros."""
+    each = np.unpackbits(_codes(n, a).astype(">u8").view(np.uint8)).reshape(a.size, 64)
+    return np.where(each.any(1), 64 - each.argmax(1), 0).reshape(a.shape)
+
+
 def _whole(a: Any) -> bool:
     return isinstance(a, int) or a.dtype.kind in "iu"
 
@@ -173,6 +215,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": lambda n, a: np.sqrt(a, dtype=np.float64),
     "fmod": _fmod,
     "pow": _pow,
+    "abs": lambda n, a: np.abs(a),
+    "max": lambda n, a, b: _extreme(np.maximum, a, b),
+    "min": lambda n, a, b: _extreme(np.minimum, a, b),
+    "fma": _fma,
+    "popcount": lambda n, a: _bit_count(n, a),
+    "cls": lambda n, a: _bits_of(n) - 1 - _bit_length(n, np.where(a < 0, ~a, a)),
 }
 
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {

@@ -32,13 +32,13 @@ MODULES = (
     "generate",
     "part",
     "pointers",
-    "load_store",
     "fixpipe",
     "convolution",
     "configure",
     "dma",
     "comm",
     "debug",
+    "vector.arithmetic",
 )
 
 _EXECUTORS: dict[str, Execute] = {}

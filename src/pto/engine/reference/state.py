@@ -12,6 +12,8 @@ from ...diag import Diagnostic
 from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, core_buffers
+from ..registers import Register
+from .semantics import SEMANTICS
 
 
 class Cluster:
@@ -50,6 +52,10 @@ class CoreState:
         self.buffers: dict[str, Buffer] = core_buffers(profile, self.name)
         #: Mode registers that configuration instructions set, by name.
         self.registers: dict[str, Any] = {}
+        #: What vector instructions do where manual and hardware differ.
+        self.semantics = SEMANTICS["hw"]
+        #: State of the vector core that no value carries: AR, SQZN and the counts of the last merge sort.
+        self.special: dict[str, Register] = {}
         self.homes: dict[Any, int] = {}  # addresses of storage that the program did not place
         self.out = out  # where the program prints
         self.port: Any = None  # the way to memory, see `instr.Port`
@@ -58,10 +64,21 @@ class CoreState:
         self.grid: Any = None  # the launch, see `grid.Grid`
         self.cluster: Cluster = None  # type: ignore[assignment]
 
+    def special_register(self, name: str, dtype: str, lanes: int = 1) -> Register:
+        """A hidden register, zero at first."""
+        found = self.special.get(name)
+        if found is None:
+            found = self.special[name] = Register(dtype, lanes, name)
+        return found
+
     def where(self) -> str:
         """Which core this is, for messages; empty where there is only one."""
         parts = [f"block {self.block}"] if self.grid is not None and self.grid.blocks > 1 else []
-        return ", ".join([*parts, self.name] if self.name else parts)
+        if self.name:
+            parts.append(self.name)
+        if self.semantics.name != "hw":
+            parts.append(f"semantics={self.semantics.name}")
+        return ", ".join(parts)
 
     def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:
         where = self.where()

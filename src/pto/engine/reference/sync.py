@@ -326,7 +326,8 @@ def rls_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 @sync("mem_bar")
 def mem_bar(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    return None  # vector instructions of one scope run in program order here
+    core.grid.watch.memory_barrier(core, op, str(op.attr("barrier_type")))  # in program order anyway
+    return None
 
 
 # -- cores of a cluster ------------------------------------------------------------------------------------

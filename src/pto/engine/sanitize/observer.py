@@ -14,6 +14,7 @@ from ..memory import Buffer, ConvTile, Tile, View
 from ..reference.grid import Watch
 from ..reference.instr import Instr, Place, Port, start_of
 from ..region import Region
+from ..registers import SPACE
 from .blocks import forget_blocks
 from .clock import Clock, meet
 from .race import RaceChecker
@@ -369,6 +370,8 @@ class Watched(Port):
     def _seen(self, i: Instr, place: Place, region: Region | None, at: Array | None, write: bool) -> None:
         o = self.observer
         buffer = place.buffer
+        if buffer.space == SPACE:
+            return  # a register belongs to one value of one core
         if o.bounds and buffer.space != "gm" and buffer.limit < buffer.data.size:
             low, high = region.bounds if region is not None else _range(place, at)
             if low < high and high > buffer.limit and not _unplaced(buffer, low, high):

@@ -1,0 +1,1 @@
+"""Executors of the vector micro-instructions, one module per family; `lanes` is what they share."""

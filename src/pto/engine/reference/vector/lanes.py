@@ -1,0 +1,80 @@
+"""Reading and writing vector registers and masks, which every family of vector instructions does alike.
+
+A register is a row of lanes. A mask has one bit per byte of a register; lane n of elements of w bytes is on
+where bit n * w is set. Producers set the lowest bit of each lane and clear the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.types import MaskType
+from ....isa.dtypes import DTYPES
+from ...elements import Array
+from ...registers import GRANULES, WIDTH
+from ..instr import Instr
+
+
+def width(i: Instr, name: str) -> int:
+    """Bytes of an element of a vector operand."""
+    return DTYPES[i.args[name].dtype].bits // 8
+
+
+def raw(i: Instr, name: str) -> Array:
+    """The lanes of a register to be moved, in one dimension; bit patterns are kept."""
+    return i.raw(name, (1, i.args[name].lanes))[0]
+
+
+def values(i: Instr, name: str) -> Array:
+    """The lanes of a register as numbers: float32 (float64 in a shadow run), or the integer type."""
+    return i.values(name, (1, i.args[name].lanes))[0]
+
+
+def bits(i: Instr, name: str) -> Array:
+    """The lanes of a register as unsigned bit patterns; no shadow follows them."""
+    return i.bits(name, (1, i.args[name].lanes))[0]
+
+
+def image(i: Instr, mask: str) -> Array:
+    """The 256 bits of a mask, as 0 and 1."""
+    return i.raw(mask, (1, WIDTH))[0]
+
+
+def active(i: Instr, mask: str, size: int) -> Array:
+    """Which lanes of elements of `size` bytes a mask turns on; all where the operand is absent."""
+    if mask not in i.args:
+        return np.ones(WIDTH // size, bool)
+    return image(i, mask)[::size] != 0
+
+
+def granule(i: Instr, mask: str) -> int:
+    """Bytes that a lane of a mask operand or result covers, as its type says; an untyped one covers one."""
+    value = i.op.get(mask) or next(r for d, r in zip(i.op.row.results, i.op.results, strict=False) if d.name == mask)  # type: ignore[union-attr]  # fmt: skip
+    assert isinstance(value.type, MaskType)
+    return GRANULES[value.type.gran or "b8"]
+
+
+def put(i: Instr, name: str, found: Array, on: Array | None = None, **rounding: Any) -> None:
+    """Round numbers to the element type of a result register and write them; lanes that are not `on` are 0."""
+    put_raw(i, name, i.encoded(found, i.args[name].dtype, **rounding), on)
+
+
+def put_raw(i: Instr, name: str, codes: Array, on: Array | None = None) -> None:
+    """Write elements that `raw` or `bits` gave to a result register; lanes that are not `on` are 0."""
+    if on is not None:
+        codes = np.where(on, codes, np.zeros(1, codes.dtype))
+    i.store_raw(name, codes.reshape(1, -1))
+
+
+def put_image(i: Instr, mask: str, found: Array) -> None:
+    """Write the 256 bits of a result mask."""
+    i.store_raw(mask, found.astype(np.uint8, copy=False).reshape(1, WIDTH))
+
+
+def put_mask(i: Instr, mask: str, on: Array, size: int) -> None:
+    """Write a result mask whose lanes cover `size` bytes each."""
+    found = np.zeros(WIDTH, np.uint8)
+    found[::size] = on
+    put_image(i, mask, found)

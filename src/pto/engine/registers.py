@@ -1,0 +1,90 @@
+"""Vector registers, masks and alignment state as small buffers of their own.
+
+A register is a place like a tile: instructions read and write it through the same port, so whatever watches
+memory (undefined data, the float64 shadow) follows values through registers without a rule of its own. Every
+execution of an instruction gives fresh registers, as every SSA value is a new one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..ir.types import MaskType, TokenType, Type, VRegType
+from ..isa.dtypes import DTYPES
+from .memory import Buffer, Pointer
+from .region import Region, blocked
+
+#: Bytes of a vector register, and bits of a mask: one for each of them.
+WIDTH = 256
+#: The name of the space that registers are in.
+SPACE = "register"
+
+#: Bytes that one lane of a mask covers, by granularity.
+GRANULES = {"b8": 1, "b16": 2, "b32": 4}
+
+
+@lru_cache(maxsize=256)
+def _whole(dtype: str, lanes: int) -> Region:
+    return Region(0, blocked(0, 1, 1, 0, 0), blocked(0, lanes, 1, 1, 0), DTYPES[dtype].bits)
+
+
+class Register:
+    """`lanes` elements in one row. A vector register has 256 bytes; a mask keeps one byte, 0 or 1, for each of
+    its 256 bits."""
+
+    __slots__ = ("buffer", "dtype", "lanes", "name", "past")
+
+    offset = 0
+    v_row = 1
+
+    def __init__(self, dtype: str, lanes: int, name: str = "") -> None:
+        self.dtype = dtype
+        self.lanes = lanes
+        self.name = name
+        self.buffer = Buffer(name, SPACE, np.zeros(lanes * max(8, DTYPES[dtype].bits) // 8, np.uint8))
+        #: The loads of the interval that the contents come from, as bits of a number; for the hazard checker.
+        self.past = 0
+
+    @property
+    def v_col(self) -> int:
+        return self.lanes
+
+    def region(self, rows: int, cols: int, row: int = 0, col: int = 0) -> Region:
+        if (rows, cols, row, col) == (1, self.lanes, 0, 0):
+            return _whole(self.dtype, self.lanes)
+        bits = DTYPES[self.dtype].bits
+        return Region(0, blocked(row, rows, 1, 0, 0), blocked(col, cols, 1, 1, 0), bits, 0, (row, col))
+
+    def __repr__(self) -> str:
+        return f"<Register %{self.name}: {self.lanes} x {self.dtype}>"
+
+
+class Align(Register):
+    """State of an unaligned stream: the bytes of a store stream that wait for the rest of their block, and
+    where the stream goes on."""
+
+    __slots__ = ("kind", "pending", "position")
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__("u8", 32, name)
+        self.kind = ""  # load, store, or flushed; empty before anything was stored
+        self.position: Pointer | None = None
+        self.pending = 0  # bytes of the register that are not in memory yet
+
+
+def fresh(type: Type, name: str) -> Any:
+    """A new register for a value of a type; None where the type is no register's."""
+    if isinstance(type, VRegType):
+        return Register(str(type.dtype), type.lanes, name)
+    if isinstance(type, MaskType):
+        return Register("u8", WIDTH, name)
+    if isinstance(type, TokenType) and type.name == "align":
+        return Align(name)
+    return None
+
+
+def is_register(type: Type) -> bool:
+    return isinstance(type, VRegType | MaskType) or (isinstance(type, TokenType) and type.name == "align")
