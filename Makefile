@@ -87,40 +87,52 @@ build/sanitize/%.avx2.o: native/kernels/%.cpp $(NATIVE)
 $(SANITIZED): native/tests/test_kernels.cpp $(SANITIZED_PARTS)
 	$(CXX) $(SANITIZERS) $^ -o $@
 
-# The task runtime: every test once with the address and once with the thread sanitizer. In the second, fences
-# are not understood (-Wno-tsan): what they order is atomic anyway, so no race is missed or invented.
-RUNTIME_PARTS := exec/exec exec/fiber exec/interleave exec/machine tmr/complete tmr/report tmr/submit
-RUNTIME_TESTS := stress_parts stress_engine fuzz_runtime
+# The task runtime, all three variants: every test once with the address and once with the thread sanitizer. In
+# the second, fences are not understood (-Wno-tsan): what they order is atomic anyway, so no race is missed or
+# invented. Orchestrations in shared objects are sanitized too.
+RUNTIME_SOURCES := $(shell find native/runtime native/include -type f)
+RUNTIME_PARTS := $(patsubst native/runtime/%.cpp,%,$(wildcard native/runtime/*/*.cpp))
+RUNTIME_TESTS := stress_parts stress_engine stress_libraries fuzz_runtime fuzz_graph test_runtime
 RUNTIME_FLAGS := -std=c++20 -O1 -g -Wall -Wextra -Inative/include -Inative/include/pto2/tensormap_and_ringbuffer \
   -Inative/runtime
-RUNTIME_ASAN := $(RUNTIME_FLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all
-RUNTIME_TSAN := $(RUNTIME_FLAGS) -fsanitize=thread -Wno-tsan
+RUNTIME_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
+RUNTIME_tsan := -fsanitize=thread -Wno-tsan
 SEEDS ?= 1000
+LIBRARIES := host_vector device_vector vector_dag clusters
+VARIANT_host_vector := host_build_graph
+VARIANT_device_vector := aicpu_build_graph
+VARIANT_vector_dag := tensormap_and_ringbuffer
+VARIANT_clusters := tensormap_and_ringbuffer
 
-build/sanitize/asan/%.o: native/runtime/%.cpp $(NATIVE)
-	@mkdir -p $(@D)
-	$(CXX) $(RUNTIME_ASAN) -c $< -o $@
+define SANITIZED_RUNTIME
+build/sanitize/$(1)/%.o: native/runtime/%.cpp $$(RUNTIME_SOURCES)
+	@mkdir -p $$(@D)
+	$$(CXX) $$(RUNTIME_FLAGS) $$(RUNTIME_$(1)) -c $$< -o $$@
 
-build/sanitize/tsan/%.o: native/runtime/%.cpp $(NATIVE)
-	@mkdir -p $(@D)
-	$(CXX) $(RUNTIME_TSAN) -c $< -o $@
+build/sanitize/$(1)/test_runtime: native/tests/test_runtime_runs.cpp
+build/sanitize/$(1)/%: native/tests/%.cpp $$(RUNTIME_PARTS:%=build/sanitize/$(1)/%.o) $$(wildcard native/tests/*.hpp)
+	$$(CXX) $$(RUNTIME_FLAGS) $$(RUNTIME_$(1)) $$(filter-out %.hpp,$$^) -o $$@ -pthread -ldl
 
-build/sanitize/asan/%: native/tests/%.cpp $(RUNTIME_PARTS:%=build/sanitize/asan/%.o) native/tests/stress.hpp
-	$(CXX) $(RUNTIME_ASAN) $(filter-out %.hpp,$^) -o $@ -pthread -ldl
+build/sanitize/$(1)/%.so: tests/runtime/headers/%.cpp $$(RUNTIME_SOURCES)
+	@mkdir -p $$(@D)
+	$$(CXX) -std=c++17 -O1 -g -shared -fPIC -fno-gnu-unique $$(RUNTIME_$(1)) -Inative/include/pto2/$$(VARIANT_$$*) \
+	  -Inative/include/pto2/platform $$< -o $$@
 
-build/sanitize/tsan/%: native/tests/%.cpp $(RUNTIME_PARTS:%=build/sanitize/tsan/%.o) native/tests/stress.hpp
-	$(CXX) $(RUNTIME_TSAN) $(filter-out %.hpp,$^) -o $@ -pthread -ldl
+sanitize-$(1): $$(RUNTIME_TESTS:%=build/sanitize/$(1)/%) $$(LIBRARIES:%=build/sanitize/$(1)/%.so)
+	./build/sanitize/$(1)/test_runtime
+	./build/sanitize/$(1)/stress_parts
+	./build/sanitize/$(1)/stress_engine
+	./build/sanitize/$(1)/stress_libraries build/sanitize/$(1)
+	@set -e; for fuzz in fuzz_runtime fuzz_graph; do for threads in '' 1 2 4; do \
+	  echo "./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads"; \
+	  ./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads; done; done
 
-.PRECIOUS: build/sanitize/asan/%.o build/sanitize/tsan/%.o
+.PRECIOUS: build/sanitize/$(1)/%.o
+endef
+$(foreach sanitizer,asan tsan,$(eval $(call SANITIZED_RUNTIME,$(sanitizer))))
 
 sanitize: $(SANITIZED) sanitize-asan sanitize-tsan
 	./$(SANITIZED)
-
-sanitize-asan sanitize-tsan: sanitize-%: $(RUNTIME_TESTS:%=build/sanitize/\%/%)
-	./build/sanitize/$*/stress_parts
-	./build/sanitize/$*/stress_engine
-	./build/sanitize/$*/fuzz_runtime 0 $(SEEDS)
-	for threads in 1 2 4; do ./build/sanitize/$*/fuzz_runtime 0 $(SEEDS) $$threads || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

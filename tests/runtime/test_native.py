@@ -1,8 +1,9 @@
 """The native task runtime: its parts under stress, its behaviour in bad circumstances, random graphs.
 
-Three programs of native/tests, compiled once per content: stress_parts (each part alone against a model),
-stress_engine (waits, tiny and huge rings, odd machines, failures) and fuzz_runtime (random graphs against an oracle
-that runs the tasks one after the other). `make sanitize` runs the same ones under the sanitizers, and for longer.
+Programs of native/tests, compiled once per content: stress_parts (each part alone against a model), stress_engine
+(waits, tiny and huge rings, odd machines, failures), stress_libraries (orchestrations in shared objects, right and
+wrong, again and again), fuzz_runtime and fuzz_graph (random graphs against an oracle that runs the tasks one after the
+other). `make sanitize` runs the same ones under the sanitizers, and for longer.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from .header_build import ABG, HBG, TMR, build
+
 NATIVE = Path(__file__).parents[2] / "native"
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 ENGINE = (
@@ -24,10 +27,12 @@ ENGINE = (
     "exec/fiber",
     "exec/interleave",
     "exec/machine",
+    "graph/graph_run",
     "tmr/complete",
     "tmr/report",
     "tmr/submit",
 )
+LOADERS = ("graph/device", "graph/host", "tmr/orchestration")  # each has its own idea of a Runtime
 FLAGS = ("-std=c++20", "-O1", "-Wall", "-Wextra", *(f"-I{NATIVE / p}" for p in (
     "runtime", "include", "include/pto2/tensormap_and_ringbuffer")))  # fmt: skip
 
@@ -48,14 +53,18 @@ ENGINE_TESTS = (
     "many_blocks_on_one_cluster", "sizes_of_outputs", "a_kernel_cannot_orchestrate",
     "deadlocks_are_told_while_others_work", "failures_anywhere", "a_graph_that_throws_ends_the_run",
 )  # fmt: skip
+LIBRARIES = {"host_vector": HBG, "device_vector": ABG, "vector_dag": TMR, "clusters": TMR}
+LIBRARY_TESTS = (
+    "host_graphs", "device_graphs", "what_cannot_be_loaded", "tensor_graphs", "clusters_and_blocks",
+)  # fmt: skip
 
 
 @cache
 def _folder() -> Path:
     """Where the programs of this content are kept."""
     assert COMPILER is not None
-    state = hashlib.sha256("\0".join((COMPILER, *FLAGS, *ENGINE)).encode())
-    for folder in ("runtime/exec", "runtime/tmr", "include", "tests"):
+    state = hashlib.sha256("\0".join((COMPILER, *FLAGS, *ENGINE, *LOADERS)).encode())
+    for folder in ("runtime", "include", "tests"):
         for path in sorted(p for p in (NATIVE / folder).rglob("*") if p.suffix in (".cpp", ".hpp", ".h")):
             state.update(path.read_bytes())
     made = Path(tempfile.gettempdir()) / f"pto-test-native-{os.getuid()}" / state.hexdigest()[:16]
@@ -84,7 +93,22 @@ def program(name: str) -> Path:
     unit = folder / "engine.cpp"
     unit.write_text("".join(f'#include "{NATIVE / "runtime" / p}.cpp"\n' for p in ENGINE))
     engine = _compile(folder / "engine.o", "-c", unit)
-    return _compile(folder / name, NATIVE / "tests" / f"{name}.cpp", engine, "-lpthread", "-ldl")
+    loaders = [NATIVE / "runtime" / f"{p}.cpp" for p in LOADERS if name == "stress_libraries"]
+    return _compile(folder / name, NATIVE / "tests" / f"{name}.cpp", *loaders, engine, "-lpthread", "-ldl")
+
+
+@cache
+def libraries() -> Path:
+    """A folder with the orchestrations of tests/runtime/headers as shared objects."""
+    folder = _folder() / "libraries"
+    folder.mkdir(exist_ok=True)
+    for name, variant in LIBRARIES.items():
+        target = folder / f"{name}.so"
+        part = folder / f"{name}.{os.getpid()}"
+        if not target.exists():
+            shutil.copy(build(f"headers/{name}.cpp", variant), part)
+            os.replace(part, target)
+    return folder
 
 
 def output(name: str, *arguments: str) -> str:
@@ -104,13 +128,21 @@ def test_engine(name: str) -> None:
     assert output("stress_engine", name).split() == ["ok", name]
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+@pytest.mark.parametrize("name", LIBRARY_TESTS)
+def test_libraries(name: str) -> None:
+    assert output("stress_libraries", str(libraries()), name).split() == ["ok", name]
+
+
 def test_no_test_is_forgotten() -> None:
     assert tuple(output("stress_parts", "--list").split()) == PARTS
     assert tuple(output("stress_engine", "--list").split()) == ENGINE_TESTS
+    assert tuple(output("stress_libraries", str(libraries()), "--list").split()) == LIBRARY_TESTS
 
 
+@pytest.mark.parametrize("program", ["fuzz_runtime", "fuzz_graph"])
 @pytest.mark.parametrize(("seeds", "threads"), [(1000, 0), (150, 1), (150, 2), (150, 4)])
-def test_random_graphs_equal_the_oracle(seeds: int, threads: int) -> None:
+def test_random_graphs_equal_the_oracle(program: str, seeds: int, threads: int) -> None:
     """Threads 0 is the deterministic mode: another interleaving with each seed."""
-    text = output("fuzz_runtime", "0", str(seeds), *([str(threads)] if threads else []))
+    text = output(program, "0", str(seeds), *([str(threads)] if threads else []))
     assert text.startswith(f"{seeds} graphs, ")

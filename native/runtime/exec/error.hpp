@@ -36,11 +36,13 @@ struct Aborted : std::exception {
 
 class Failure {
  public:
-  /// Keep the first error; true if this is it.
-  bool set(ErrorCode code, std::string text) {
+  /// Keep the first error; true if this is it. `kernel` failed at `mark` in its source, where that is known.
+  bool set(ErrorCode code, std::string text, int kernel = -1, int mark = -1) {
     const std::lock_guard guard(lock_);
     if (failed_.load(std::memory_order_relaxed)) return false;
     code_ = code;
+    kernel_ = kernel;
+    mark_ = mark;
     text_ = std::move(text);
     failed_.store(true, std::memory_order_release);
     return true;
@@ -48,11 +50,14 @@ class Failure {
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
   ErrorCode code() const { return code_; }
   const std::string& text() const { return text_; }
+  int kernel() const { return kernel_; }
+  int mark() const { return mark_; }
 
  private:
   std::atomic<bool> failed_{false};
   std::mutex lock_;
   ErrorCode code_ = ErrorCode::None;
+  int kernel_ = -1, mark_ = -1;
   std::string text_;
 };
 

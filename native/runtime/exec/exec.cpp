@@ -251,7 +251,7 @@ int Exec::dispatch(Scheduler& s, int thread) {
         core.record.core = static_cast<int16_t>(core.worker);
         core.record.core_type = static_cast<int16_t>(core.type);
         core.record.scheduler = static_cast<int16_t>(s.number);
-        core.record.block = payload.block_num > 1 ? payload.block_idx : -1;
+        core.record.block = payload.one_of_blocks ? payload.block_idx : -1;
       }
       idle &= ~lowest(rest);
       s.idle[t].store(idle, std::memory_order_relaxed);
@@ -299,7 +299,7 @@ void Exec::execute(VirtualCore& core, int thread) {
                                      std::to_string(payload.kernel_id) + ", which does not exist");
   } else {
     try {
-      ran = machine_.begin(core, *kernel);
+      ran = machine_.begin(core, *kernel, graph_);
     } catch (const std::exception& error) {
       fail(ErrorCode::KernelFailed, "task " + std::to_string(payload.task_id) + " (" + kernel->name + ", " +
                                         (core.type == CoreType::Aic ? "AIC " : "AIV ") +
@@ -321,9 +321,12 @@ void Exec::after(VirtualCore& core, Ran ran, int thread) {
   }
   if (ran == Ran::IntoAFailure) {
     const Kernel* kernel = kernels_.find(core.payload.kernel_id);
+    int mark = -1;
+    const std::string why = Machine::failure(core, mark);
+    failure_.at(core.payload.kernel_id, mark);
     fail(ErrorCode::KernelFailed, "task " + std::to_string(id) + " (" + kernel->name + ", " +
                                       (core.type == CoreType::Aic ? "AIC " : "AIV ") +
-                                      std::to_string(core.index) + "): " + Machine::failure(core));
+                                      std::to_string(core.index) + "): " + why);
   }
   if (options_.record) core.record.end = now_ns();
   const uint64_t bit = uint64_t{1} << core.index;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "platform.hpp"
+#include "pto/core/launch_abi.hpp"
 #include "records.hpp"
 
 namespace pto2 {
@@ -23,6 +24,12 @@ class Graph {
   /// What a ticket that was given to Exec::ready stands for, as it is about to be dispatched: id, kernel,
   /// arguments.
   virtual void fill(int64_t ticket, DispatchPayload& payload, int scheduler) = 0;
+
+  /// The memory that a task works on, as far as the graph knows it: up to kMaxArgs arrays, how many.
+  virtual int memory(const DispatchPayload& payload, pto_array* out) const {
+    (void)payload, (void)out;
+    return 0;
+  }
 
   /// A task has run: hand what it makes possible to Exec::ready, release what it held. False if this was only
   /// a block of a task that has more of them.

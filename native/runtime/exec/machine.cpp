@@ -28,6 +28,7 @@ struct MachineState {
   const Waiting* waiting = nullptr;
   void (*kernel)(int64_t* args, Core* core) = nullptr;
   int64_t* args = nullptr;
+  pto_array arrays[kMaxArgs];  // that the task works on
   bool failed = false;
   std::string failure;
 
@@ -91,6 +92,11 @@ Machine::Machine(int block_dim) : cores_(static_cast<size_t>(block_dim)), block_
   clusters_ = static_cast<pto::detail::Cluster*>(
       std::calloc(static_cast<size_t>(block_dim), sizeof(pto::detail::Cluster)));
   if (clusters_ == nullptr) throw std::bad_alloc();
+  grids_ = std::make_unique<pto::detail::Grid[]>(static_cast<size_t>(block_dim));
+  for (int c = 0; c < block_dim; ++c) {
+    grids_[static_cast<size_t>(c)].clusters = &clusters_[c];
+    grids_[static_cast<size_t>(c)].vectors = 1;
+  }
 }
 
 Machine::~Machine() {
@@ -116,32 +122,38 @@ void Machine::make(Cores& cores) {
     if (core->machine == nullptr) core->machine = std::make_unique<MachineState>();
     Core& me = core->machine->core;
     me.kind = core->type == CoreType::Aic ? pto::detail::CoreKind::Cube : pto::detail::CoreKind::Vector;
-    me.subblock_num = kAivPerBlock;
-    me.subblock_idx = core->type == CoreType::Aiv ? static_cast<uint32_t>(core->index % kAivPerBlock) : 0;
+    // Which of the two vector cores of a cluster gets a task is chance: to the task it is the only one.
+    me.subblock_num = 1;
+    me.subblock_idx = 0;
     me.cluster = &clusters_[core->cluster];
-    if (core->type == CoreType::Aiv) me.cluster->vector_memory[me.subblock_idx] = me.space[0];
+    me.grid = &grids_[static_cast<size_t>(core->cluster)];
+    if (core->type == CoreType::Aiv) me.cluster->vector_memory[core->index % kAivPerBlock] = me.space[0];
     me.host = &kHost;
     me.fiber = core->machine.get();
   }
 }
 
-Ran Machine::begin(VirtualCore& core, const Kernel& kernel) {
+Ran Machine::begin(VirtualCore& core, const Kernel& kernel, const Graph& graph) {
   if (kernel.plain != nullptr) {
     kernel.plain(core.payload.args);
     return Ran::ToItsEnd;
   }
-  if (kernel.on_core != nullptr) return on_core(core, kernel);
+  if (kernel.on_core != nullptr) return on_core(core, kernel, graph);
   kernel.call(core.payload);
   return Ran::ToItsEnd;
 }
 
-Ran Machine::on_core(VirtualCore& core, const Kernel& kernel) {
+Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph) {
   Cores& cores = cores_[static_cast<size_t>(core.cluster)];
   std::call_once(cores.made, [&] { make(cores); });
   MachineState& state = *core.machine;
   Core& me = state.core;
   me.block_idx = static_cast<uint32_t>(core.payload.block_idx);
   me.block_num = static_cast<uint32_t>(core.payload.block_num);
+  me.mark = -1;
+  me.array_count = graph.memory(core.payload, state.arrays);
+  me.arrays = me.array_count > 0 ? state.arrays : nullptr;
+  me.only_arrays = false;
   state.failed = false;
   state.kernel = kernel.on_core;
   state.args = core.payload.args;
@@ -164,6 +176,9 @@ std::string Machine::waits_for(const VirtualCore& core) {
   return text;
 }
 
-std::string Machine::failure(const VirtualCore& core) { return core.machine->failure; }
+std::string Machine::failure(const VirtualCore& core, int& mark) {
+  mark = core.machine->core.mark;
+  return core.machine->failure;
+}
 
 }  // namespace pto2

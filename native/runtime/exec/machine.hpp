@@ -1,16 +1,19 @@
 // Running a kernel on a virtual core.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "core.hpp"
+#include "graph.hpp"
 #include "kernel.hpp"
 
 namespace pto::detail {
 struct Cluster;
-}
+struct Grid;
+}  // namespace pto::detail
 
 namespace pto2 {
 
@@ -27,16 +30,16 @@ class Machine {
   /// The cores that will run here; before the first task.
   void add(VirtualCore& core);
 
-  /// Run the task in the core's payload.
-  Ran begin(VirtualCore& core, const Kernel& kernel);
+  /// Run the task in the core's payload; the graph says what memory it works on.
+  Ran begin(VirtualCore& core, const Kernel& kernel, const Graph& graph);
 
   /// Whether a core that waits can go on, and letting it.
   static bool can_go_on(const VirtualCore& core);
   static Ran go_on(VirtualCore& core);
 
-  /// What a core waits for; why it failed.
+  /// What a core waits for; why it failed, and what it had marked as its place in the source (or -1).
   static std::string waits_for(const VirtualCore& core);
-  static std::string failure(const VirtualCore& core);
+  static std::string failure(const VirtualCore& core, int& mark);
 
   /// Nothing of an earlier group of tasks is left in the pipes of a cluster.
   void reset_cluster(int cluster);
@@ -48,10 +51,11 @@ class Machine {
     std::once_flag made;
     std::vector<VirtualCore*> all;
   };
-  Ran on_core(VirtualCore& core, const Kernel& kernel);
+  Ran on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph);
   void make(Cores& cores);
   std::vector<Cores> cores_;  // by cluster
   pto::detail::Cluster* clusters_;
+  std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own
   int block_dim_;
 };
 

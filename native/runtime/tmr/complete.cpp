@@ -66,6 +66,9 @@ void Tmr::fill(int64_t ticket, DispatchPayload& payload, int scheduler) {
   std::memcpy(payload.args, task.args, sizeof(int64_t) * static_cast<size_t>(task.arg_count));
   payload.block_idx = 0;
   payload.block_num = 1;
+  payload.tensors = task.tensors;
+  payload.inputs = task.inputs;
+  payload.one_of_blocks = task.block_dim > 0;
   if (task.block_dim == 0) return;
   payload.block_num = task.block_dim;
   if ((ticket >> kBlockShift) != 0) {
@@ -78,6 +81,22 @@ void Tmr::fill(int64_t ticket, DispatchPayload& payload, int scheduler) {
   }
   payload.args[payload.num_args++] = task.block_dim;
   payload.args[payload.num_args++] = payload.block_idx;
+}
+
+/// Of the tensors of a task, the buffers: a kernel in C++ may look at more of one than the task says, and
+/// what it takes from numbers is not known at all.
+int Tmr::memory(const DispatchPayload& payload, pto_array* out) const {
+  static constexpr const char* names[kMaxParams] = {
+      "parameter 0",  "parameter 1",  "parameter 2",  "parameter 3", "parameter 4",  "parameter 5",
+      "parameter 6",  "parameter 7",  "parameter 8",  "parameter 9", "parameter 10", "parameter 11",
+      "parameter 12", "parameter 13", "parameter 14", "parameter 15"};
+  int count = 0;
+  for (uint32_t left = payload.tensors; left != 0; left &= left - 1) {
+    const int i = __builtin_ctz(left);
+    const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[i]);
+    out[count++] = {reinterpret_cast<void*>(tensor.buffer.addr), tensor.buffer.size, names[i]};
+  }
+  return count;
 }
 
 bool Tmr::completed(int64_t id, int scheduler) {

@@ -76,6 +76,7 @@ struct alignas(64) TaskDescriptor {
   int32_t scope, site_line;
   const char* site_file;
   int32_t arg_count;
+  uint32_t tensors, inputs;    // arguments that are tensors, and those that are only read, as bits
   uint64_t dep_end;            // entries of the pool ever taken when this task had been submitted
   uint64_t tensor_end;         // likewise descriptors of tensors
   int64_t args[kMaxParams];    // what the kernel gets: a TensorData*, or the scalar

@@ -103,11 +103,14 @@ int64_t Tmr::submit(const Submission& submission) {
   steps.done(Phase::OrchHeap);
 
   TensorData* descriptors = take_descriptors(submission.count, task);
+  task.tensors = task.inputs = 0;
   for (int i = 0; i < submission.count; ++i) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::SCALAR) {
       task.args[i] = static_cast<int64_t>(arg.scalar);
     } else {
+      task.tensors |= 1u << i;
+      task.inputs |= (arg.type == PTOParamType::INPUT ? 1u : 0u) << i;
       std::memcpy(static_cast<void*>(descriptors), static_cast<const void*>(arg.tensor), sizeof(TensorData));
       task.args[i] = reinterpret_cast<int64_t>(descriptors++);
     }

@@ -99,6 +99,7 @@ class Tmr final : public Graph {
   bool has_unseen() const override;
   int look_for_ready(int scheduler) override;
   void fill(int64_t ticket, DispatchPayload& payload, int scheduler) override;
+  int memory(const DispatchPayload& payload, pto_array* out) const override;
   bool completed(int64_t id, int scheduler) override;
   void sample(Recorder& recorder, int64_t now) override;
   TaskRecord* record(int64_t id) override { return records_ ? &(*records_)[memory_.slot(id)] : nullptr; }

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from array import array
+from itertools import accumulate
+from operator import sub
 
 from ..diag import Diagnostic, Source, Span
 
@@ -26,19 +28,23 @@ _BUILTIN = (
     "memref|vector|tensor|tuple|complex|affine_map|affine_set|dense|dense_resource|array|strided|opaque"
 )
 
+#: Comments and tokens, each with the white space before it.
 _TOKEN = re.compile(
     rf"""
-    [ \t\r\n]+ | //[^\n]*                                  # skipped: no group
-  | ( %[\w$.\-]+(?:\#\d+)? | {_STRING}
+    [ \t\r\n]* (?:
+    [,(){{}}=\[\]]
+    | %[\w$.\-]+(?:\#\d+)?
     | (?:[!\#]{_ID} | (?:{_BUILTIN})(?=<)) (?:{_ANGLE})?  # once: it is most of the cost of this pattern
-    | @(?:{_ID}|{_STRING}) | \^[\w$.\-]+
     | {_ID}
     | 0[xX][0-9a-fA-F]+ | \d+(?:\.\d*)?(?:[eE][+-]?\d+)?
-    | -> | :: | [()\[\]{{}}<>,:=?*+\-/|;.] )
-  | ("[^\n]* | .)                                                    # anything else is an error
+    | {_STRING} | @(?:{_ID}|{_STRING}) | \^[\w$.\-]+
+    | //[^\n]* | -> | :: | [<>:?*+\-/|;.]
+    | "[^\n]* | [^ \t\r\n] )                               # anything else is an error
     """,
     re.VERBOSE | re.DOTALL,
 )
+_BLANK = " \t\r\n"
+_PUNCTUATION = frozenset("()[]{}<>,:=?*+-/|;._")
 
 EOF = ""
 
@@ -62,21 +68,32 @@ class Tokens:
 def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
     """All tokens of a text and the lexical errors in it."""
     out = Tokens(source)
-    errors: list[Diagnostic] = []
-    add_text, add_start = out.texts.append, out.starts.append
+    pieces = _TOKEN.findall(source.text.rstrip(_BLANK))
+    texts = [piece.lstrip(_BLANK) for piece in pieces]
+    starts = list(map(sub, accumulate(map(len, pieces)), map(len, texts)))
     seen: dict[str, str] = {}
-    share = seen.setdefault
-    for m in _TOKEN.finditer(source.text):
-        group = m.lastindex
-        if group == 1:
-            text = m[1]
-            add_text(share(text, text))
-            add_start(m.start(1))
-        elif group is not None:
-            errors.append(_bad_character(source, m.start(), m[2]))
-    add_text(EOF)
-    add_start(len(source.text))
+    texts = list(map(seen.setdefault, texts, texts))
+    errors: list[Diagnostic] = []
+    bad = {text for text in seen if _is_error(text)}
+    if bad or "//" in source.text:
+        errors = [_bad_character(source, at, t) for at, t in zip(starts, texts, strict=True) if t in bad]
+        kept = [i for i, t in enumerate(texts) if t[:2] != "//" and t not in bad]
+        texts, starts = [texts[i] for i in kept], [starts[i] for i in kept]
+    texts.append(EOF)
+    starts.append(len(source.text))
+    out.texts, out.starts = texts, array("Q", starts)
     return out, _merge(errors)
+
+
+def _is_error(text: str) -> bool:
+    """Whether a piece of text is no token."""
+    first = text[0]
+    if first == '"':
+        plain = len(text) > 1 and text[-1] == '"' and text.count('"') == 2 and "\\" not in text
+        return not plain and re.fullmatch(_STRING, text, re.DOTALL) is None
+    if len(text) > 1 or first in _PUNCTUATION:
+        return False
+    return not (first.isdecimal() or (first.isascii() and first.isalpha()))
 
 
 def _bad_character(source: Source, at: int, char: str) -> Diagnostic:

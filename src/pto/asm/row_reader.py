@@ -150,11 +150,11 @@ class RowReader(Blocks):
     def _group(self, step: Step, st: Statement, found: Row) -> None:
         first = step[1][0]
         while first[0] != LIT or self.t[self.i] == first[1]:
+            if not self._may_start(step, st):
+                return
             begin = self.i
             saved = _snapshot(st)
             try:
-                if not self._may_start(step, st):
-                    return
                 self.run(step[1], st, found)
                 self._check_group(saved[0], st, found)
             except Fail as fail:
@@ -212,7 +212,7 @@ class RowReader(Blocks):
                 else:
                     for value, where in got:
                         self.check_type(value, types[0][0], where)
-            operands.extend(v for v, _ in got)
+            operands += [v for v, _ in got]
         op = Operation(
             found.full_name,
             found,

@@ -114,12 +114,17 @@ def core_buffers(profile: Profile, core: str) -> dict[str, Buffer]:
 
 
 class Pointer:
-    """A typed pointer: a byte offset in a buffer."""
+    """A typed pointer: a byte offset in a buffer. `home` are the bytes of the tile it was made from, and the
+    name of the tile."""
 
-    __slots__ = ("buffer", "dtype", "name", "offset")
+    __slots__ = ("buffer", "dtype", "home", "name", "offset")
 
-    def __init__(self, buffer: Buffer, offset: int, dtype: str, name: str = "") -> None:
+    def __init__(
+        self, buffer: Buffer, offset: int, dtype: str, name: str = "",
+        home: tuple[int, int, str] | None = None,
+    ) -> None:  # fmt: skip
         self.buffer = buffer
+        self.home = home
         self.offset = offset
         self.dtype = dtype
         self.name = name
@@ -130,7 +135,11 @@ class Pointer:
 
     def moved(self, count: int) -> Pointer:
         """`count` elements further."""
-        return Pointer(self.buffer, self.offset + count * DTYPES[self.dtype].bits // 8, self.dtype, self.name)
+        return self.at(self.offset + count * DTYPES[self.dtype].bits // 8)
+
+    def at(self, offset: int, dtype: str = "") -> Pointer:
+        """Another byte of the buffer, as elements of a type."""
+        return Pointer(self.buffer, offset, dtype or self.dtype, self.name, self.home)
 
     def region(self, rows: int, cols: int) -> Region:
         """`rows` x `cols` elements, dense and row by row, from here."""

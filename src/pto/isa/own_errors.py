@@ -670,6 +670,30 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Place it lower, or make it smaller.",
     ),
     (
+        "PTO-E2206",
+        "hazard inside a vecscope",
+        "A load and a store of the same bytes, which neither a register nor a mem_bar orders.",
+        "Put pto.mem_bar of the named kind between them.",
+    ),
+    (
+        "PTO-E2207",
+        "store stream not flushed",
+        "An unaligned store stream ends with bytes that are not in memory.",
+        "Flush it before the vecscope ends: vstas, vstar or vsta.",
+    ),
+    (
+        "PTO-E2208",
+        "mask of another granularity",
+        "A mask made for elements of one width turns lanes of another width on and off.",
+        "Make the mask for the width it is used with, or change it with pbitcast, ppack or punpack.",
+    ),
+    (
+        "PTO-E2209",
+        "pointer leaves its tile",
+        "An access through a pointer made from a tile touches bytes outside that tile.",
+        "Keep the access inside the tile, or make the pointer from the tile that is meant.",
+    ),
+    (
         "PTO-E2301",
         "departure from the float64 shadow",
         "A result is further from exact arithmetic than its type explains.",

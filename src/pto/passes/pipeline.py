@@ -87,12 +87,14 @@ def compile(
     *,
     after: Callable[[Pass, Module], None] | None = None,
     times: dict[str, float] | None = None,
+    keep: bool = True,
 ) -> tuple[PassContext, list[Diagnostic]]:
     """Run the passes on a copy of a verified module; the context holds the new one.
 
-    `after` is called with each pass that ran; `times` receives the seconds of each.
+    `after` is called with each pass that ran; `times` receives the seconds of each. Without `keep` they run on
+    the module itself: for callers that have no further use for it as it was.
     """
-    ctx = PassContext(clone(module), profile, options or Options())
+    ctx = PassContext(clone(module) if keep else module, profile, options or Options())
     if times is not None:  # imports are no pass's time
         for p in PASSES:
             assert p.module

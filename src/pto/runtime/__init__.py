@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from .session import Hazard, Kernel, Run, Runtime, kernel, run
+from .hazards import Hazard
+from .kernels import Kernel, kernel
+from .runs import Run, run
+from .session import Runtime
 
 __all__ = ["Hazard", "Kernel", "Run", "Runtime", "kernel", "run"]

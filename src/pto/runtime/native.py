@@ -22,8 +22,12 @@ _RINGS = {
     "PTO2_RING_HEAP": ("heap", 1024, False),
     "PTO2_RING_DEP_POOL": ("dep_pool", 16, False),
 }
-_LEAST = {"schedulers": 1, "host_threads": 1, "shards": 1, "task_window": 4, "heap": 1024, "dep_pool": 16,
-          "tensormap_pool": 16, "stall_seconds": 1}  # fmt: skip
+#: Options that are numbers, the smallest and the largest.
+_NUMBERS = {
+    "block_dim": (1, MAX_BLOCK_DIM), "schedulers": (1, 1024), "host_threads": (1, 1024), "shards": (1, 1024),
+    "task_window": (4, 1 << 31), "heap": (1024, 1 << 46), "dep_pool": (16, 1 << 31),
+    "tensormap_pool": (16, 1 << 31), "stall_seconds": (1, 1 << 31), "seed": (0, (1 << 64) - 1),
+}  # fmt: skip
 _LEVELS = {"silent": -1, "error": 0, "warn": 1, "info": 2, "debug": 3}
 
 #: Codes of the engine and ours.
@@ -64,6 +68,9 @@ def options(
             made["shards"] = _number(shards)
         else:
             warn(f"PTO2_READY_QUEUE_SHARDS={shards} is invalid or out of range [1,4], using default 3")
+    level = knobs.get("PTO_LOG_LEVEL")
+    if level and level.lower() not in _LEVELS:
+        warn(f"PTO_LOG_LEVEL={level} invalid (must be one of {', '.join(_LEVELS)}), ignored")
     made.update((k, v) for k, v in given.items() if v is not None)
     made.setdefault("host_threads", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
     made["host_threads"] = made["host_threads"] or os.cpu_count() or 1
@@ -88,24 +95,27 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
 
 
-def _check(made: Mapping[str, Any]) -> None:
+def _check(made: dict[str, Any]) -> None:
     problems: list[str] = []
-    block_dim = made.get("block_dim", MAX_BLOCK_DIM)
-    if not 1 <= block_dim <= MAX_BLOCK_DIM:
-        problems.append(f"block_dim ({block_dim}) must be in range [1, {MAX_BLOCK_DIM}]")
-    for name, least in _LEAST.items():
-        if name in made and made[name] < least:
-            problems.append(f"{name} ({made[name]}) must be at least {least}")
-    window = made.get("task_window", 65536)
-    if window & (window - 1):
-        problems.append(f"task_window ({window}) must be a power of 2")
+    for name, (least, most) in _NUMBERS.items():
+        if name not in made:
+            continue
+        value = made[name]
+        if not hasattr(value, "__index__"):
+            problems.append(f"{name} ({value!r}) must be a whole number")
+            continue
+        made[name] = value = int(value.__index__())
+        if not least <= value <= most:
+            problems.append(f"{name} ({value}) must be in range [{least}, {most}]")
+        elif name == "task_window" and value & (value - 1):
+            problems.append(f"{name} ({value}) must be a power of 2")
     if problems:
         raise DiagnosticError([Diagnostic("PTO-E2621", text) for text in problems])
 
 
 def log_level() -> int:
     """The level that PTO_LOG_LEVEL names."""
-    return _LEVELS.get((knobs.get("PTO_LOG_LEVEL") or "warn").lower(), 2)
+    return _LEVELS.get((knobs.get("PTO_LOG_LEVEL") or "warn").lower(), _LEVELS["warn"])
 
 
 def log_file() -> Callable[[int, str], object] | None:
@@ -141,9 +151,24 @@ def failed(code: int, text: str, thrown: BaseException | None) -> BaseException:
     """What to raise when a run has failed."""
     if thrown is not None and (code == 201 or isinstance(thrown, KeyboardInterrupt)):
         return thrown  # an exception of a Python orchestration is the caller's own
-    error = DiagnosticError([Diagnostic(_CODES.get(code, "PTO-E2629"), text.rstrip("\n"))])
+    problem = Diagnostic(_CODES.get(code, "PTO-E2629"), text.rstrip("\n"))
+    if thrown is not None and (place := _place(thrown)):
+        problem.notes.append((f"raised at {place}", None))
+    error = DiagnosticError([problem])
     error.__cause__ = thrown
     return error
+
+
+def _place(error: BaseException) -> str:
+    """File and line of the innermost code of the user's that an exception came through."""
+    place, at = "", error.__traceback__
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        if not file.startswith((ours, "<")) and f"{os.sep}site-packages{os.sep}" not in file:
+            place = f"{file}:{at.tb_lineno}"
+        at = at.tb_next
+    return place
 
 
 _TASK = [
@@ -216,20 +241,34 @@ class NativeEngine:
         self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), path)
         self._names[func_id] = name
 
-    def add_function(self, func_id: int, name: str, core_type: str, function: Callable[..., Any]) -> None:
-        from .session import slot_arrays
+    def add_function(
+        self, func_id: int, name: str, core_type: str, function: Callable[..., Any], args: Sequence[str] = ()
+    ) -> None:
+        """A Python function; `args` are its roles, where the folder says them (`runtime.kernel`)."""
+        from .tensors import values_of
 
-        def call(task: int, slots: list[int]) -> None:
-            function(*slot_arrays(slots, None))
+        floats = frozenset(i for i, word in enumerate(args) if word == "float")
+
+        def call(task: int, slots: list[int], tensors: int, inputs: int) -> None:
+            function(*values_of(slots, tensors, inputs, floats))
 
         self._kernels.add_function(func_id, name, CORE_TYPES.index(core_type), call)
         self._names[func_id] = name
 
     def run_orchestration(self, path: str, entry: str, args: list[int]) -> Any:
-        from .hazards import hazards_of
-
         made = options(self._given, _warn, _info)
         slots = [a & (2**64 - 1) for a in args]
+        try:
+            run = self._run(made, path, entry, slots)
+        except MemoryError:
+            message = "there is not enough memory for rings of that size"
+            raise DiagnosticError([Diagnostic("PTO-E2621", message, help="make them smaller")]) from None
+        raise_failure(run)
+        return records(run.records(), self._names, run.stats())
+
+    def _run(self, made: dict[str, Any], path: str, entry: str, slots: list[int]) -> Any:
+        from .hazards import hazards_of
+
         if self._runtime == "tensormap_and_ringbuffer":
             run = native().Tensormap(self._kernels, made, log_level(), log_file())
             run.run_library(path, slots)
@@ -238,8 +277,7 @@ class NativeEngine:
             made["concurrent"] = self._runtime == "aicpu_build_graph" and _concurrent_build()
             run = native().TaskGraph(self._kernels, made, log_level(), log_file())
             run.run_library(self._runtime, path, entry, slots)
-        raise_failure(run)
-        return records(run.records(), self._names, run.stats())
+        return run
 
 
 def _concurrent_build() -> bool:

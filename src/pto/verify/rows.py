@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, EnumAttr
 from ..ir.core import Operation, Value, constant_of
 from ..ir.kinds import kind_matches
-from ..ir.types import ERROR, TileBufType, Type
+from ..ir.types import ERROR, TileBufType, Type, ViewType
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import ARCH_NAMES, PROFILES, Profile
 from ..isa.row import KINDS, Attr, Combos, Row
 from ..isa.rules import Rule, Violation, check, facts_in, holds
 from ..isa.tile import LAYOUT_PARTS
-from .context import Args, Context, environment
+from .context import Args, Context, environment, view_layout
 
 _SHAPE = frozenset(
     {
@@ -93,28 +93,41 @@ class RowChecker:
             self._unavailable(op, row)
             return
         types = tuple([v.type for v in op.operands] + [r.type for r in op.results])
-        if ERROR in types or any(self._no_such_tile(t) for t in types):
-            return  # already reported where the value is made
+        rules = _rules(row)
         key: tuple[Any, ...] = (row.name, op.segments, *map(id, types))
         if op.attrs:
-            key += tuple((k, str(v)) for k, v in op.attrs.items())
-        clean = key in self._seen
-        if not clean:
+            free = rules.free
+            key += tuple([(k, v.__class__ if free else str(v)) for k, v in op.attrs.items()])
+        if key not in self._seen:
+            if ERROR in types or any(self._no_such_tile(t) for t in types):
+                return  # already reported where the value is made
             before = len(self.context.diagnostics)
             if self._kinds(op, row) and self._attributes(op, row) and self._type_rules(op, row):
                 self._seen[key] = types
             if len(self.context.diagnostics) > before:
                 return
-        late = value_rules(row)
-        if late:
-            env = environment(op, row, self.context.profile)
-            for rule in late:
-                if not rule.on or self.isa in rule.on:
-                    violation = check(rule, env)
-                    if violation is not None:
-                        self._violated(op, row, violation)
+        if rules.by_value:
+            self._value_rules(op, row, rules, key, types)
         if row.in_place:
             self._aliasing(op, row)
+
+    def _value_rules(
+        self, op: Operation, row: Row, rules: _Rules, key: tuple[Any, ...], types: tuple[Type, ...]
+    ) -> None:
+        values = (*op.named(), *zip(row.results, op.results, strict=False))
+        key += (None,)
+        key += tuple([_fact(v) for declared, v in values if declared.name in rules.named])
+        if key in self._seen:
+            return
+        before = len(self.context.diagnostics)
+        env = environment(op, row, self.context.profile)
+        for rule in rules.by_value:
+            if not rule.on or self.isa in rule.on:
+                violation = check(rule, env)
+                if violation is not None:
+                    self._violated(op, row, violation)
+        if len(self.context.diagnostics) == before:
+            self._seen[key] = types
 
     def _no_such_tile(self, type: Type) -> bool:
         """A tile of elements that the profile does not have at all."""
@@ -470,6 +483,11 @@ def _overlap_apart(a: Value, b: Value) -> bool:
     return x[1] < y[2] and y[1] < x[2]
 
 
+def _fact(value: Value) -> Any:
+    """What a rule can ask of a value beside its type."""
+    return view_layout(value) if isinstance(value.type, ViewType) else constant_of(value)
+
+
 _WORD = re.compile(r"([A-Za-z_]\w*)(?:\[(\d+)\])?")
 
 
@@ -497,25 +515,39 @@ def _depends_on_values(rule: Rule, row: Row) -> bool:
     return any(name in text for name in views)
 
 
-_split: dict[str, tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {}
+class _Rules(NamedTuple):
+    """The rules of a row by what decides them."""
+
+    by_type: tuple[Rule, ...]
+    by_value: tuple[Rule, ...]
+    named: frozenset[str]  # operands and results that those by value name
+    free: bool  # nothing but the classes of its attributes matters, as for the value of a constant
 
 
-def _rules(row: Row) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+_split: dict[str, _Rules] = {}
+
+
+def _rules(row: Row) -> _Rules:
     found = _split.get(row.name)
     if found is None:
         by_value = tuple(r for r in row.rules if _depends_on_values(r, row))
-        found = _split[row.name] = (tuple(r for r in row.rules if r not in by_value), by_value)
+        words = {m[1] for r in by_value for m in _WORD.finditer(f"{r.expr} {r.when}")}
+        named = frozenset(o.name for o in (*row.operands, *row.results) if o.name in words)
+        free = row.dialect != "pto" and not row.rules and not row.combos
+        free = free and not any(a.domain for a in row.attrs)
+        by_type = tuple(r for r in row.rules if r not in by_value)
+        found = _split[row.name] = _Rules(by_type, by_value, named, free)
     return found
 
 
 def type_rules(row: Row) -> tuple[Rule, ...]:
     """Rules that the operand types and attributes decide."""
-    return _rules(row)[0]
+    return _rules(row).by_type
 
 
 def value_rules(row: Row) -> tuple[Rule, ...]:
     """Rules that ask for constants or the declared layout of a view."""
-    return _rules(row)[1]
+    return _rules(row).by_value
 
 
 def _attr_list(row: Row) -> str:

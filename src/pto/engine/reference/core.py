@@ -8,11 +8,11 @@ soon as it is issued, unless it waits for something; then items queue up behind 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...diag import Diagnostic
-from ...ir.core import Operation
+from ...ir.core import Operation, Value
 from ...isa.profiles import Profile
 from ..memory import GlobalMemory, MemoryFault
 from .code import Code
@@ -26,6 +26,18 @@ ENDED = -3
 
 #: Queues of a core; S is the scalar unit itself and has none.
 PIPES = ("V", "M", "MTE1", "MTE2", "MTE3", "FIX", "MTE4", "MTE5", "V2")
+
+
+def _provenance(pointer: Value) -> Iterator[tuple[str, Operation]]:
+    """How a pointer was made, from its last step back to its first, as far as one function shows it."""
+    for _ in range(8):
+        op = pointer.op
+        if op is None or op.name not in ("pto.addptr", "pto.castptr", "pto.tile_buf_addr"):
+            return
+        source = op.operands[0]
+        how = {"pto.addptr": f"%{source.name} moved on", "pto.castptr": f"made from %{source.name}"}
+        yield f"%{pointer.name} is {how.get(op.name, f'the address of %{source.name}')} here", op
+        pointer = source
 
 
 class RunError(Exception):
@@ -273,8 +285,12 @@ class Core(CoreState):
             f"touches bytes {fault.low}..{fault.high} of {buffer.name}, which has {size} bytes",
             expected=f"addresses below {size}",
             got=f"up to {fault.high}",
-            help="check offsets, strides and sizes; the array given to the launch may be too small",
+            help="check offsets, strides and sizes"
+            + ("; the array given to the launch may be too small" if buffer.space == "gm" else ""),
         )
+        for declared, value in i.op.named():
+            if getattr(i.args.get(declared.name), "buffer", None) is buffer:
+                d.notes.extend((text, self.grid.span(op)) for text, op in _provenance(value))
         return RunError(d)
 
     def illegal(self, op: Operation, problem: IllegalInstruction) -> RunError:

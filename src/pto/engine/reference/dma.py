@@ -102,7 +102,7 @@ def _unit(source: Pointer, target: Pointer, length: int, loops: list[Loop]) -> i
 
 
 def _as(pointer: Pointer, dtype: str) -> Pointer:
-    return Pointer(pointer.buffer, pointer.offset, dtype, pointer.name)
+    return pointer.at(pointer.offset, dtype)
 
 
 def _fill(i: Instr, pad: bytes, row: int, dtype: str) -> Array:

@@ -173,7 +173,8 @@ def tile_buf_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         raise LookupError(tile.name)
     if isinstance(op.result.type, MemRefType):
         return View(tile.buffer, tile.address, tile.shape, (tile.cols, 1), tile.dtype, None, tile.name)
-    return Pointer(tile.buffer, tile.address, str(op.result.type.dtype), tile.name)  # type: ignore[attr-defined]
+    home = (tile.address, tile.address + tile.size, tile.name)
+    return Pointer(tile.buffer, tile.address, str(op.result.type.dtype), tile.name, home)  # type: ignore[attr-defined]
 
 
 @handle("bind_tile", "pointer_cast")
@@ -260,6 +261,8 @@ def castptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     source, type = args["addr"], op.result.type
     assert isinstance(type, PtrType)
     dtype = str(type.dtype)
+    if isinstance(source, Pointer):
+        return source.at(source.offset, dtype)
     if not isinstance(source, int):
         return Pointer(source.buffer, source.offset, dtype, source.name)
     if type.space != "gm":
@@ -274,7 +277,7 @@ def castptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 def addptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     pointer: Pointer = args["ptr"]
     at = pointer.offset + bytes_from(args["offset"], DTYPES[pointer.dtype].bits)
-    return Pointer(pointer.buffer, at, pointer.dtype, pointer.name)
+    return pointer.at(at)
 
 
 # -- memrefs -----------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ from .instr import Instr, Place, Shape
 
 #: A quotient below this is exact enough in f64 to truncate, for operands of 24 significant bits.
 _EXACT_QUOTIENT = 2.0**28
+#: Bits of an f64 that are 0 in what lies halfway between two numbers of f32 or a smaller type.
+_BELOW_F32 = np.int64((1 << 28) - 1)
 _NAN_BITS = np.uint64(0x7FF8 << 48)
 
 
@@ -161,22 +163,28 @@ def _extreme(which: Any, a: Any, b: Any) -> Array:
     found = which(a, b)
     if _whole(a):
         return found
+    if which is np.maximum and isinstance(b, int):  # a constant 0 is positive, so that no -0 is left
+        return found + b * 0
     signs = np.signbit(a) & np.signbit(b) if which is np.maximum else np.signbit(a) | np.signbit(b)
     return select((found == 0) & (a == b), np.copysign(found, np.where(signs, -1, 1).astype(found.dtype)), found)
 
 
-def _fma(n: Numbers, a: Array, b: Array, c: Array) -> Array:
-    """a * b + c, rounded once. The product is exact in f64; what the sum loses makes its last bit odd, so that
-    the rounding to the element type comes out as if nothing had been lost."""
-    if not n.instr.exact:
+def _fma(n: Numbers, a: Any, b: Array, c: Array) -> Array:
+    """a * b + c, to be rounded once, to the nearest element. The product is exact in f64. Where the sum lost
+    something and seems to be halfway between two elements, its last bit says on which side it is."""
+    if not n.instr.exact or _whole(a):
         return a * b + c
-    product, c = a.astype(np.float64) * b, c.astype(np.float64)
+    product, c = np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
     total = product + c
+    halfway = total.view(np.int64) & _BELOW_F32 == 0
+    if not halfway.any():
+        return total
     part = total - product
     lost = (product - (total - part)) + (c - part)
-    odd = (total.view(np.int64) & 1) != 0
-    toward = np.nextafter(total, np.copysign(np.inf, lost))
-    return np.where(np.isfinite(total) & (lost != 0) & ~odd, toward, total)
+    halfway &= np.abs(lost) > 0  # not for what is lost of infinities: NaN
+    if not halfway.any():
+        return total
+    return np.where(halfway, np.nextafter(total, np.copysign(np.inf, lost)), total)
 
 
 def _bits_of(n: Numbers) -> int:

@@ -39,6 +39,17 @@ MODULES = (
     "comm",
     "debug",
     "vector.arithmetic",
+    "vector.memory",
+    "vector.gather",
+    "vector.streams",
+    "vector.predicates",
+    "vector.predicate_memory",
+    "vector.select",
+    "vector.convert",
+    "vector.reduce",
+    "vector.rearrange",
+    "vector.special",
+    "vector.sorting",
 )
 
 _EXECUTORS: dict[str, Execute] = {}

@@ -14,8 +14,10 @@ from ..memory import array_of
 from .instr import Instr
 from .registry import executor
 
-_BLOCK = 32
-_RECORD = 8  # bytes
+#: Values that are sorted together.
+BLOCK = 32
+#: Bytes of a record.
+RECORD = 8
 
 
 @executor("tsort32")
@@ -27,15 +29,20 @@ def sort_blocks(i: Instr) -> None:
     one_row = i.valid("idx")[0] == 1  # of indices, for all rows
     index = np.broadcast_to(i.bits("idx", (1 if one_row else rows, cols)), (rows, cols))
     keys = elements.decode(i.dtype("src"), i.bits("src"))
-    order = block_order(_rank(keys), index)
-    values, chosen = np.take(i.raw("src"), order), np.take(index, order)
-    target = array_of(i.dtype("dst"))
-    each = _RECORD // target.itemsize
-    records = np.zeros((rows, cols, each), values.dtype)
-    records[:, :, 0] = values
-    records[:, :, each // 2 :] = chosen.view(target).reshape(rows, cols, each // 2)
+    order = block_order(rank(keys), index)
+    made = records(np.take(i.raw("src"), order), np.take(index, order), i.dtype("dst"))
     room = i.tile("dst").cols  # what does not fit is dropped
-    i.store_raw("dst", records.reshape(rows, -1)[:, :room])
+    i.store_raw("dst", made[:, :room])
+
+
+def records(values: Array, index: Array, dtype: str) -> Array:
+    """Rows of records as elements of a type, of rows of values and of indices as u32."""
+    target = array_of(dtype)
+    each = RECORD // target.itemsize
+    made = np.zeros((*values.shape, each), values.dtype)
+    made[..., 0] = values
+    made[..., each // 2 :] = index.view(target).reshape(*values.shape, each // 2)
+    return made.reshape(len(values), -1)
 
 
 def block_order(rank: Array, index: Array, *, native: bool | None = None) -> Array:
@@ -45,9 +52,9 @@ def block_order(rank: Array, index: Array, *, native: bool | None = None) -> Arr
         return fast.sort_blocks(rank, np.ascontiguousarray(index))
     rows, cols = rank.shape
     records = rank.astype(np.uint64) << np.uint64(32) | index
-    whole = cols // _BLOCK * _BLOCK
+    whole = cols // BLOCK * BLOCK
     order = np.empty((rows, cols), np.intp)
-    for start, stop, width in ((0, whole, _BLOCK), (whole, cols, cols - whole)):
+    for start, stop, width in ((0, whole, BLOCK), (whole, cols, cols - whole)):
         if start < stop:
             part = records[:, start:stop].reshape(rows, -1, width)
             found = np.argsort(part, axis=2, kind="stable")
@@ -67,7 +74,7 @@ def merge(i: Instr) -> None:
 
 
 def _merge_blocks(i: Instr) -> None:
-    length, each = int(i.arg("blockLen")), _RECORD // array_of(i.dtype("src")).itemsize
+    length, each = int(i.arg("blockLen")), RECORD // array_of(i.dtype("src")).itemsize
     if length <= 0 or length % each:
         return  # nothing happens, as in the C++ simulator
     groups = i.valid("dst")[1] // (4 * length)
@@ -76,37 +83,50 @@ def _merge_blocks(i: Instr) -> None:
         return
     i.require(size <= i.tile("src").cols, "expects src to hold the groups that dst has room for")
     keys = elements.decode(i.dtype("src"), i.bits("src", (1, size)))[0, ::each]
-    order = np.argsort(_ready(_rank(keys).reshape(groups, 4, -1)).reshape(groups, -1), axis=1, kind="stable")
-    order += np.arange(groups)[:, None] * (4 * length // each)
-    records = i.raw("src", (1, size)).reshape(-1, each)
-    i.store_raw("dst", records[order.ravel()].reshape(1, -1))
+    order = merged_groups(rank(keys).reshape(groups, 4, -1))
+    found = i.raw("src", (1, size)).reshape(-1, each)
+    i.store_raw("dst", found[order].reshape(1, -1))
+
+
+def merged_groups(ranks: Array) -> Array:
+    """Positions, in order, of the records of groups of four lists of equal length each."""
+    groups, _, length = ranks.shape
+    order = np.argsort(_ready(ranks).reshape(groups, -1), axis=1, kind="stable")
+    order += np.arange(groups)[:, None] * (4 * length)
+    return order.ravel()
 
 
 def _merge_lists(i: Instr) -> None:
     names = [n for n in ("src", "src1", "src2", "src3") if i.has(n)]
-    each = _RECORD // array_of(i.dtype("src")).itemsize
+    each = RECORD // array_of(i.dtype("src")).itemsize
     sizes = [i.valid(n)[1] // each if i.valid(n)[0] else 0 for n in names]
     lists = [i.raw(n, (1, size * each)).reshape(size, each) for n, size in zip(names, sizes, strict=True)]
     ranks = [
-        _ready(_rank(elements.decode(i.dtype(n), i.bits(n, (1, size * each)))[0, ::each]))
+        rank(elements.decode(i.dtype(n), i.bits(n, (1, size * each)))[0, ::each])
         for n, size in zip(names, sizes, strict=True)
     ]
-    order = np.argsort(np.concatenate(ranks), kind="stable")
-    owner = np.repeat(np.arange(len(names)), sizes)[order]
-    count = min(len(order), i.valid("dst")[1] // each if i.valid("dst")[0] else 0)
-    if i.attr("exhausted"):
-        # Stop behind the last record of the list that ends first; lists empty from the start take no part.
-        ends = [int(np.flatnonzero(owner == k)[-1]) + 1 for k, size in enumerate(sizes) if size]
-        count = min([count, *ends])
-    records = np.concatenate(lists)[order[:count]]
-    if count:
-        i.store_raw("dst", records.reshape(1, -1))
+    room = i.valid("dst")[1] // each if i.valid("dst")[0] else 0
+    order, counts = merged(ranks, i.attr("exhausted"), room)
+    if order.size:
+        i.store_raw("dst", np.concatenate(lists)[order].reshape(1, -1))
     taken = i.arg("excuted")
     if isinstance(taken, np.ndarray):  # the register that receives the counts
-        taken[:4] = np.bincount(owner[:count], minlength=4)
+        taken[:4] = counts
 
 
-def _rank(values: Array) -> Array:
+def merged(ranks: list[Array], exhausted: bool, room: int | None = None) -> tuple[Array, Array]:
+    """(positions in all lists together of the records in order, how many of them each of four lists gave)."""
+    order = np.argsort(np.concatenate([_ready(r) for r in ranks]), kind="stable")
+    owner = np.repeat(np.arange(len(ranks)), [len(r) for r in ranks])[order]
+    count = len(order) if room is None else min(len(order), room)
+    if exhausted:
+        # Stop behind the last record of the list that ends first; lists empty from the start take no part.
+        ends = [int(np.flatnonzero(owner == k)[-1]) + 1 for k, r in enumerate(ranks) if len(r)]
+        count = min([count, *ends])
+    return order[:count], np.bincount(owner[:count], minlength=4)
+
+
+def rank(values: Array) -> Array:
     """Numbers (uint32) that ascend as values descend; zeros are equal, NaN is like -inf."""
     if values.dtype.kind == "f":
         nan = np.isnan(values)

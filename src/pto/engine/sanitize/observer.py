@@ -10,13 +10,14 @@ import numpy as np
 from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..elements import Array
-from ..memory import Buffer, ConvTile, Tile, View
+from ..memory import Buffer, ConvTile, Pointer, Tile, View
 from ..reference.grid import Watch
 from ..reference.instr import Instr, Place, Port, start_of
 from ..region import Region
 from ..registers import SPACE
 from .blocks import forget_blocks
 from .clock import Clock, meet
+from .interval import IntervalHazards
 from .race import RaceChecker
 from .reports import Reports, bytes_of
 from .undef import FREED, PADDING, SCRATCH, Load, Origin, Undefined, dependence, name_of
@@ -48,6 +49,8 @@ class Observer(Watch):
         self.undef = Undefined(self.reports) if self.tracks else None
         self.race: RaceChecker | None = None
         self.clocks: dict[int, Clock] = {}
+        #: What happens inside the vecscopes of each core.
+        self.intervals: dict[Core, IntervalHazards] = {}
         self.shadow = shadow
         self.map = memory_map
 
@@ -61,7 +64,20 @@ class Observer(Watch):
                 self.race = RaceChecker(self.profile.isa, self.reports, core.grid.blocks)
             core.clock = self.clocks.setdefault(core.block, Clock(self.profile.isa, core.block))
 
+    def interval_started(self, core: Core, op: Operation) -> None:
+        if "race" in self.names:
+            self.intervals.setdefault(core, IntervalHazards(self.reports)).started()
+
+    def interval_ended(self, core: Core, op: Operation) -> None:
+        if core in self.intervals:
+            self.intervals[core].ended(core)
+
+    def memory_barrier(self, core: Core, op: Operation, kind: str) -> None:
+        if core in self.intervals:
+            self.intervals[core].barrier(kind)
+
     def core_ended(self, core: Core) -> None:
+        self.intervals.pop(core, None)
         last = not any(c.block == core.block for c in core.grid.active if c is not core)
         if last:  # only the table of `BlockMap` is still of interest to other blocks
             self.clocks.pop(core.block, None)
@@ -136,6 +152,9 @@ class Observer(Watch):
             self.shadow.after(i, port.written)
         if self.map is not None:
             self.map.tick(i)
+        core: Any = i.core
+        if core in self.intervals and core.interval is not None:
+            self.intervals[core].done(i)
         return result
 
     def _scratch(self, i: Instr, place: Any) -> None:
@@ -383,10 +402,28 @@ class Watched(Port):
                     help="place the tile lower, or make it smaller",
                 )
                 o.reports.add(("chip", i.op, place.name), d)
+        if o.bounds and isinstance(place, Pointer) and place.home is not None:
+            self._leaves(i, place, place.home, *(region.bounds if region is not None else _range(place, at)))
         if o.race is not None:
             o.race.access(i, place, write, region, at)
+            core: Any = i.core
+            if core.interval is not None and buffer.space == "vec" and i.isa != "cpu":
+                o.intervals[core].access(i, place, write, region, at)
         if o.map is not None and buffer.space not in ("gm", "fifo"):
             o.map.touch(i, place, write, region, at)
+
+
+    def _leaves(self, i: Instr, place: Pointer, home: tuple[int, int, str], low: int, high: int) -> None:
+        """An access through a pointer made from a tile stays inside that tile."""
+        first, end, name = home
+        if low < high and (low < first or high > end):
+            d = i.core.diagnostic(
+                i.op,
+                "PTO-E2209",
+                f"touches bytes {low - first}..{high - first} from the start of %{name}, which has {end - first}",
+                help="the pointer comes from that tile: check offsets and sizes, or give the access a tile of its own",
+            )
+            self.observer.reports.add(("home", i.op, name), d)
 
 
 def _scalar_origin(i: Instr) -> Origin:

@@ -19,7 +19,7 @@ from ...ir.core import Operation
 from ...ir.types import ScalarType
 from ...isa.dtypes import DTYPES
 from ..elements import Array, code_dtype
-from ..memory import Buffer, MemoryFault, Tile
+from ..memory import Buffer, MemoryFault, Pointer, Tile
 from ..reference.instr import IllegalInstruction, Instr, Place, Port, start_of
 from ..region import Region, load_at, store_at
 from .reports import Reports
@@ -404,6 +404,10 @@ def _other_scalars(i: Instr, args: dict[str, Any], which: int) -> dict[str, Any]
 
 
 def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))  # type: ignore[reportUnknownArgumentType]
+    if isinstance(a, Pointer) and isinstance(b, Pointer):
+        return (a.buffer, a.offset) == (b.buffer, b.offset)
     return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 

@@ -38,8 +38,8 @@ def bits(i: Instr, name: str) -> Array:
 
 
 def image(i: Instr, mask: str) -> Array:
-    """The 256 bits of a mask, as 0 and 1."""
-    return i.raw(mask, (1, WIDTH))[0]
+    """The 256 bits of a mask, as 0 and 1; what watches undefined data may put any byte there."""
+    return i.raw(mask, (1, WIDTH))[0] & 1
 
 
 def active(i: Instr, mask: str, size: int) -> Array:
@@ -51,7 +51,13 @@ def active(i: Instr, mask: str, size: int) -> Array:
 
 def granule(i: Instr, mask: str) -> int:
     """Bytes that a lane of a mask operand or result covers, as its type says; an untyped one covers one."""
-    value = i.op.get(mask) or next(r for d, r in zip(i.op.row.results, i.op.results, strict=False) if d.name == mask)  # type: ignore[union-attr]  # fmt: skip
+    row = i.op.row
+    assert row is not None
+    if mask in row.operand_index:
+        value = i.op.get(mask)
+        assert value is not None
+    else:
+        value = next(r for d, r in zip(row.results, i.op.results, strict=False) if d.name == mask)
     assert isinstance(value.type, MaskType)
     return GRANULES[value.type.gran or "b8"]
 

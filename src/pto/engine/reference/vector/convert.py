@@ -1,0 +1,108 @@
+"""vcvt and vtrc: other element types, and integral values.
+
+A conversion that changes the width works on one lane of each group of lanes that share the wider element:
+`part` names it. Rounding `O` is to odd in the strict sense: a number that is not exact gets the neighbour whose
+last bit is 1, however near the other one is. (`ODD` of the tile conversions is nearest, with ties to odd.)
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ....isa.dtypes import DTYPES
+from ... import elements
+from ...elements import Array
+from ..instr import Instr
+from ..registry import executor
+from .lanes import active, put, put_raw, raw, values, width
+
+#: Names of the roundings in `elements`; O is done here.
+MODES = {"R": "RINT", "A": "ROUND", "F": "FLOOR", "C": "CEIL", "Z": "TRUNC", "O": "O"}
+#: The lane of a group that a part is.
+PARTS = {"EVEN": 0, "ODD": 1, "P0": 0, "P1": 1, "P2": 2, "P3": 3}
+
+
+def mode(name: str) -> str:
+    """The rounding of an attribute; ROUND_x is x."""
+    return MODES[name.removeprefix("ROUND_")]
+
+
+@lru_cache
+def saturates(src: str, dst: str) -> bool | None:
+    """Whether a pair clamps: always, never, or (None) as `sat` says."""
+    s, d = DTYPES[src], DTYPES[dst]
+    if (src, dst) == ("f16", "i32"):
+        return True  # only infinities and NaN do not fit
+    if s.is_int and d.is_int:
+        return None if d.bits < s.bits else False
+    if s.is_int:
+        return False  # every integer is in the range of the floats it can become
+    return None if d.is_int or d.max_finite < s.max_finite else False
+
+
+@executor("vcvt")
+def convert(i: Instr) -> None:
+    size, to = width(i, "input"), width(i, "r")
+    on, part = active(i, "mask", size), PARTS.get(i.attr("part"), 0)
+    source = raw(i, "input")
+    if to > size:
+        on, source = on[part :: to // size], source[part :: to // size]
+    codes = converted(i, source, i.dtype("input"), i.dtype("r"), i.attr("rnd"), i.attr("sat") == "SAT")
+    if to >= size:
+        put_raw(i, "r", codes, on)
+        return
+    spread = np.zeros(i.args["r"].lanes, codes.dtype)
+    spread[part :: size // to] = np.where(on, codes, spread[:1])
+    put_raw(i, "r", spread)
+
+
+def converted(i: Instr, source: Array, src: str, dst: str, rnd: str, sat: bool) -> Array:
+    """Elements that `raw` gave as elements of another type."""
+    x = i.decoded(src, source)
+    clamp = saturates(src, dst)
+    saturate = sat if clamp is None else clamp
+    rounding = mode(rnd)
+    if DTYPES[dst].is_float:
+        if not i.exact:
+            limit = DTYPES[dst].max_finite if saturate else np.inf
+            return np.clip(x.astype(np.float64, copy=False), -limit, limit)
+        return _to_odd(x, dst, saturate) if rounding == "O" else i.encoded(x, dst, rounding, saturate)
+    if x.dtype.kind == "f":
+        x = _integral(x, rounding)
+        if not saturate:
+            return i.encoded(_low_bits(x, DTYPES[dst].bits), dst)
+    return i.encoded(x, dst, "TRUNC", saturate, "zero")
+
+
+def _to_odd(x: Array, dst: str, saturate: bool) -> Array:
+    """Numbers cut off towards zero, with the last bit set where something was lost. The largest finite number
+    is odd, so nothing overflows but what is infinite already."""
+    codes = elements.encode(dst, x, "TRUNC", saturate)
+    kept = elements.decode(dst, codes)
+    lost = (kept.astype(x.dtype) if x.dtype.kind in "iu" else kept) != x
+    return (codes | (lost & np.isfinite(x))).astype(codes.dtype).view(elements.ARRAY_DTYPES[dst])
+
+
+def _integral(x: Array, rounding: str) -> Array:
+    if rounding != "O":
+        return elements.round_integral(x, rounding)
+    whole = np.trunc(x)
+    return np.where((whole != x) & (np.fmod(whole, 2) == 0), whole + np.copysign(1, x), whole)
+
+
+def _low_bits(whole: Array, bits: int) -> Array:
+    """Integral numbers modulo 2**bits; what is infinite or NaN has no low bits, and +inf gives all ones."""
+    if (np.abs(whole) < 2.0**62).all():
+        return whole.astype(np.int64)
+    rest = np.fmod(np.abs(whole), 2.0**bits)
+    found = np.where(np.isnan(rest), 0, rest).astype(np.uint64)
+    found = np.where(whole < 0, np.negative(found), found)
+    return np.where(whole == np.inf, np.uint64(2**bits - 1), found)
+
+
+@executor("vtrc")
+def truncate(i: Instr) -> None:
+    found = elements.round_integral(values(i, "input"), mode(i.attr("round_mode")))
+    put(i, "r", found, active(i, "mask", width(i, "r")))

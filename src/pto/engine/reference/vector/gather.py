@@ -1,0 +1,180 @@
+"""Loads and stores whose lanes or blocks have addresses of their own: gather, scatter, strided blocks.
+
+Requests that are off touch nothing: their address is not checked, a load gives 0 for them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ....isa.dtypes import DTYPES
+from ...elements import Array
+from ...memory import Pointer
+from ...registers import Register
+from ..instr import Instr
+from ..registry import executor
+from .lanes import active, bits, image, put_raw, raw, width
+from .memory import BLOCK, Grid, aligned, post_update
+
+#: Blocks of a register.
+BLOCKS = 8
+
+
+def requests(i: Instr, count: int, size: int) -> Array:
+    """Which of `count` requests are on: a mask with lanes of `size` bytes, or how many of the first."""
+    mask = i.args["mask"]
+    if isinstance(mask, Register):
+        return active(i, "mask", size)[:count]
+    first = int(mask)
+    i.require(0 <= first <= count, f"expects a number of active requests in 0..{count}, got {first}")
+    return np.arange(count) < first
+
+
+def _offsets(i: Instr) -> Array:
+    """Offsets without a sign."""
+    return bits(i, "offsets").astype(np.intp)
+
+
+def _filled(lanes: int, on: Array, found: Array) -> Array:
+    """Lanes of a register of which those that are `on` were found."""
+    if found.size == lanes:
+        return found
+    out = np.zeros(lanes, found.dtype)
+    out[: on.size][on] = found
+    return out
+
+
+# -- elements ----------------------------------------------------------------------------------------------
+
+
+def _gather(i: Instr, on: Array) -> None:
+    source, r = i.args["source"], i.args["r"]
+    aligned(i, source, DTYPES[source.dtype].bits // 8)
+    at = _offsets(i)[: on.size]
+    found = i.raw_at(source, at[on])
+    if source.dtype != r.dtype:  # bytes, widened without a sign
+        found = found.view(np.uint8).astype(np.uint16)
+    put_raw(i, "r", _filled(r.lanes, on, found))
+
+
+@executor("vgather2")
+def vgather2(i: Instr) -> None:
+    _gather(i, requests(i, i.args["r"].lanes, width(i, "r")))
+
+
+@executor("vgather2_bc")
+def vgather2_bc(i: Instr) -> None:
+    """There are 64 offsets; narrower elements have more lanes than that."""
+    _gather(i, requests(i, min(i.args["offsets"].lanes, i.args["r"].lanes), width(i, "r")))
+
+
+@executor("vscatter")
+def vscatter(i: Instr) -> None:
+    dest, size = i.args["dest"], width(i, "value")
+    aligned(i, dest, size)
+    count = i.args["offsets"].lanes
+    on = requests(i, count, max(size, 2))
+    at, found = _offsets(i)[on], raw(i, "value")
+    if size == 1:  # requests take every other lane
+        found = found[::2]
+    found = found[on]
+    order = np.sort(at)
+    if (order[1:] == order[:-1]).any():
+        at, first = np.unique(at, return_index=True)
+        i.require(i.isa == "a5", _repeated(_offsets(i), on))
+        found = found[first]
+    i.store_raw_at(dest, at, found)
+
+
+def _repeated(offsets: Array, on: Array) -> str:
+    """Two lanes that go to the same place."""
+    seen: dict[int, int] = {}
+    for lane in np.flatnonzero(on):
+        at = int(offsets[lane])
+        if at in seen:
+            return f"expects offsets that differ, got {at} in lanes {seen[at]} and {lane}"
+        seen[at] = int(lane)
+    raise AssertionError(offsets)
+
+
+# -- blocks ------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _inside(size: int) -> Array:
+    """Elements of a block."""
+    return np.arange(BLOCK // size, dtype=np.intp)
+
+
+def _load_blocks(i: Instr, source: Pointer, starts: Array, on: Array) -> None:
+    """Blocks at byte offsets from `source`; `starts` are those of blocks that are on."""
+    size = width(i, "r")
+    found = i.raw_at(source, starts[:, None] // size + _inside(size)).reshape(-1)
+    put_raw(i, "r", _filled(i.args["r"].lanes, np.repeat(on, BLOCK // size), found))
+
+
+@executor("vgatherb")
+def vgatherb(i: Instr) -> None:
+    source = i.args["source"]
+    aligned(i, source, BLOCK)
+    on = requests(i, BLOCKS, 4)
+    starts = _offsets(i)[:BLOCKS][on]
+    odd = starts[starts % BLOCK != 0]
+    if odd.size:
+        i.require(False, f"expects offsets that are multiples of {BLOCK} bytes, got {int(odd[0])}")
+    _load_blocks(i, source, starts, on)
+
+
+def _control(i: Instr) -> tuple[int, int]:
+    """Distance of blocks and of repeats, in bytes."""
+    ctl = int(i.args["ctl"])
+    if i.has("repeat_stride"):
+        return (ctl & 0xFFFF) * BLOCK, (int(i.args["repeat_stride"]) & 0xFFFF) * BLOCK
+    return (ctl >> 16 & 0xFFFF) * BLOCK, (ctl & 0xFFFF) * BLOCK
+
+
+def _further(pointer: Pointer, count: int) -> Pointer:
+    """`count` bytes further."""
+    return Pointer(pointer.buffer, pointer.offset + count, pointer.dtype, pointer.name)
+
+
+@lru_cache(maxsize=256)
+def _strided(step: int, size: int) -> Array:
+    """Element offsets of blocks that are `step` bytes apart."""
+    return np.arange(BLOCKS, dtype=np.intp)[:, None] * (step // size) + _inside(size)
+
+
+@executor("vsldb")
+def vsldb(i: Instr) -> Pointer | None:
+    source, size = i.args["source"], width(i, "r")
+    step, repeat = _control(i)
+    returns = post_update(i, 1)
+    start = source if returns else _further(source, repeat)
+    _aligned_only(i, source)
+    on = image(i, "mask")[::BLOCK] != 0
+    if on.all():
+        found = i.raw(Grid(start, start.offset, start.dtype, step // size, 1), (BLOCKS, BLOCK // size))
+        put_raw(i, "r", found.reshape(-1))
+    else:
+        found = i.raw_at(start, _strided(step, size)[on]).reshape(-1)
+        put_raw(i, "r", _filled(i.args["r"].lanes, np.repeat(on, BLOCK // size), found))
+    return _further(source, repeat) if returns else None
+
+
+@executor("vsstb")
+def vsstb(i: Instr) -> Pointer | None:
+    dest, size = i.args["dest"], width(i, "value")
+    step, repeat = _control(i)
+    _aligned_only(i, dest)
+    on = image(i, "mask")[::BLOCK] != 0
+    found = raw(i, "value").reshape(BLOCKS, -1)
+    i.store_raw_at(dest, _strided(step, size)[on], found[on])
+    return _further(dest, repeat) if post_update(i, 0) else None
+
+
+def _aligned_only(i: Instr, at: Pointer) -> None:
+    """Blocks that are off may lie anywhere, so the base alone says nothing about bounds."""
+    if at.offset % BLOCK:
+        i.require(False, f"expects an address that is a multiple of {BLOCK} bytes, got {at.offset}")

@@ -1,0 +1,104 @@
+"""Loads and stores of masks: the 256 bits of a mask as 32 bytes, least significant bit first.
+
+US reads half as many bits and doubles each, DS reads twice as many and drops every other one, PK writes every
+other one. Both semantics use these bytes; the manual's own description of the modes cannot be carried out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...elements import Array
+from ...memory import Pointer
+from ...registers import WIDTH
+from ..instr import Instr
+from ..registry import executor
+from .lanes import image, put_image
+from .memory import aligned, post_update
+
+#: Bytes that a mode transfers, and bytes that a subscript of pldi and psti counts.
+_BYTES = {"NORM": WIDTH // 8, "US": WIDTH // 16, "DS": WIDTH // 4, "PK": WIDTH // 16}
+_UNIT = {"NORM": 32, "US": 16, "DS": 32, "PK": 16}
+#: What the manual asks of an address, and what a register or immediate offset counts.
+WORD = 8
+
+
+def _further(pointer: Pointer, count: int) -> Pointer:
+    """`count` bytes further."""
+    return pointer.at(pointer.offset + int(count))
+
+
+def _bytes_at(i: Instr, pointer: Pointer) -> Pointer:
+    """The place that an access begins at, as bytes."""
+    aligned(i, pointer, WORD)
+    return pointer.at(pointer.offset, "u8")
+
+
+def _load(i: Instr, pointer: Pointer) -> None:
+    dist = i.attr("dist")
+    found = np.unpackbits(i.raw(_bytes_at(i, pointer), (1, _BYTES[dist]))[0], bitorder="little")
+    if dist == "US":
+        found = np.repeat(found, 2)
+    elif dist == "DS":
+        found = found[::2]
+    put_image(i, "mask", found)
+
+
+def _store(i: Instr, pointer: Pointer) -> None:
+    place = _bytes_at(i, pointer)
+    found: Array = image(i, "mask")
+    if i.attr("dist") == "PK":
+        found = found[::2]
+    i.store_raw(place, np.packbits(found, bitorder="little")[None])
+
+
+def _places(i: Instr, base: Pointer, unit: int) -> tuple[Pointer, Pointer]:
+    """Where the access is, and where the base that the instruction returns points: an instruction with a base
+    result uses the place first and moves afterwards."""
+    moved = _further(base, i.args.get("offset", 0) * unit)
+    registers = len(i.op.row.results) - 1 if i.op.row else 0
+    return (base if post_update(i, registers) else moved), moved
+
+
+@executor("plds")
+def load_scalar_offset(i: Instr) -> Pointer:
+    at, moved = _places(i, i.args["source"], 1)
+    _load(i, at)
+    return moved
+
+
+@executor("psts")
+def store_scalar_offset(i: Instr) -> Pointer:
+    at, moved = _places(i, i.args["dest"], 1)
+    _store(i, at)
+    return moved
+
+
+@executor("pld")
+def load_register_offset(i: Instr) -> None:
+    _load(i, _further(i.args["source"], i.args["areg"] * WORD))
+
+
+@executor("pst")
+def store_register_offset(i: Instr) -> None:
+    _store(i, _further(i.args["dest"], i.args["areg"] * WORD))
+
+
+@executor("pldi")
+def load_immediate(i: Instr) -> Pointer:
+    if "imm" in i.args:
+        at = moved = _further(i.args["source"], i.args["imm"] * WORD)
+    else:
+        at, moved = _places(i, i.args["source"], _UNIT[i.attr("dist")])
+    _load(i, at)
+    return moved
+
+
+@executor("psti")
+def store_immediate(i: Instr) -> Pointer:
+    if "imm" in i.args:
+        at = moved = _further(i.args["dest"], i.args["imm"] * WORD)
+    else:
+        at, moved = _places(i, i.args["dest"], _UNIT[i.attr("dist")])
+    _store(i, at)
+    return moved

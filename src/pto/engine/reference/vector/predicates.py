@@ -1,0 +1,194 @@
+"""Predicate generation and algebra: masks from patterns and counts, and masks from masks.
+
+Everything works on the 256 bits of a mask, of which the lanes of a granularity are every first, second or
+fourth. What a producer makes has the lowest bit of each lane only; what moves or views bits keeps them all.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ....isa.row import Row
+from ...elements import Array
+from ...registers import GRANULES, WIDTH
+from ..instr import Instr
+from ..registry import Execute, builder, executor
+from .lanes import granule, image, put_image
+
+_SUFFIXES = tuple(GRANULES)
+
+
+def _named(*stems: str) -> tuple[str, ...]:
+    return tuple(f"{stem}_{suffix}" for stem in stems for suffix in _SUFFIXES)
+
+
+def _size(row: Row) -> int:
+    """Bytes that a lane covers, as the name of the row says."""
+    return GRANULES[row.name.rpartition("_")[2]]
+
+
+# -- generation --------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2048)
+def _first(count: int, size: int) -> Array:
+    """The image whose first `count` lanes are on."""
+    found = np.zeros(WIDTH, np.uint8)
+    found[: count * size : size] = 1
+    return found
+
+
+@lru_cache(maxsize=2048)
+def pattern_image(pattern: str, size: int, semantics: str) -> Array:
+    """The image that a pattern stands for, at lanes of `size` bytes."""
+    lanes = WIDTH // size
+    if pattern.startswith("PAT_VL"):
+        return _first(int(pattern[6:]), size)
+    found = np.zeros(WIDTH, np.uint8)
+    on = found[::size]
+    share = {"PAT_ALL": lanes, "PAT_ALLF": 0, "PAT_H": lanes // 2, "PAT_Q": lanes // 4}.get(pattern)
+    if share is None:
+        on[:: int(pattern[5:])] = 1  # PAT_M3, PAT_M4
+    elif semantics == "doc":
+        on[lanes - share :] = 1
+    else:
+        on[:share] = 1
+    return found
+
+
+@builder(*_named("pset", "pge"))
+def build_pattern(row: Row) -> Execute:
+    size = _size(row)
+
+    def execute(i: Instr) -> None:
+        if "rem" in i.args:
+            found = _first(min(max(i.args["rem"], 0), WIDTH // size), size)
+        else:
+            found = pattern_image(i.attr("pattern"), size, i.core.semantics.pat_h)
+        put_image(i, "mask", found)
+
+    return execute
+
+
+@builder(*_named("plt"))
+def build_tail(row: Row) -> Execute:
+    size = _size(row)
+    lanes = WIDTH // size
+
+    def execute(i: Instr) -> int:
+        count = i.args["scalar"] & 0xFFFFFFFF
+        put_image(i, "mask", _first(min(count, lanes), size))
+        rest = max(count - lanes, 0)
+        return rest - (rest >> 31 << 32)  # as i32
+
+    return execute
+
+
+# -- algebra -----------------------------------------------------------------------------------------------
+
+
+def _put_lanes(i: Instr, found: Array) -> None:
+    """Write the result with only the lowest bit of each lane."""
+    size = granule(i, "dst")
+    if size > 1:
+        kept = np.zeros(WIDTH, np.uint8)
+        kept[::size] = found[::size]
+        found = kept
+    put_image(i, "dst", found)
+
+
+def _gated(i: Instr, found: Array) -> None:
+    if i.core.semantics.palgebra_gate == "hw":
+        found = found & image(i, "mask")
+    _put_lanes(i, found)
+
+
+@executor("pand")
+def both(i: Instr) -> None:
+    _gated(i, image(i, "src0") & image(i, "src1"))
+
+
+@executor("por")
+def either(i: Instr) -> None:
+    _gated(i, image(i, "src0") | image(i, "src1"))
+
+
+@executor("pxor")
+def differs(i: Instr) -> None:
+    _gated(i, image(i, "src0") ^ image(i, "src1"))
+
+
+@executor("pnot")
+def complement(i: Instr) -> None:
+    _gated(i, image(i, "src") ^ 1)
+
+
+@executor("psel")
+def select(i: Instr) -> None:
+    _put_lanes(i, np.where(image(i, "sel"), image(i, "src0"), image(i, "src1")))
+
+
+# -- other views -------------------------------------------------------------------------------------------
+
+
+@executor("pbitcast")
+def view(i: Instr) -> None:
+    put_image(i, "result", image(i, "input"))
+
+
+def _part(i: Instr) -> slice:
+    """The half of an image that the instruction names."""
+    half = WIDTH // 2
+    return slice(0, half) if i.attr("part") == "LOWER" else slice(half, WIDTH)
+
+
+@executor("ppack")
+def pack(i: Instr) -> None:
+    source, found = image(i, "src"), np.zeros(WIDTH, np.uint8)
+    if i.core.semantics.ppack_mode == "hw":
+        found[_part(i)] = source[::2]
+    else:
+        _move(source[:: granule(i, "src")], found[_part(i)][:: granule(i, "dst")])
+    put_image(i, "dst", found)
+
+
+@executor("punpack")
+def unpack(i: Instr) -> None:
+    source, found = image(i, "src"), np.zeros(WIDTH, np.uint8)
+    if i.core.semantics.ppack_mode == "hw":
+        found[::2] = source[_part(i)]
+    else:
+        _move(source[_part(i)][:: granule(i, "src")], found[:: granule(i, "dst")])
+    put_image(i, "dst", found)
+
+
+def _move(source: Array, target: Array) -> None:
+    """The first lanes of one mask into the first lanes of another, as many as both have."""
+    count = min(source.size, target.size)
+    target[:count] = source[:count]
+
+
+@builder(*_named("pintlv"))
+def build_interleave(row: Row) -> Execute:
+    size = _size(row)
+
+    def execute(i: Instr) -> None:
+        pair = np.stack((image(i, "src0").reshape(-1, size), image(i, "src1").reshape(-1, size)), 1).reshape(2, WIDTH)
+        put_image(i, "low", pair[0])
+        put_image(i, "high", pair[1])
+
+    return execute
+
+
+@builder(*_named("pdintlv"))
+def build_deinterleave(row: Row) -> Execute:
+    size = _size(row)
+
+    def execute(i: Instr) -> None:
+        pair = np.concatenate((image(i, "src0"), image(i, "src1"))).reshape(-1, 2, size)
+        put_image(i, "low", pair[:, 0])
+        put_image(i, "high", pair[:, 1])
+
+    return execute

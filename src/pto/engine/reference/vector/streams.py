@@ -1,0 +1,237 @@
+"""Unaligned streams: the state that an alignment register carries, and the special register AR.
+
+A load state holds the block that the next access starts in. A store state holds the bytes that wait for the
+rest of their block: whole blocks go to memory as they fill, the rest with the flush. A stream that nobody
+flushes loses them, as on hardware.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....isa.dtypes import DTYPES
+from ...elements import Array, code_dtype
+from ...memory import Pointer
+from ...registers import WIDTH, Align, Register
+from ..instr import Instr
+from ..registry import executor
+from .lanes import bits, raw, width
+from .memory import BLOCK, aligned, post_update
+
+
+def _become(state: Align, kind: str, position: Pointer, pending: int) -> None:
+    """Give a new state its facts. Only the first execution does: sanitizers run an instruction again with
+    other values in place of undefined ones."""
+    if not state.kind:
+        state.kind, state.position, state.pending = kind, position, pending
+
+
+def _bytes_at(pointer: Pointer, offset: int) -> Pointer:
+    return Pointer(pointer.buffer, offset, "u8", pointer.name)
+
+
+def _to_element(i: Instr, at: Pointer) -> None:
+    size = DTYPES[at.dtype].bits // 8
+    if at.offset % size:
+        i.require(False, f"expects an address that is a multiple of {size} bytes, got {at.offset}")
+
+
+# -- loads -------------------------------------------------------------------------------------------------
+
+
+@executor("vldas")
+def vldas(i: Instr) -> None:
+    source = i.args["source"]
+    _to_element(i, source)
+    block = _bytes_at(source, source.offset // BLOCK * BLOCK)
+    i.store_raw("state", i.raw(block, (1, BLOCK)))
+    _become(i.args["state"], "load", block, BLOCK)
+
+
+@executor("vldus")
+def vldus(i: Instr) -> Pointer | None:
+    source, state = i.args["source"], i.args["state"]
+    _to_element(i, source)
+    r, out = i.args["r"], i.args["state_out"]
+    start = source.offset
+    block = start // BLOCK * BLOCK
+    _primed(i, state, source, block)
+    head = start - block
+    if head:
+        own = i.raw("state", (1, BLOCK)) if state.pending else i.raw(_bytes_at(source, block), (1, BLOCK))
+        rest = i.raw(_bytes_at(source, block + BLOCK), (1, WIDTH))
+        found = np.concatenate((own[0, head:], rest[0, : WIDTH - BLOCK + head])).view(code_dtype(r.dtype))
+        # whole elements of memory carry a shadow; the bytes of the state do not
+        loaded = found[None] if i.exact else i.raw(source, (1, r.lanes))
+        tail = np.array(rest[:, WIDTH - BLOCK :])
+        i.store_raw("r", loaded)
+        i.store_raw("state_out", tail)
+    else:
+        i.store_raw("r", i.raw(source, (1, r.lanes)))
+    _become(out, "load", _bytes_at(source, block + WIDTH), BLOCK if head else 0)
+    return source.moved(r.lanes) if post_update(i, 2) else None
+
+
+def _primed(i: Instr, state: Align, source: Pointer, block: int) -> None:
+    i.require(state.kind == "load", f"expects a state that vldas gave, got {_shown(state)}")
+    position = state.position
+    assert position is not None
+    if position.buffer is not source.buffer or position.offset != block:
+        i.require(
+            False,
+            f"expects a source in the block that the state was primed for, {position.offset}.."
+            f"{position.offset + BLOCK}, got {source.offset}; prime a new state with vldas",
+        )
+
+
+def _shown(state: Align) -> str:
+    return {"load": "that of a load stream", "store": "that of a store stream"}.get(
+        state.kind, "an empty one"
+    )
+
+
+# -- stores ------------------------------------------------------------------------------------------------
+
+
+@executor("init_align")
+def init_align(i: Instr) -> None:
+    """A register as it was made: nothing pending, no position."""
+
+
+def append(i: Instr, state: str, out: str, at: Pointer, found: Array, codes: Array) -> None:
+    """Append elements to a store stream at `at`: as elements to be moved and as bit patterns. What fills a
+    block is written, the rest goes to the register `out`."""
+    before, after = i.args[state], i.args[out]
+    i.require(before.kind != "load", f"expects the state of a store stream, got {_shown(before)}")
+    pending = before.pending
+    if pending:
+        _continues(i, before, at, "the stream to go on")
+    carry = np.array(i.raw(state, (1, pending))) if pending else None
+    start, end = at.offset - pending, at.offset + codes.nbytes
+    cut = end // BLOCK * BLOCK
+    tail = codes.view(np.uint8)[None]
+    if cut > start:
+        if carry is not None:
+            i.store_raw(_bytes_at(at, start), carry)
+        whole = (cut - at.offset) // codes.itemsize
+        if whole:
+            i.store_raw(at, found[None, :whole])
+        tail = tail[:, cut - at.offset :]
+    elif carry is not None:
+        tail = np.concatenate((carry, tail), axis=1)
+    if tail.size:
+        i.store_raw(out, tail)
+    _become(after, "store", _bytes_at(at, end), tail.size)
+
+
+def flush(i: Instr, at: Pointer) -> None:
+    """Write what is pending, just before `at`; the state is consumed."""
+    state = i.args["state"]
+    i.require(state.kind != "load", f"expects the state of a store stream, got {_shown(state)}")
+    if state.pending:
+        _continues(i, state, at, "a flush at the end of its stream,")
+        i.store_raw(_bytes_at(at, at.offset - state.pending), i.raw("state", (1, state.pending)))
+
+
+def _continues(i: Instr, state: Align, at: Pointer, what: str) -> None:
+    """Where bytes are pending, the stream goes on, or ends, where the last append left it."""
+    position = state.position
+    assert position is not None
+    if position.buffer is not at.buffer or position.offset != at.offset:
+        i.require(
+            False,
+            f"expects {what} at byte {position.offset}, where {state.pending} bytes are pending, "
+            f"got {at.offset}",
+        )
+
+
+def _first(i: Instr, count: int) -> tuple[Array, Array]:
+    """The first elements of `value`, to be moved and as bit patterns."""
+    codes = np.ascontiguousarray(bits(i, "value")[:count])
+    return (codes if i.exact else raw(i, "value")[:count]), codes
+
+
+@executor("vstus")
+def vstus(i: Instr) -> Pointer | None:
+    at = i.args["position"] if i.has("position") else i.args["base"]
+    count, lanes = int(i.args["count"]), i.args["value"].lanes
+    i.require(0 <= count <= lanes, f"expects count in 0..{lanes}, got {count}")
+    _to_element(i, at)
+    append(i, "state", "state_out", at, *_first(i, count))
+    if not post_update(i, 1):
+        return None
+    return at if i.attr("mode") == "NO_POST_UPDATE" else at.moved(count)
+
+
+@executor("vstu")
+def vstu(i: Instr) -> int | Pointer:
+    position, lanes = i.args["position"], i.args["value"].lanes
+    is_pointer = isinstance(position, Pointer)
+    at = position if is_pointer else i.args["base"].moved(int(position))
+    post = i.attr("mode") == "POST_UPDATE"
+    if i.has("mode_value"):
+        mode = int(i.args["mode_value"])
+        i.require(mode in (0, 1), f"expects mode 0 or 1, got {mode}")
+        post = mode == 1
+    _to_element(i, at)
+    append(i, "state", "state_out", at, *_first(i, lanes))
+    if not post:
+        return position
+    return position.moved(lanes) if is_pointer else int(position) + lanes
+
+
+@executor("vsta", "vstas")
+def vsta(i: Instr) -> None:
+    flush(i, i.args["dest"].moved(int(i.args["offset"])))
+
+
+# -- the AR register ---------------------------------------------------------------------------------------
+
+
+def _special(i: Instr, name: str) -> Register:
+    return i.core.special_register(name, "i64")
+
+
+def _read(i: Instr, name: str) -> int:
+    return int(i.raw(_special(i, name), (1, 1))[0, 0])
+
+
+def _at_register(i: Instr, pointer: str) -> tuple[Pointer, int]:
+    """A pointer further by AR bytes, and AR."""
+    base, ar = i.args[pointer], _read(i, "AR")
+    return Pointer(base.buffer, base.offset + ar, base.dtype, base.name), ar
+
+
+@executor("vstur")
+def vstur(i: Instr) -> None:
+    at, ar = _at_register(i, "base")
+    squeezed = _read(i, "SQZN")
+    i.require(squeezed <= WIDTH, f"expects SQZN to be at most {WIDTH}, got {squeezed}")
+    size = width(i, "value")
+    if at.offset % size or squeezed % size:  # squeezed as elements of another width
+        codes = np.ascontiguousarray(bits(i, "value")).view(np.uint8)[:squeezed]
+        append(i, "state", "state_out", _bytes_at(at, at.offset), codes, codes)
+    else:
+        append(i, "state", "state_out", at, *_first(i, squeezed // size))
+    if i.attr("mode") == "POST_UPDATE":
+        i.store_raw(_special(i, "AR"), np.array([[ar + squeezed]], np.int64))
+
+
+@executor("vstar")
+def vstar(i: Instr) -> None:
+    flush(i, _at_register(i, "dest")[0])
+
+
+@executor("sprclr")
+def sprclr(i: Instr) -> None:
+    i.store_raw(_special(i, "AR"), np.zeros((1, 1), np.int64))
+
+
+@executor("sprsti", "sprsts")
+def store_special(i: Instr) -> None:
+    """The offset counts words in the immediate form, bytes in the other."""
+    dest = i.args["dest"]
+    scale = 4 if i.name == "sprsti" else 1
+    at = Pointer(dest.buffer, dest.offset + int(i.args["offset"]) * scale, dest.dtype, dest.name)
+    aligned(i, at, 4)
+    i.store_raw(at, np.array([[_read(i, "AR") & 0xFFFFFFFF]], np.uint32))

@@ -1,0 +1,202 @@
+"""Hazards inside a vecscope: a load and a store of the same bytes that neither a register nor a `mem_bar` orders.
+
+To other pipes an interval is one event. Inside it, vector loads and stores of the unified buffer may pass each
+other. A load after a store needs a barrier between them; a store after a load needs one unless what is stored
+was computed from what was loaded. Two stores stay in order. Scalar accesses of the interval (load_scalar,
+store_scalar) are in order among themselves, and need a barrier against those of the vector unit.
+
+Every byte of the buffer remembers its last store and its last load, by their number in the launch: what is
+older than the last barrier of the right kind is ordered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.core import Operation
+from ..elements import Array
+from ..memory import Buffer
+from ..reference.instr import Instr, Place, start_of
+from ..region import Region
+from ..registers import Align, Register
+from .reports import Reports, bytes_of
+
+if TYPE_CHECKING:
+    from ..reference.core import Core
+
+#: Accesses as the names of barriers spell them, by (on the scalar unit, store).
+_WORD = {(False, False): "VLD", (False, True): "VST", (True, False): "LD", (True, True): "ST"}
+_SCALAR = ("load_scalar", "store_scalar")
+
+#: Loads that registers remember; older ones count as ordered.
+REMEMBERED = 4096
+
+
+def _orders(kind: str) -> list[tuple[str, str]]:
+    """The pairs of accesses a barrier orders."""
+    first, second = kind.split("_")
+    if second != "ALL":
+        return [(first, second)]
+    before, after = (("VLD", "VST") if unit == "V" else ("LD", "ST") for unit in first)
+    return [(a, b) for a in before for b in after]
+
+
+class IntervalHazards:
+    """The accesses of one core inside its current vecscope."""
+
+    def __init__(self, reports: Reports) -> None:
+        self.reports = reports
+        self.count = 0  # accesses so far, over all intervals of the launch
+        self.begin = 0
+        self.ops: list[Operation] = []  # of the accesses of this interval
+        self.last: dict[str, Array] = {}  # number of the last access of each byte, by kind of access
+        self.fences: dict[tuple[str, str], int] = {}
+        self.loads = 0  # of this interval: their bits in `Register.past`
+        self.bits: dict[int, int] = {}
+        self.streams: dict[int, tuple[Align, Operation]] = {}  # store streams that hold bytes back
+
+    def started(self) -> None:
+        self.begin = self.count
+        self.ops = []
+        self.fences = {}
+        self.bits = {}
+        self.loads = 0
+        self.streams = {}
+
+    def ended(self, core: Core) -> None:
+        for align, op in self.streams.values():
+            d = core.diagnostic(
+                op,
+                "PTO-E2207",
+                f"the store stream %{align.name} ends with {align.pending} bytes that are not in memory",
+                help="flush it before the vecscope ends: pto.vstas, pto.vstar or pto.vsta at its end",
+            )
+            self.reports.add(("stream", op), d)
+
+    def barrier(self, kind: str) -> None:
+        for pair in _orders(kind):
+            self.fences[pair] = self.count
+
+    def access(self, i: Instr, place: Place, write: bool, region: Region | None, at: Array | None) -> None:
+        """One access of an instruction of the interval to the unified buffer."""
+        where = _bytes(place, region, at)
+        if where is None:
+            return
+        word = _WORD[i.name in _SCALAR, write]
+        for other in ("VLD", "VST", "LD", "ST"):
+            if not (word.endswith("ST") or other.endswith("ST")) or len(word) == len(other) == 2:
+                continue  # two loads, or two accesses of the scalar unit
+            if word == other == "VST":
+                continue
+            last = self.last.get(other)
+            if last is not None:
+                self._compare(i, place, word, other, where, last)
+        self.count += 1
+        self.ops.append(i.op)
+        self._table(word, place.buffer)[where] = self.count
+        if word == "VLD":
+            if len(self.bits) == REMEMBERED:
+                del self.bits[next(iter(self.bits))]
+            self.bits[self.count] = 1 << (self.loads % REMEMBERED)
+            self.loads += 1
+
+    def _table(self, word: str, buffer: Buffer) -> Array:
+        found = self.last.get(word)
+        if found is None or found.size < buffer.data.size:
+            made = np.zeros(buffer.data.size, np.int64)
+            if found is not None:
+                made[: found.size] = found
+            found = self.last[word] = made
+        return found
+
+    def _compare(self, i: Instr, place: Place, word: str, other: str, where: Any, last: Array) -> None:
+        fence = max(self.begin, self.fences.get((other, word), 0))
+        seen = last[where]
+        latest = int(seen.max())
+        if latest <= fence:
+            return
+        if (other, word) == ("VLD", "VST"):  # ordered where the value stored comes from the value loaded
+            past = _past(i)
+            if not isinstance(where, slice) or (seen != latest).any():
+                late = (int(n) for n in np.unique(seen) if n > fence)
+            else:
+                late = iter((latest,))
+            unordered = [n for n in late if n in self.bits and not past & self.bits[n]]
+            if not unordered:
+                return
+            latest = unordered[-1]
+        self._report(i, place, word, other, where, seen, latest)
+
+    def _report(
+        self, i: Instr, place: Place, word: str, other: str, where: Any, seen: Array, number: int
+    ) -> None:
+        core: Any = i.core
+        first = self.ops[number - self.begin - 1]
+        named = first.row.name if first.row else first.name
+        inside = np.flatnonzero(seen == number)
+        at = inside + where.start if isinstance(where, slice) else where[inside]
+        what = bytes_of(place, int(at.min()), int(at.max()) + 1)
+        kind = f"{other}_{word}"
+        d = core.diagnostic(
+            i.op,
+            "PTO-E2206",
+            f"reads {what}, which {named} of this vecscope may not have written yet"
+            if word.endswith("LD")
+            else f"overwrites {what}, which {named} of this vecscope may still have to read"
+            if other.endswith("LD")
+            else f"writes {what}, as {named} of this vecscope does, in either order",
+            help=f'put pto.mem_bar "{kind}" between them',
+        )
+        again = " in an earlier iteration" if first is i.op or first.start > i.op.start else ""
+        d.notes.append((f"{named} {'writes' if other.endswith('ST') else 'reads'} them{again}",
+                        core.grid.span(first)))  # fmt: skip
+        self.reports.add(("interval", i.op, first), d)
+
+    def done(self, i: Instr) -> None:
+        """Registers know the loads that they come from; streams that hold bytes back are remembered."""
+        results = {declared.name for declared in i.op.row.results} if i.op.row else set[str]()
+        made: list[Register] = []
+        past = 0
+        for name, value in i.args.items():
+            if isinstance(value, Register):
+                if name in results:
+                    made.append(value)
+                else:
+                    past |= value.past
+                    if isinstance(value, Align):
+                        self.streams.pop(id(value), None)
+        if made:
+            n = self.count
+            while n > self.begin and self.ops[n - self.begin - 1] is i.op and n in self.bits:
+                past |= self.bits[n]  # what this instruction itself loaded
+                n -= 1
+            for register in made:
+                register.past = past
+                if isinstance(register, Align) and register.kind == "store" and register.pending:
+                    self.streams[id(register)] = (register, i.op)
+
+
+def _past(i: Instr) -> int:
+    past = 0
+    for value in i.args.values():
+        if isinstance(value, Register):
+            past |= value.past
+    return past
+
+
+def _bytes(place: Place, region: Region | None, at: Array | None) -> Any:
+    """The bytes of an access: a slice where it has no gaps, else their offsets; None where it has none."""
+    if region is not None:
+        low, high = region.bounds
+        if low == high:
+            return None
+        return slice(low, high) if region.dense else region.byte_offsets()
+    assert at is not None
+    if not at.size:
+        return None
+    base, bits, nibble = start_of(place)
+    item = max(8, bits) // 8
+    first = (base + (at.ravel() + nibble) * bits // 8)[:, None]
+    return (first + np.arange(item)).ravel() if item > 1 else first.ravel()

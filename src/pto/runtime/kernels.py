@@ -1,0 +1,109 @@
+"""Kernels of a Python orchestration: what tasks execute, and what their parameters are."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..diag import DiagnosticError
+from .native import CORE_TYPES
+from .tensors import refuse
+
+#: What a parameter of a kernel is. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
+ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3}
+_MAX_PARAMS = 16
+#: Kernels that have to be compiled. A run does so for all of them before it starts: its times are its own.
+_sources: weakref.WeakSet[Kernel] = weakref.WeakSet()
+
+
+class Kernel:
+    """What tasks execute: a Python function, or a C++ or `.pto` source, compiled when a run needs it.
+
+    `args` says what each parameter is: in, out, inout, scalar (an integer) or float (an f32).
+    """
+
+    def __init__(
+        self,
+        source: Callable[..., Any] | str | os.PathLike[str],
+        args: str,
+        core: str = "aiv",
+        name: str | None = None,
+        entry: str | None = None,
+    ) -> None:
+        words = roles(args)
+        if core not in CORE_TYPES:
+            raise refuse(f"unknown core type {core!r}", "use 'aic' or 'aiv'")
+        if not callable(source) and not isinstance(source, str | os.PathLike):
+            raise refuse(f"a {type(source).__name__} is no kernel", "give a function, or the path of a source")
+        self.source = source if callable(source) else os.fspath(source)
+        self.words = words
+        self.roles = bytes(ROLES[w] for w in words)
+        self.floats = frozenset(i for i, w in enumerate(words) if w == "float")
+        self.core = core
+        self.core_type = CORE_TYPES.index(core)
+        self.entry = entry
+        if not callable(source):
+            _sources.add(self)
+        self.name = name or (
+            str(getattr(source, "__name__", "kernel")) if callable(source) else _stem(os.fspath(source))
+        )
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name} on {self.core}>"
+
+
+def kernel(
+    source: Callable[..., Any] | str | os.PathLike[str],
+    args: str,
+    core: str = "aiv",
+    name: str | None = None,
+    entry: str | None = None,
+) -> Kernel:
+    """A kernel from a Python function, or from the path of a C++ or `.pto` source."""
+    return Kernel(source, args, core, name, entry)
+
+
+def roles(args: Any) -> list[str]:
+    """The words that say what each parameter is."""
+    help = "use in, out, inout, scalar and float"
+    if not isinstance(args, str):
+        raise refuse(f"kernel arguments {args!r}: expected a text such as 'in in out'", help)
+    words = args.split()
+    unknown = [w for w in words if w not in ROLES]
+    if unknown or len(words) > _MAX_PARAMS:
+        what = f"unknown role '{unknown[0]}'" if unknown else f"{len(words)} parameters, at most 16"
+        raise refuse(f"kernel arguments '{args}': {what}", help)
+    return words
+
+
+def check_values(kernel: Kernel, values: Sequence[Any], tensor: type) -> None:
+    """Refuse a number where a tensor belongs, and the reverse."""
+    for i, (word, value) in enumerate(zip(kernel.words, values, strict=True)):
+        wanted = "a number" if ROLES[word] == ROLES["scalar"] else "a tensor"
+        got = "a tensor" if isinstance(value, tensor) else "a number"
+        if wanted != got:
+            raise refuse(f"parameter {i} of kernel {kernel.name} is {wanted}, got {got}")
+
+
+def _stem(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
+
+
+def compiled() -> dict[Kernel, str]:
+    """Libraries of all kernels there are. What is wrong with one is reported when it is submitted."""
+    try:
+        return libraries(list(_sources))
+    except DiagnosticError:
+        return {}
+
+
+def libraries(kernels: Sequence[Kernel]) -> dict[Kernel, str]:
+    """Libraries of some kernels; raises where one cannot be compiled."""
+    if not kernels:
+        return {}
+    from .compile import Job, compile_all
+
+    jobs = [Job(k.name, str(k.source), k.core, entry=k.entry or "") for k in kernels]
+    return {k: library.path for k, library in zip(kernels, compile_all(jobs), strict=True)}

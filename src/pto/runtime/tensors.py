@@ -1,0 +1,112 @@
+"""Tensors of the runtime and NumPy arrays: element types, shapes, and arrays on the memory of a tensor."""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..diag import Diagnostic, DiagnosticError
+from .native import native
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+#: Element types, by their number in the runtime.
+DTYPES = ("float32", "float16", "int32", "int16", "int8", "uint8", "bfloat16", "int64", "uint64")
+MAX_DIMS = 5
+_SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i16": "int16",
+          "i8": "int8", "u8": "uint8", "i64": "int64", "u64": "uint64"}  # fmt: skip
+_WORD = (1 << 64) - 1
+
+
+def refuse(message: str, help: str = "") -> DiagnosticError:
+    """What is raised for arguments that make no sense."""
+    return DiagnosticError([Diagnostic("PTO-E2621", message, help=help)])
+
+
+def dtype_number(dtype: Any) -> int:
+    """The runtime's number of an element type, given as NumPy's or by name (`f32`, `float32`)."""
+    name = _SHORT.get(dtype, dtype) if isinstance(dtype, str) else _name(dtype)
+    if name not in DTYPES:
+        raise refuse(f"tensors of {name} are unknown", f"expected one of {', '.join(DTYPES)}")
+    return DTYPES.index(name)
+
+
+def _name(dtype: Any) -> str:
+    import numpy as np
+
+    try:
+        return str(np.dtype(dtype))
+    except TypeError:
+        return repr(dtype)
+
+
+def shape_of(given: Any) -> tuple[int, ...]:
+    """A shape, given as a number or several."""
+    wanted = "up to 5 dimensions, whole numbers, none negative"
+    try:
+        items = given if isinstance(given, Sequence) else list(given) if hasattr(given, "__iter__") else [given]
+        shape = tuple(map(operator.index, items))
+    except TypeError:
+        raise refuse(f"there is no tensor of shape {given!r}", wanted) from None
+    if any(n < 0 for n in shape) or math.prod(shape) >= 2**60 or len(shape) > MAX_DIMS:
+        raise refuse(f"there is no tensor of shape {shape}", wanted)
+    return shape
+
+
+def _numpy_type(number: int) -> Any:
+    import numpy as np
+
+    if DTYPES[number] == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(DTYPES[number])
+
+
+def array_of(tensor: Any) -> Array:
+    """The elements of a tensor as a NumPy array on the same memory."""
+    import ctypes
+
+    import numpy as np
+
+    dtype = _numpy_type(tensor.dtype)
+    memory = (ctypes.c_char * tensor.nbytes).from_address(tensor.address)
+    strides = [s * dtype.itemsize for s in tensor.strides]
+    return np.ndarray(tensor.shape, dtype, memory, tensor.start_offset * dtype.itemsize, strides)
+
+
+def values_of(
+    slots: Sequence[int], tensors: int, inputs: int, floats: frozenset[int] = frozenset()
+) -> list[Any]:
+    """Parameters of a task as a Python kernel gets them: arrays for tensors, numbers for the rest.
+
+    `tensors` and `inputs` have a bit for each parameter that is a tensor, and that is only read: the kernel
+    cannot write to that, as no task would wait for it.
+    """
+    slot_tensor = native().slot_tensor
+    out: list[Any] = []
+    for i, slot in enumerate(slots):
+        if tensors >> i & 1:
+            array = array_of(slot_tensor(slot))
+            if inputs >> i & 1:
+                array.flags.writeable = False
+            out.append(array)
+        elif i in floats:
+            out.append(struct.unpack("<f", struct.pack("<I", slot & 0xFFFFFFFF))[0])
+        else:
+            out.append((slot & _WORD ^ 1 << 63) - (1 << 63))  # signed
+    return out
+
+
+def float_word(value: float) -> int:
+    """An f32 in the low half of a slot; what is too large for one is infinite, as in C++."""
+    try:
+        return struct.unpack("<I", struct.pack("<f", value))[0]
+    except OverflowError:
+        return 0x7F800000 if value > 0 else 0xFF800000
