@@ -49,7 +49,8 @@ class PyKernels {
     libraries_.push_back(std::move(library));
   }
 
-  /// A Python function: called with the task id and the slots of the task as integers.
+  /// A Python function: called with the task id, the slots of the task as integers, and which of them are
+  /// tensors, and only read, as bits.
   void add_function(int func_id, const std::string& name, int core_type, nb::callable function) {
     Kernel kernel;
     kernel.name = name;
@@ -61,7 +62,7 @@ class PyKernels {
       try {
         nb::list slots;
         for (int i = 0; i < payload.num_args; ++i) slots.append(payload.args[i]);
-        nb::borrow<nb::callable>(call)(payload.task_id, slots);
+        nb::borrow<nb::callable>(call)(payload.task_id, slots, payload.tensors, payload.inputs);
       } catch (nb::python_error& error) {
         if (!thrown.is_valid()) thrown = nb::borrow(error.value());
         throw std::runtime_error(brief(error));
@@ -95,13 +96,15 @@ class PyRun {
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;
 
-  /// (code, text) of what went wrong; code 0 if nothing did. And the Python exception, if that was it: it is
-  /// given away, as its traceback leads back to this run, a circle that no garbage collector would see.
+  /// (code, text) of what went wrong; code 0 if nothing did. Then the Python exception, if that was it: it is
+  /// given away, as its traceback leads back to this run, a circle that no garbage collector would see. And
+  /// the kernel and the place in its source, where those are known.
   nb::tuple failure() {
     Failure& failure = exec().failure();
     nb::object thrown = kernels_.thrown.is_valid() ? std::move(kernels_.thrown) : nb::none();
-    if (!failure.failed()) return nb::make_tuple(0, "", nb::none());
-    return nb::make_tuple(static_cast<int>(failure.code()), failure.text(), thrown);
+    if (!failure.failed()) return nb::make_tuple(0, "", nb::none(), -1, -1);
+    return nb::make_tuple(static_cast<int>(failure.code()), failure.text(), thrown, failure.kernel(),
+                          failure.mark());
   }
 
  protected:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".cpp", ".cc", ".cxx", ".cce")
 _CPP_SUFFIXES = (*SUFFIXES, ".hpp", ".h")
 _ELF = b"\x7fELF"
-_CPP_TEXT = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]|^[^\n/]*\b__global__\b", re.MULTILINE)
+_CPP_TEXT = r"^[ \t]*#[ \t]*include[ \t]*[<\"]|^[^\n/]*\b__global__\b"
 
 
 def is_library(path: str) -> bool:
@@ -33,8 +33,10 @@ def is_library(path: str) -> bool:
 
 def foreign(source: Source) -> Diagnostic | None:
     """C++ where a program is wanted, as an error that says which command takes it."""
-    if not source.name.endswith(_CPP_SUFFIXES) and not _CPP_TEXT.search(source.text):
-        return None
+    if not source.name.endswith(_CPP_SUFFIXES):
+        likely = "__global__" in source.text or "include" in source.text  # the search takes its time
+        if not likely or not re.search(_CPP_TEXT, source.text, re.MULTILINE):
+            return None
     name = source.name
     help = f"run it with 'pto run {name} -- ARG...', or make a library: 'pto build {name} -o k.so'"
     if not name.endswith(SUFFIXES):

@@ -54,6 +54,7 @@ inline constexpr uint64_t kernel_room(int space) {
 /// A tensor slot: where it starts and how it lies in memory, as seen by a kernel.
 struct Slot {
   uint64_t address;
+  uint64_t first = 0, bytes = 0;  // the memory from its first element to its last
   int64_t shape[5] = {1, 1, 1, 1, 1}, stride[5] = {};
   bool shaped = false;
 };
@@ -71,6 +72,9 @@ inline Slot open_slot(uint64_t word) {
   }
   for (uint64_t i = first; i > 0; --i) slot.stride[i - 1] = slot.stride[i] * slot.shape[i];
   slot.shaped = true;
+  const Segment all = tensor_bytes(tensor);
+  slot.first = tensor.buffer.addr + all.begin;
+  slot.bytes = all.end - all.begin;
   return slot;
 #else
   return Slot{word};
@@ -121,6 +125,43 @@ inline void call_on(Result (*function)(Args...), Plain<Args>... values) {
   function(values...);
 }
 
+/// Whether a parameter is memory, and not a number.
+template <class T>
+inline constexpr bool is_memory() {
+  if constexpr (std::is_pointer_v<T>) return true;
+  return requires { T::staticStride; };
+}
+
+/// The memory of the parameters: a task may touch what its tensors hold, and nothing else.
+template <class... Args>
+class Known {
+ public:
+  Known(pto::detail::Core& core, const uint64_t* words, const uint8_t* special) {
+    int at = 0;
+    ((note<Plain<Args>>(words[at], special[at] == 0, at), ++at), ...);
+    core.arrays = arrays_;
+    core.array_count = count_;
+    core.only_arrays = true;
+  }
+
+ private:
+  template <class T>
+  void note(uint64_t word, bool given, int at) {
+    if constexpr (is_memory<T>()) {
+      if (!given) return;
+      const Slot slot = open_slot(word);
+      static constexpr const char* kNames[] = {
+          "parameter 0",  "parameter 1",  "parameter 2",  "parameter 3", "parameter 4",  "parameter 5",
+          "parameter 6",  "parameter 7",  "parameter 8",  "parameter 9", "parameter 10", "parameter 11",
+          "parameter 12", "parameter 13", "parameter 14", "parameter 15"};
+      arrays_[count_++] = {reinterpret_cast<void*>(slot.first), slot.bytes,
+                           at < 16 ? kNames[at] : "a parameter"};
+    }
+  }
+  pto_array arrays_[sizeof...(Args) + 1];
+  int count_ = 0;
+};
+
 template <class Result, class... Args, size_t... I>
 inline void call_words(Result (*function)(Args...), const uint64_t* words, std::index_sequence<I...>) {
   call_on<Result, Args...>(function, take<Plain<Args>>(words[I])...);
@@ -128,7 +169,7 @@ inline void call_words(Result (*function)(Args...), const uint64_t* words, std::
 
 /// Call a function with the slots of a task; `special` has an entry per parameter.
 template <class Result, class... Args>
-inline void call_task(Result (*function)(Args...), const int64_t* slots, const pto::detail::Core& core,
+inline void call_task(Result (*function)(Args...), const int64_t* slots, pto::detail::Core& core,
                       const uint8_t* special) {
   uint64_t words[sizeof...(Args) + 1] = {};
   for (size_t i = 0; i < sizeof...(Args); ++i) {
@@ -137,6 +178,9 @@ inline void call_task(Result (*function)(Args...), const int64_t* slots, const p
                : special[i] == 3 ? core.subblock_idx
                                  : static_cast<uint64_t>(*slots++);
   }
+#ifdef PTO2_TENSOR_SLOTS
+  const Known<Args...> known(core, words, special);
+#endif
   call_words(function, words, std::index_sequence_for<Args...>{});
 }
 

@@ -323,10 +323,10 @@ void Exec::after(VirtualCore& core, Ran ran, int thread) {
     const Kernel* kernel = kernels_.find(core.payload.kernel_id);
     int mark = -1;
     const std::string why = Machine::failure(core, mark);
-    failure_.at(core.payload.kernel_id, mark);
-    fail(ErrorCode::KernelFailed, "task " + std::to_string(id) + " (" + kernel->name + ", " +
-                                      (core.type == CoreType::Aic ? "AIC " : "AIV ") +
-                                      std::to_string(core.index) + "): " + why);
+    fail(ErrorCode::KernelFailed,
+         "task " + std::to_string(id) + " (" + kernel->name + ", " +
+             (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) + "): " + why,
+         core.payload.kernel_id, mark);
   }
   if (options_.record) core.record.end = now_ns();
   const uint64_t bit = uint64_t{1} << core.index;
@@ -594,8 +594,8 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   return !proven;
 }
 
-void Exec::fail(ErrorCode code, std::string text) {
-  failure_.set(code, std::move(text));
+void Exec::fail(ErrorCode code, std::string text, int kernel, int mark) {
+  failure_.set(code, std::move(text), kernel, mark);
   parking_.wake_all();
 }
 

@@ -111,7 +111,7 @@ class Exec {
   /// Throws in a kernel of this run.
   void only_orchestrators() const;
 
-  void fail(ErrorCode code, std::string text);
+  void fail(ErrorCode code, std::string text, int kernel = -1, int mark = -1);
   Failure& failure() { return failure_; }
   const Pause& pause() const { return pause_; }
   Machine& machine() { return machine_; }

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import re
 from array import array
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import sub
 
 from ..diag import Diagnostic, Source, Span
 
-# `<...>` nested up to five deep; the '>' of '->' and those in strings and comments do not close.
+# `<...>`; the '>' of '->' and those in strings and comments do not close.
 _PLAIN = r'[^<>"/]*'
 _INNER = rf'{_PLAIN}(?:(?:(?<=-)>|"(?:[^"\\\n]|\\.)*"|//[^\n]*\n|/(?!/)){_PLAIN})*'
-_ANGLE = rf"<{_INNER}(?<!-)>"
-for _ in range(4):
-    _ANGLE = rf"<{_INNER}(?:{_ANGLE}{_INNER})*(?<!-)>"
+
+
+def _angle(depth: int) -> str:
+    """`<...>` with others in it up to `depth` deep."""
+    inner = rf"(?:{_angle(depth - 1)}{_INNER})*" if depth else ""
+    return rf"<{_INNER}{inner}(?<!-)>"
+
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _ID = r"[A-Za-z_][\w$.]*"
@@ -28,21 +32,31 @@ _BUILTIN = (
     "memref|vector|tensor|tuple|complex|affine_map|affine_set|dense|dense_resource|array|strided|opaque"
 )
 
-#: Comments and tokens, each with the white space before it.
-_TOKEN = re.compile(
-    rf"""
-    [ \t\r\n]* (?:
-    [,(){{}}=\[\]]
-    | %[\w$.\-]+(?:\#\d+)?
-    | (?:[!\#]{_ID} | (?:{_BUILTIN})(?=<)) (?:{_ANGLE})?  # once: it is most of the cost of this pattern
-    | {_ID}
-    | 0[xX][0-9a-fA-F]+ | \d+(?:\.\d*)?(?:[eE][+-]?\d+)?
-    | {_STRING} | @(?:{_ID}|{_STRING}) | \^[\w$.\-]+
-    | //[^\n]* | -> | :: | [<>:?*+\-/|;.]
-    | "[^\n]* | [^ \t\r\n] )                               # anything else is an error
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_NESTED = frozenset(_BUILTIN.split("|"))
+
+
+def _pattern(depth: int) -> re.Pattern[str]:
+    """Comments and tokens, each with the white space before it; types nested up to `depth` deep."""
+    return re.compile(
+        rf"""
+        [ \t\r\n]* (?:
+        [,(){{}}=\[\]]
+        | %[\w$.\-]+(?:\#\d+)?
+        | (?:[!\#]{_ID} | (?:{_BUILTIN})(?=<)) (?:{_angle(depth)})?  # once: it is most of the cost
+        | {_ID}
+        | 0[xX][0-9a-fA-F]+ | \d+(?:\.\d*)?(?:[eE][+-]?\d+)?
+        | {_STRING} | @(?:{_ID}|{_STRING}) | \^[\w$.\-]+
+        | //[^\n]* | -> | :: | [<>:?*+\-/|;.]
+        | "[^\n]* | [^ \t\r\n] )                                 # anything else is an error
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+#: Types as they usually are. Others nest up to five deep, for which the pattern takes longer to compile than a
+#: short program to parse.
+_TOKEN = _pattern(1)
+_DEEPEST = 4
 _BLANK = " \t\r\n"
 _PUNCTUATION = frozenset("()[]{}<>,:=?*+-/|;._")
 
@@ -68,8 +82,12 @@ class Tokens:
 def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
     """All tokens of a text and the lexical errors in it."""
     out = Tokens(source)
-    pieces = _TOKEN.findall(source.text.rstrip(_BLANK))
+    code = source.text.rstrip(_BLANK)
+    pieces = _TOKEN.findall(code)
     texts = [piece.lstrip(_BLANK) for piece in pieces]
+    if _deeper(texts):
+        pieces = _pattern(_DEEPEST).findall(code)
+        texts = [piece.lstrip(_BLANK) for piece in pieces]
     starts = list(map(sub, accumulate(map(len, pieces)), map(len, texts)))
     seen: dict[str, str] = {}
     texts = list(map(seen.setdefault, texts, texts))
@@ -83,6 +101,13 @@ def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
     starts.append(len(source.text))
     out.texts, out.starts = texts, array("Q", starts)
     return out, _merge(errors)
+
+
+def _deeper(texts: list[str]) -> bool:
+    """Whether a `<` was left by itself where it may belong to a type that nests deeper."""
+    if "<" not in texts:
+        return False
+    return any(b == "<" and (a[0] in "!#" or a in _NESTED) for a, b in pairwise(texts))
 
 
 def _is_error(text: str) -> bool:

@@ -18,7 +18,6 @@ from ..isa.row import Row, default_format
 from . import flat, structured
 from .blocks import SHORT_NAMES
 from .cursor import Fail, Report
-from .generic import from_generic
 from .lexer import EOF, unquote
 from .row_reader import RowReader, compiled
 from .statement import Names, Statement
@@ -267,6 +266,8 @@ class Parser(RowReader):
         for region in regions:
             region.parent = op
         if found is not None:
+            from .generic import from_generic
+
             from_generic(self, op, found, at)
         return op
 
@@ -281,3 +282,8 @@ _REPLACED = {
     "pto.copy_vreg_to_ub": "use pto.vsts",
     "pto.vidu": "use pto.vci",
 }
+
+
+def is_mlir(p: Parser) -> bool:
+    """Whether a text starts like MLIR, which settles that it is no assembly."""
+    return p.t[0] in ("module", "func.func", "builtin.module") or p.t[0][:1] in ("!", '"')

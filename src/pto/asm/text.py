@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from ..diag import Diagnostic, DiagnosticError, Source, has_errors
 from ..ir.core import Module
-from . import assembly
-from .layout import layout
-from .parser import Parser
-from .printer import Printer
+from .parser import Parser, is_mlir
 
 FORMS = ("pto", "ssa", "asm", "generic")
 
 
 def _read(source: Source) -> tuple[Parser, Module | None]:
     parser = Parser(source)
-    module = assembly.parse(parser) if assembly.looks_like(parser) else parser.module()
+    if is_mlir(parser):  # the usual case, in which the tools that start for one file load nothing else
+        module = parser.module()
+    else:
+        from . import assembly
+
+        module = assembly.parse(parser) if assembly.looks_like(parser) else parser.module()
     return parser, None if has_errors(parser.diagnostics) else module
 
 
@@ -37,6 +39,8 @@ def format_source(source: Source) -> tuple[str | None, list[Diagnostic]]:
     parser, module = _read(source)
     if module is None:
         return None, parser.diagnostics
+    from .layout import layout
+
     text = layout(parser)
     if text != source.text:
         again, _ = parse_source(Source(source.name, text))
@@ -52,5 +56,9 @@ def to_text(module: Module, form: str = "pto") -> str:
     if form not in FORMS:
         raise ValueError(f"unknown text form {form!r}; one of {', '.join(FORMS)}")
     if form == "asm":
-        return assembly.to_assembly(module)
+        from .assembly_printer import to_assembly
+
+        return to_assembly(module)
+    from .printer import Printer
+
     return Printer(form).module(module)

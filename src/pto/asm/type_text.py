@@ -542,7 +542,7 @@ def _conv_tile(body: _Body) -> Type:
 # ------------------------------------------------------------------------------------------ builtin types
 
 
-_LAYOUT = re.compile(
+_LAYOUT = (
     r"strided<\s*\[[-?\d,\s]*\]\s*(?:,\s*offset\s*:\s*(?:\?|-?\d+)\s*)?>"
     r"|affine_map<\s*\([^<>()]*\)\s*(?:\[[^<>\[\]]*\]\s*)?->\s*\([^<>]*\)\s*>"
     r"|#[\w.$]+(?:<[^<>]*>)?"
@@ -565,7 +565,7 @@ def _memref(body: _Body) -> Type:
             space = canonical
         elif part.isdigit():
             continue  # a numeric memory space carries no meaning here
-        elif layout or not _LAYOUT.fullmatch(part):
+        elif layout or not re.fullmatch(_LAYOUT, part):
             raise body.error("expected a layout such as strided<[64, 1], offset: ?>, or an address space", i)
         else:
             layout = " ".join(part.split())

@@ -148,7 +148,7 @@ class Pointer:
 
 
 @lru_cache(maxsize=1024)
-def _steps(layout: str, rows: int, cols: int, box: tuple[int, int], pitch: int) -> tuple[int, int, int, int]:
+def tile_steps(layout: str, rows: int, cols: int, box: tuple[int, int], pitch: int) -> tuple[int, int, int, int]:
     """Element strides of a tile layout: from row block to row block, row to row, and the same for columns."""
     ir, ic = box
 
@@ -214,7 +214,7 @@ class Tile:
             raise LookupError(self.name)
         pitch = tiles.compact_pitch(self.compact, self.pitch[0], self.v_row)
         ir, ic = self.box
-        block_row, row, block_col, col = _steps(self.layout, *self.pitch, self.box, pitch)
+        block_row, row, block_col, col = tile_steps(self.layout, *self.pitch, self.box, pitch)
         return Region(
             self.address, blocked(r, rows, ir, block_row, row), blocked(c, cols, ic, block_col, col),
             self.bits, self.nibble, (r, c),

@@ -7,14 +7,15 @@ execution of an instruction gives fresh registers, as every SSA value is a new o
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 import numpy as np
 
 from ..ir.types import MaskType, TokenType, Type, VRegType
 from ..isa.dtypes import DTYPES
-from .memory import Buffer, Pointer
+from .elements import Array
+from .memory import Buffer, Pointer, array_of
 from .region import Region, blocked
 
 #: Bytes of a vector register, and bits of a mask: one for each of them.
@@ -33,9 +34,13 @@ def _whole(dtype: str, lanes: int) -> Region:
 
 class Register:
     """`lanes` elements in one row. A vector register has 256 bytes; a mask keeps one byte, 0 or 1, for each of
-    its 256 bits."""
+    its 256 bits.
 
-    __slots__ = ("buffer", "dtype", "lanes", "name", "past")
+    Where nothing watches, an instruction takes and gives the whole `array`; else it goes through `buffer`, the
+    same bytes.
+    """
+
+    __slots__ = ("_array", "_buffer", "dtype", "lanes", "name", "past")
 
     offset = 0
     v_row = 1
@@ -44,9 +49,37 @@ class Register:
         self.dtype = dtype
         self.lanes = lanes
         self.name = name
-        self.buffer = Buffer(name, SPACE, np.zeros(lanes * max(8, DTYPES[dtype].bits) // 8, np.uint8))
+        self._array: Array | None = None
+        self._buffer: Buffer | None = None
         #: The loads of the interval that the contents come from, as bits of a number; for the hazard checker.
         self.past = 0
+
+    @property
+    def array(self) -> Array:
+        """The elements; not to be written into."""
+        found = self._array
+        if found is None:
+            found = self._array = np.zeros(self.lanes, array_of(self.dtype))
+        return found
+
+    @array.setter
+    def array(self, codes: Array) -> None:
+        # what was loaded shares its bytes with memory, which may change
+        codes = codes if codes.flags.owndata else codes.copy()
+        want = array_of(self.dtype)
+        self._array = codes if codes.dtype == want else codes.view(want)
+        self._buffer = None
+
+    @property
+    def buffer(self) -> Buffer:
+        found = self._buffer
+        if found is None:
+            if self._array is not None and not self._array.flags.writeable:
+                self._array = self._array.copy()
+            data = np.ascontiguousarray(self.array)
+            self._array = data
+            found = self._buffer = Buffer(self.name, SPACE, data.view(np.uint8))
+        return found
 
     @property
     def v_col(self) -> int:
@@ -75,15 +108,13 @@ class Align(Register):
         self.pending = 0  # bytes of the register that are not in memory yet
 
 
-def fresh(type: Type, name: str) -> Any:
-    """A new register for a value of a type; None where the type is no register's."""
+def maker(type: Type, name: str) -> Callable[[], Register]:
+    """What makes new registers for a value of a type that is one of registers."""
     if isinstance(type, VRegType):
-        return Register(str(type.dtype), type.lanes, name)
+        return partial(Register, str(type.dtype), type.lanes, name)
     if isinstance(type, MaskType):
-        return Register("u8", WIDTH, name)
-    if isinstance(type, TokenType) and type.name == "align":
-        return Align(name)
-    return None
+        return partial(Register, "u8", WIDTH, name)
+    return partial(Align, name)
 
 
 def is_register(type: Type) -> bool:

@@ -39,6 +39,9 @@ class Record:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             values = self.__dict__
+            if not kwargs and len(args) == len(self._fields):
+                values.update(zip(self._fields, args))  # noqa: B905
+                return
             values.update(self._defaults)
             if args:
                 values.update(zip(self._fields, args, strict=False))

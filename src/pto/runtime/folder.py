@@ -15,6 +15,7 @@ from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..isa.record import Record
 from .compile import Job
 from .golden import Golden
+from .kernels import roles
 from .userfile import UserFile
 
 #: Runtimes: how many kernels there may be, how many arguments an orchestration takes, the name of its entry
@@ -30,7 +31,7 @@ MAX_BLOCK_DIM = 24
 #: Platforms that users name, and the profile each one's kernels are checked and compiled for.
 PLATFORMS = {"a2a3sim": "a2a3", "a5sim": "a5", "a2a3": "a2a3", "a5": "a5"}
 
-_KERNEL_KEYS = ("func_id", "source", "core_type", "name", "entry", "function")
+_KERNEL_KEYS = ("func_id", "source", "core_type", "name", "entry", "function", "args")
 
 
 class Kernel(Record):
@@ -42,6 +43,7 @@ class Kernel(Record):
     source: str = ""
     entry: str = ""
     function: Callable[..., Any] | None = None
+    args: tuple[str, ...] = ()  # roles of the parameters of a function
 
 
 class Config(Record):
@@ -158,7 +160,7 @@ class _Reader:
         name = "RUNTIME_CONFIG"
         given = self._table(name, dict, "a dict", required=False)
         runtime = given.get("runtime", DEFAULT_RUNTIME)
-        if runtime not in RUNTIMES:
+        if not isinstance(runtime, str) or runtime not in RUNTIMES:
             known = f"there are {', '.join(RUNTIMES)}"
             self._say(f"unknown runtime {runtime!r}", name, "runtime",
                       help=did_you_mean(str(runtime), RUNTIMES) or known)  # fmt: skip
@@ -230,12 +232,17 @@ class _Reader:
             self._say(
                 f"kernel {at}: source is {type(source).__name__}, expected a path", "KERNELS", at, "source"
             )
+        args: list[str] = []
+        try:
+            args = roles(given.get("args", ""))
+        except DiagnosticError as e:
+            self._say(e.diagnostics[0].message, "KERNELS", at, "args", help=e.diagnostics[0].help)
         if len(self.problems) > before or not isinstance(func_id, int) or not isinstance(core, str):
             return None
         path = self._path(source) if source is not None else ""
         stem = os.path.basename(path).partition(".")[0]
         name = str(given.get("name") or stem or getattr(function, "__name__", f"func_{func_id}"))
-        return Kernel(func_id, name, core, path, str(given.get("entry") or ""), function)
+        return Kernel(func_id, name, core, path, str(given.get("entry") or ""), function, tuple(args))
 
     def _environment(self) -> dict[str, str]:
         """RUNTIME_ENV; relative paths are those of the folder of the kernels."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import knobs
-from ..diag import Diagnostic, DiagnosticError
+from ..diag import Diagnostic, DiagnosticError, Span
 
 if TYPE_CHECKING:
     from .hazards import Hazard
@@ -35,6 +36,7 @@ _CODES = {
     1: "PTO-E2620", 2: "PTO-E2620", 3: "PTO-E2620", 4: "PTO-E2620", 11: "PTO-E2620", 202: "PTO-E2620",
     5: "PTO-E2621", 10: "PTO-E2621", 200: "PTO-E2622", 201: "PTO-E2623", 203: "PTO-E2624", 205: "PTO-E2625",
 }  # fmt: skip
+_OWN = re.compile(r"\[(PTO-E\d{4})\] ")
 
 
 def native() -> Any:
@@ -136,22 +138,39 @@ def log_file() -> Callable[[int, str], object] | None:
     return append
 
 
-def raise_failure(run: Any) -> None:
-    """Raise what ended a native run early, if anything did."""
-    code, text, thrown = run.failure()
+def raise_failure(run: Any, sources: Mapping[int, str] | None = None) -> None:
+    """Raise what ended a native run early, if anything did. `sources` are the programs of kernels that are
+    written in PTO, by func_id: what a core had reached when it failed is a place in one of them."""
+    code, text, thrown, kernel, mark = run.failure()
     if not code:
         return
+    source = (sources or {}).get(kernel, "") if mark >= 0 else ""
     try:
-        raise failed(code, text, thrown)
+        raise failed(code, text, thrown, _span(source, mark) if source.endswith(".pto") else None)
     finally:
         del thrown  # its traceback leads here: memory should not wait for the garbage collector
 
 
-def failed(code: int, text: str, thrown: BaseException | None) -> BaseException:
-    """What to raise when a run has failed."""
+def _span(path: str, offset: int) -> Span | None:
+    """The rest of the line of a source from an offset on."""
+    from ..frontdoor import read
+
+    source, _ = read(path)
+    if source is None or offset >= len(source.text):
+        return None
+    _, end = source.bounds(source.place(offset)[0])
+    return Span(source, offset, max(end, offset + 1))
+
+
+def failed(
+    code: int, text: str, thrown: BaseException | None = None, span: Span | None = None
+) -> BaseException:
+    """What to raise when a run has failed. A kernel may say by itself which diagnostic it is."""
     if thrown is not None and (code == 201 or isinstance(thrown, KeyboardInterrupt)):
         return thrown  # an exception of a Python orchestration is the caller's own
-    problem = Diagnostic(_CODES.get(code, "PTO-E2629"), text.rstrip("\n"))
+    own = _OWN.search(text)
+    text = text.replace(own[0], "", 1) if own else text
+    problem = Diagnostic(own[1] if own else _CODES.get(code, "PTO-E2629"), text.rstrip("\n"), span)
     if thrown is not None and (place := _place(thrown)):
         problem.notes.append((f"raised at {place}", None))
     error = DiagnosticError([problem])
@@ -235,6 +254,7 @@ class NativeEngine:
         self._given = given
         self._kernels = native().Kernels()
         self._names: dict[int, str] = {}
+        self.sources: dict[int, str] = {}  # of kernels, where those who add them say so
         self.hazards: list[Hazard] = []
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
@@ -263,7 +283,7 @@ class NativeEngine:
         except MemoryError:
             message = "there is not enough memory for rings of that size"
             raise DiagnosticError([Diagnostic("PTO-E2621", message, help="make them smaller")]) from None
-        raise_failure(run)
+        raise_failure(run, self.sources)
         return records(run.records(), self._names, run.stats())
 
     def _run(self, made: dict[str, Any], path: str, entry: str, slots: list[int]) -> Any:

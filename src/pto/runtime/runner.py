@@ -27,7 +27,11 @@ class Engine(Protocol):
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> Any: ...
 
-    def add_function(self, func_id: int, name: str, core_type: str, function: Callable[..., Any]) -> Any: ...
+    def add_function(
+        self, func_id: int, name: str, core_type: str, function: Callable[..., Any], args: Sequence[str] = ()
+    ) -> Any:
+        """A Python function; `args` are its roles, as far as the folder says them."""
+        ...
 
     def run_orchestration(self, path: str, entry: str, args: list[int]) -> Any:
         """Run to the end; what is returned describes the run (`records.Records`, or None)."""
@@ -172,10 +176,12 @@ class Runner:
             engine = self._engine(self.options.engine(self.folder))
             for k in self.folder.config.kernels:
                 if k.function is not None:
-                    engine.add_function(k.func_id, k.name, k.core_type, k.function)
+                    more = (k.args,) if k.args else ()
+                    engine.add_function(k.func_id, k.name, k.core_type, k.function, *more)
                 else:
                     path = self._library(k.source, k.entry, k.core_type)
                     engine.add_kernel(k.func_id, k.name, k.core_type, path)
+                    getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._library(job.source, job.entry, ""), job.entry, words)
             return records, getattr(engine, "hazards", ())

@@ -25,7 +25,7 @@ from pto.engine.reference.grid import Watch
 from pto.engine.reference.instr import Instr
 from pto.engine.reference.registry import find
 from pto.engine.reference.semantics import SEMANTICS
-from pto.engine.registers import GRANULES, WIDTH, fresh, is_register
+from pto.engine.registers import GRANULES, WIDTH, is_register, maker
 from pto.ir.attrs import Attribute
 from pto.ir.types import MaskType, PtrType, Type
 from pto.isa.dtypes import DTYPES
@@ -52,11 +52,11 @@ class VectorCase(Case):
         for declared in self.row.results:
             for type in plan.results.get(declared.name, ())[:1]:
                 if is_register(type):
-                    self.args[declared.name] = fresh(type, declared.name)
+                    self.args[declared.name] = maker(type, declared.name)()
 
     def _value(self, name: str, at: int, type: Type) -> Any:
         if is_register(type):
-            return fresh(type, name)
+            return maker(type, name)()
         if isinstance(type, PtrType) and type.space != "gm":
             return Pointer(self.core.buffers[SPACES[type.space]], self.base, str(type.dtype), name)
         return super()._value(name, at, type)
@@ -66,13 +66,13 @@ class VectorCase(Case):
             super().set(name, codes, valid)
         else:
             place = self.args[name]
-            place.buffer.data[:] = np.ascontiguousarray(codes).astype(elements.code_dtype(place.dtype)).view(np.uint8)  # fmt: skip
+            place.array = np.ascontiguousarray(codes).astype(elements.code_dtype(place.dtype))
 
     def get(self, name: str, shape: tuple[int, int] | None = None) -> Array:
         place = self.args[name]
         if shape is not None or not hasattr(place, "lanes"):
             return super().get(name, shape)
-        return place.buffer.data.view(elements.code_dtype(place.dtype)).copy()
+        return place.array.view(elements.code_dtype(place.dtype)).copy()
 
     def granule(self, mask: str) -> int:
         """Bytes that one lane of a mask covers."""
@@ -85,12 +85,12 @@ class VectorCase(Case):
         size = size or self.granule(mask)
         image = np.zeros(WIDTH, np.uint8)
         image[::size] = lanes
-        self.args[mask].buffer.data[:] = image
+        self.args[mask].array = image
         return image[::size] != 0
 
     def image(self, mask: str) -> Array:
         """The 256 bits of a mask."""
-        return self.args[mask].buffer.data.copy()
+        return self.args[mask].array.copy()
 
     def lanes(self, mask: str, size: int | None = None) -> Array:
         return self.image(mask)[:: size or self.granule(mask)] != 0

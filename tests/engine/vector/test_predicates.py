@@ -159,7 +159,8 @@ def test_algebra_in_every_column(name: str, column: str) -> None:
 @given(x=IMAGES, y=IMAGES, sel=IMAGES, other=IMAGES)
 def test_psel(gran: str, fourth: bool, x: int, y: int, sel: int, other: int) -> None:
     plan = at("psel", gran, **{"mask": f"!pto.mask<{gran}>" if fourth else ""})
-    case = run(plan, src0=x, src1=y, sel=sel, **({"mask": other} if fourth else {}))
+    masks = {"src0": x, "src1": y, "sel": sel} | ({"mask": other} if fourth else {})
+    case = run(plan, "hw", **masks)
     lanes = zip(lanes_of(sel, gran), lanes_of(x, gran), lanes_of(y, gran), strict=True)
     assert found(case, "dst") == image_of([a if s else b for s, a, b in lanes], gran)
 
@@ -167,7 +168,9 @@ def test_psel(gran: str, fourth: bool, x: int, y: int, sel: int, other: int) -> 
 @pytest.mark.parametrize("x", [0, 2**WIDTH - 1, int("a50f" * 16, 16)])
 def test_algebra_on_masks_without_granularity(x: int) -> None:
     """An untyped mask is a mask of bytes: every bit is a lane."""
-    case = run(typed(at("pnot", "b8"), src="!pto.mask", mask="!pto.mask", dst="!pto.mask"), src=x, mask=2**WIDTH - 1)
+    case = run(
+        typed(at("pnot", "b8"), src="!pto.mask", mask="!pto.mask", dst="!pto.mask"), src=x, mask=2**WIDTH - 1
+    )
     assert found(case, "dst") == 2**WIDTH - 1 - x
 
 
@@ -219,8 +222,12 @@ def test_ppack_and_punpack_of_lanes(gran: str, part: str, x: int) -> None:
 def test_packing_to_half_the_width_is_one_in_both(wide: str, narrow: str, part: str, x: int) -> None:
     """All lanes of the wider mask in one half of the narrower, and back: the presets agree."""
     x = image_of(lanes_of(x, wide), wide)
-    pack = with_attrs(typed(plans_of("ppack")[0], src=f"!pto.mask<{wide}>", dst=f"!pto.mask<{narrow}>"), part=part)
-    unpack = with_attrs(typed(plans_of("punpack")[0], src=f"!pto.mask<{narrow}>", dst=f"!pto.mask<{wide}>"), part=part)
+    pack = with_attrs(
+        typed(plans_of("ppack")[0], src=f"!pto.mask<{wide}>", dst=f"!pto.mask<{narrow}>"), part=part
+    )
+    unpack = with_attrs(
+        typed(plans_of("punpack")[0], src=f"!pto.mask<{narrow}>", dst=f"!pto.mask<{wide}>"), part=part
+    )
     lanes, nothing = lanes_of(x, wide), [0] * (WIDTH // SIZES[wide])
     want = image_of(lanes + nothing if part == "LOWER" else nothing + lanes, narrow)
     for semantics in ("hw", "doc"):
@@ -233,7 +240,9 @@ def test_packing_to_half_the_width_is_one_in_both(wide: str, narrow: str, part: 
 @given(x=IMAGES)
 def test_pbitcast_keeps_the_image(source: str, target: str, x: int) -> None:
     for column in ("cpu", "a2a3", "a5"):
-        plan = typed(plans_of("pbitcast", column)[0], input=f"!pto.mask<{source}>", result=f"!pto.mask<{target}>")
+        plan = typed(
+            plans_of("pbitcast", column)[0], input=f"!pto.mask<{source}>", result=f"!pto.mask<{target}>"
+        )
         assert found(run(plan, input=x), "result") == x
 
 

@@ -3,6 +3,8 @@
 // Whoever touches global memory says first which bytes, once per instruction: `touch(name, data, low, high)`,
 // in bytes from `data` on, the last one excluded. Where nobody gave arrays (plain threads, other hosts) that
 // does nothing. An address says nothing about where it came from: one that another array holds is accepted.
+// Where there may be other memory than those arrays (a task of the runtime whose kernel is C++), only an
+// access that starts inside of one and leaves it is wrong.
 #pragma once
 
 #include "pto/core/dtypes.hpp"
@@ -26,17 +28,17 @@ inline bool holds(const pto_array& array, uint64_t first, uint64_t bytes) {
   return at <= array.bytes && bytes <= array.bytes - at;
 }
 
-[[noreturn, gnu::noinline, gnu::cold]] inline void outside(const char* name, uint64_t data, int64_t low,
-                                                           int64_t high) {
+[[gnu::noinline, gnu::cold]] inline void outside(const char* name, uint64_t data, int64_t low, int64_t high) {
   Core& me = *current;
   me.touched[0] = data + static_cast<uint64_t>(low);
   me.touched[1] = data + static_cast<uint64_t>(high);
   // The array that holds the address that an access starts from, or ends there.
   const pto_array* found = nullptr;
-  for (int i = 0; i < me.grid->array_count; ++i) {
-    const pto_array& array = me.grid->arrays[i];
+  for (int i = 0; i < me.array_count; ++i) {
+    const pto_array& array = me.arrays[i];
     if (holds(array, data, 1) || (found == nullptr && holds(array, data, 0))) found = &array;
   }
+  if (!me.only_arrays && (found == nullptr || !holds(*found, data, 1))) return;  // memory of its own
   if (found == nullptr)
     failf("[PTO-E2101] %s: touches %lld bytes at %#llx, which no array of the launch holds", name,
           static_cast<long long>(high - low), static_cast<unsigned long long>(me.touched[0]));
@@ -48,10 +50,10 @@ inline bool holds(const pto_array& array, uint64_t first, uint64_t bytes) {
 
 [[gnu::noinline]] inline void touch(const char* name, const volatile void* data, int64_t low, int64_t high) {
   const Core* me = current;
-  if (me == nullptr || me->grid == nullptr || me->grid->arrays == nullptr || high <= low) return;
+  if (me == nullptr || me->arrays == nullptr || high <= low) return;
   const auto address = reinterpret_cast<uint64_t>(data);
-  const pto_array* array = me->grid->arrays;
-  for (int left = me->grid->array_count; left > 0; --left, ++array) {
+  const pto_array* array = me->arrays;
+  for (int left = me->array_count; left > 0; --left, ++array) {
     if (holds(*array, address + static_cast<uint64_t>(low), static_cast<uint64_t>(high - low))) return;
   }
   outside(name, address, low, high);

@@ -109,6 +109,11 @@ inline void meet(int who) {
   if (me.grid == nullptr) return;  // plain threads: nobody knows how many there are
   if ((who == 0 && me.kind == CoreKind::Cube) || (who == 1 && me.kind == CoreKind::Vector)) return;
   Grid& grid = *me.grid;
+  if (me.block_num > grid.blocks) {
+    fail(
+        "a grid barrier in a task of several blocks: they run one by one, as cores are free, so nothing can "
+        "wait for all of them; use two tasks");
+  }
   const uint32_t round = grid.round[who].load();
   if (grid.here[who].fetch_add(1) + 1 == grid.participants[who]) {
     grid.here[who].store(0);

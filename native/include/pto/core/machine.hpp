@@ -129,8 +129,6 @@ struct Grid {
   Atomic<uint32_t> here[3] = {};                // cores at a barrier
   Atomic<uint32_t> round[3] = {};               // barriers passed
   Atomic<uint32_t> flags[2][kSemaphores] = {};  // signals to like cores of all blocks, by kind and id
-  const pto_array* arrays = nullptr;            // global memory; null: not known
-  int32_t array_count = 0;
 };
 
 /// The two outer loops of burst copies, as their registers have them: loop 1 is the inner one.
@@ -160,6 +158,9 @@ struct Core {
   const Host* host = nullptr;
   void* fiber = nullptr;  // for the host
   uint64_t task_cookie = 0;
+  const pto_array* arrays = nullptr;  // global memory; null: not known
+  int32_t array_count = 0;
+  bool only_arrays = true;  // there is no other memory that an address could mean
 
   // registers, as the reset leaves them
   uint64_t ctrl = 0;

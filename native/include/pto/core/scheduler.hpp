@@ -301,6 +301,8 @@ inline thread_local Pool pool;
     if (core.kind == CoreKind::Vector && core.subblock_idx < 2)
       core.cluster->vector_memory[core.subblock_idx] = core.space[0];
     core.grid = &launch.grid;
+    core.arrays = launch.given->arrays;
+    core.array_count = launch.given->array_count;
     core.host = &kHost;
     core.fiber = fiber;
     fiber->role = &launch.roles[i];
@@ -446,8 +448,6 @@ inline bool turn(Thread& thread) {
   if (given->status != 0) return given->status;
   given->mark = -1;
   given->touched[0] = given->touched[1] = 0;
-  grid.arrays = given->arrays;
-  grid.array_count = given->array_count;
   grid.clusters = static_cast<Cluster*>(std::calloc(grid.blocks, sizeof(Cluster)));
   Thread* workers = new (std::nothrow) Thread[static_cast<size_t>(launch.threads)];
   if (grid.clusters == nullptr || workers == nullptr) {

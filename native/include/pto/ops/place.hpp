@@ -225,7 +225,7 @@ inline auto place(const Global& tensor) {
                                            const Axis& down, const Axis& across, ptrdiff_t rows,
                                            ptrdiff_t cols) {
   const Core* me = current;
-  if (rows <= 0 || cols <= 0 || me == nullptr || me->grid == nullptr || me->grid->arrays == nullptr) return;
+  if (rows <= 0 || cols <= 0 || me == nullptr || me->arrays == nullptr) return;
   int64_t low, high, left, right;
   down.span(rows, low, high);
   across.span(cols, left, right);

@@ -31,6 +31,8 @@ class _Expression:
         if m:
             self.target, text = m[1], text[m.end() :]
         for name, spelled in types.items():
+            if f"${name}" not in text:
+                continue
             text = re.sub(rf"\bu\${name}\b", unsigned(spelled), text)
             text = re.sub(rf"\${name}\b", spelled, text)
         if types["T"] == "double":

@@ -16,7 +16,7 @@ from ...ir.core import Operation, Value
 from ...isa.profiles import Profile
 from ..memory import GlobalMemory, MemoryFault
 from .code import Code
-from .instr import IllegalInstruction, Instr, Port
+from .instr import IllegalInstruction, Instr, Plain
 from .state import CoreState
 
 #: Answers of a step that are not a program counter.
@@ -120,7 +120,7 @@ class Core(CoreState):
         out: Any = None,
     ) -> None:
         super().__init__(profile, gm, kind, block, sub, out)
-        self.port = Port()
+        self.port = Plain()
         self.eager = True
         #: Whether the scalar unit waits for everything it issued: a program that does not synchronise its
         #: pipes yet.

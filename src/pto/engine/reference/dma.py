@@ -61,7 +61,7 @@ def _inside(pointer: Pointer, loops: list[Loop], side: int, length: int) -> None
         raise MemoryFault(pointer.buffer, pointer.offset, end)
 
 
-def _copy(
+def copy_bursts(
     i: Instr,
     source: Pointer,
     target: Pointer,
@@ -134,7 +134,7 @@ def _nest(i: Instr, source_bits: int, target_bits: int, outer: list[Loop]) -> tu
     return length, [*outer, (count, *strides)]
 
 
-def _clauses(i: Instr, source_bits: int, target_bits: int) -> list[Loop]:
+def loop_clauses(i: Instr, source_bits: int, target_bits: int) -> list[Loop]:
     """Loop clauses of a grouped form, outermost first."""
     widths = (_COUNT, source_bits, target_bits)
     flat = [_field(i, "loop", widths[n % 3], v) for n, v in enumerate(i.arg("loop") or [])]
@@ -152,11 +152,11 @@ def _rows_apart(i: Instr, length: int, loops: list[Loop]) -> None:
 @executor("mte_gm_ub")
 def mte_gm_ub(i: Instr) -> None:
     source, target = i.arg("gm_src"), i.arg("ub_dst")
-    length, loops = _nest(i, _GM, _UB, _clauses(i, _GM, _UB))
+    length, loops = _nest(i, _GM, _UB, loop_clauses(i, _GM, _UB))
     _rows_apart(i, length, loops)
     _aligned(i, target)
     if not i.has("pad_value"):
-        _copy(i, source, target, length, loops)
+        copy_bursts(i, source, target, length, loops)
         return
     stride = loops[-1][2]
     i.require(
@@ -164,7 +164,7 @@ def mte_gm_ub(i: Instr) -> None:
     )
     pad = _pattern(i)
     left, right = (_padding(i, name, target.dtype) for name in ("left_padding", "right_padding"))
-    _copy(i, source, target, length, loops, pad, left, max(stride - left - length, right))
+    copy_bursts(i, source, target, length, loops, pad, left, max(stride - left - length, right))
 
 
 def _padding(i: Instr, name: str, dtype: str) -> int:
@@ -176,9 +176,9 @@ def _padding(i: Instr, name: str, dtype: str) -> int:
 
 @executor("mte_ub_gm")
 def mte_ub_gm(i: Instr) -> None:
-    length, loops = _nest(i, _UB, _GM, _clauses(i, _UB, _GM))
+    length, loops = _nest(i, _UB, _GM, loop_clauses(i, _UB, _GM))
     _aligned(i, i.arg("ub_src"))
-    _copy(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)
+    copy_bursts(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)
 
 
 @executor("mte_ub_ub", "mte_ub_l1", "copy_ubuf_to_ubuf")
@@ -193,7 +193,7 @@ def between_buffers(i: Instr) -> None:
     _aligned(i, source, target)
     if i.name == "mte_ub_l1":
         target = _shared(i, target)
-    _copy(i, source, target, length * 32, [(count, (length + s) * 32, (length + t) * 32)])
+    copy_bursts(i, source, target, length * 32, [(count, (length + s) * 32, (length + t) * 32)])
 
 
 def _shared(i: Instr, target: Pointer) -> Pointer:
@@ -241,11 +241,11 @@ def copy_gm_to_ubuf(i: Instr) -> None:
     # form have no defined effect.
     pad = b"\0" if i.arg("data_select_bit") else b""
     behind = max(loops[-1][2] - length, 0) if pad else 0
-    _copy(i, i.arg("gm_src"), target, length, loops, pad, 0, behind)
+    copy_bursts(i, i.arg("gm_src"), target, length, loops, pad, 0, behind)
 
 
 @executor("copy_ubuf_to_gm")
 def copy_ubuf_to_gm(i: Instr) -> None:
     length, loops = _nest(i, _UB, _GM, _register_loops(i, "ubtoout"))
     _aligned(i, i.arg("ub_src"))
-    _copy(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)
+    copy_bursts(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)

@@ -95,27 +95,49 @@ def quantised(i: Instr, x: Array, dtype: str, words: Array, vector: bool) -> Arr
 
 def _quantised(i: Instr, x: Array, dtype: str, words: Array, vector: bool) -> Array:
     if dtype == "i16":
-        shift = (words >> np.uint64(32) & np.uint64(15)).astype(np.int32) + 1
-        return (x.astype(np.int32) >> shift).astype(np.int16)
+        return shifted(x, words)
+    y = scaled(i, x, words, vector)
+    if DTYPES[dtype].is_int:
+        return to_bytes(y, words)
+    return bounded(i, y, dtype, clamp=x.dtype.kind == "i" and dtype == "f16")
+
+
+def shifted(x: Array, words: Array) -> Array:
+    """i32 numbers shifted to the right; an i16 keeps the low bits."""
+    shift = (words >> np.uint64(32) & np.uint64(15)).astype(np.int32) + 1
+    return (x.astype(np.int32) >> shift).astype(np.int16)
+
+
+def scaled(i: Instr, x: Array, words: Array, vector: bool) -> Array:
+    """Numbers times the scale in their word, in f32."""
     wide = np.float32 if i.exact else np.float64
-    y = x.astype(wide) * scales(words, vector).astype(wide)
-    target = DTYPES[dtype]
-    if target.is_int:
-        offset = (words >> np.uint64(37) & np.uint64(0x1FF)).astype(wide)
-        signed = (words >> np.uint64(46) & np.uint64(1)).astype(bool)
-        low, high = np.where(signed, wide(-128), wide(0)), np.where(signed, wide(127), wide(255))
-        whole = np.clip(np.rint(y + offset), low, high)
-        # The range is that of the sign bit; an element of the other kind keeps the low 8 bits.
-        return np.where(np.isnan(whole), wide(0), whole).astype(np.int16)
+    return x.astype(wide) * scales(words, vector).astype(wide)
+
+
+def to_bytes(y: Array, words: Array) -> Array:
+    """Scaled numbers as 8-bit integers. The range is that of the sign bit; an element of the other kind keeps
+    the low 8 bits."""
+    signed = (words >> np.uint64(46) & np.uint64(1)).astype(bool)
+    return narrowed(y, words, np.where(signed, -128, 0), np.where(signed, 127, 255)).astype(np.int16)
+
+
+def narrowed(y: Array, words: Array, low: Array | int, high: Array | int) -> Array:
+    """Scaled numbers plus the offset in their word as whole numbers of a range; NaN gives 0."""
+    offset = (words >> np.uint64(37) & np.uint64(0x1FF)).astype(y.dtype)
+    whole = np.clip(np.rint(y + offset).astype(np.float64), low, high)
+    return np.where(np.isnan(whole), 0.0, whole)
+
+
+def bounded(i: Instr, y: Array, dtype: str, clamp: bool = False) -> Array:
+    """Numbers on the way to a float type: what is finite stays finite, and infinities too with `clamp`. CTRL
+    may ask for that, and for NaN as 0."""
     if dtype == "f32":
         return y
-    limit = wide(target.max_finite)
-    bounded = np.clip(y, -limit, limit)
+    limit = y.dtype.type(DTYPES[dtype].max_finite)
+    found = np.clip(y, -limit, limit)
     if i.registers.get("CTRL", 0) >> CTRL_SATURATE & 1 and dtype in ("f16", "bf16"):
-        return np.where(np.isnan(y), wide(0), bounded)
-    if x.dtype.kind == "i" and dtype == "f16":
-        return bounded
-    return np.where(np.isinf(y), y, bounded)
+        return np.where(np.isnan(y), y.dtype.type(0), found)
+    return found if clamp else np.where(np.isinf(y), y, found)
 
 
 def scales(words: Array, vector: bool) -> Array:

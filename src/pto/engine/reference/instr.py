@@ -45,6 +45,8 @@ class Port:
 
     #: Whether values are the elements themselves; a float64 shadow run has False here.
     exact = True
+    #: Whether nobody watches: registers then need not go through the port.
+    plain = False
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
         try:
@@ -80,6 +82,12 @@ class Port:
     def scalar_origin(self, i: Instr) -> Any:
         """Where an undefined scalar result comes from; None where it is defined."""
         return None
+
+
+class Plain(Port):
+    """The way to memory of a run that nobody watches."""
+
+    plain = True
 
 
 def writable(buffer: Buffer) -> None:

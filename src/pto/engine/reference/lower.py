@@ -11,10 +11,10 @@ from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Module, Operation
-from ...ir.types import MemRefType, ScalarType, Type
+from ...ir.types import MemRefType, ScalarType
 from ...isa.profiles import Profile
 from ...verify.context import pipe_of
-from ..registers import fresh, is_register
+from ..registers import Register, is_register, maker
 from . import fifo, handles, registry, scalars, sync
 from .code import Code, Step
 from .control import Control, set_mark
@@ -231,12 +231,13 @@ class Lower(Control):
         """An instruction of a vecscope: its registers are made here, and it gives its scalar results."""
         arguments = self.arguments(op)
         poison = self.poisoning(op)
-        made: list[tuple[str, int, Type, str]] = []
+        made: list[tuple[str, int, Callable[[], Register]]] = []
         scalar: list[int] = []
         assert op.row is not None
         for declared, value in zip(op.row.results, op.results, strict=False):
             if is_register(value.type):
-                made.append((declared.name, self.slot(value), value.type, value.name or declared.name))
+                new = maker(value.type, value.name or declared.name)
+                made.append((declared.name, self.slot(value), new))
             else:
                 scalar.append(self.slot(value))
         pipe = "V" if self.inside else "S"
@@ -244,8 +245,8 @@ class Lower(Control):
         def step(core: Core) -> None:
             args = arguments(core)
             regs = core.regs
-            for name, slot, type, shown in made:
-                regs[slot] = args[name] = fresh(type, shown)
+            for name, slot, new in made:
+                regs[slot] = args[name] = new()
             i = Instr(op, args, core, pipe)
             poison(core, i)
             found = core.execute(i, execute)

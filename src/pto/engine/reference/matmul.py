@@ -47,17 +47,21 @@ def product(i: Instr) -> None:
     elif i.has("a_scale"):
         a, b = a * _mx_scales(i, "a_scale", m, k), b * _mx_scales(i, "b_scale", n, k)
     elif i.dtype(left) == "f32" and i.exact:
-        a, b = _reduced(i, a), _reduced(i, b)
-    if a.dtype.kind in "iu":
-        out = integer_dot(a, b)
-    else:
-        out = fused_dot(a, b) if i.exact else a.astype(np.float64) @ b.astype(np.float64)
+        a, b = reduced(i, a), reduced(i, b)
+    out = dot(i, a, b)
     for name in ("acc_in", "c_in"):
         if i.has(name):
             out = i.values(name, (m, n)) + out
     if i.has("bias"):
         out = out + i.values("bias", (1, n))
     i.store("dst", out)
+
+
+def dot(i: Instr, a: Array, b: Array) -> Array:
+    """The product as the cube unit sums it up; in a float64 shadow run, without rounding."""
+    if a.dtype.kind in "iu":
+        return integer_dot(a, b)
+    return fused_dot(a, b) if i.exact else a.astype(np.float64) @ b.astype(np.float64)
 
 
 def integer_dot(a: Array, b: Array) -> Array:
@@ -123,6 +127,23 @@ def _chain_single(a: Array, b: Array) -> Array:
     return acc
 
 
+def saturated_dot(a: Array, b: Array, *, native: bool | None = None) -> Array:
+    """As `fused_dot`, where every sum that leaves the range of f32 becomes its largest number."""
+    out = fused_dot(a, b, native=native)
+    over = ~np.isfinite(out)
+    if over.any():
+        r, c = np.nonzero(over)
+        left, right = a[r].astype(np.float64), b[:, c].T.astype(np.float64)
+        acc = np.zeros(len(r))
+        for x, y in zip(left.T, right.T, strict=True):
+            term = x * y
+            total = _odd(acc + term, acc, term).astype(np.float32)
+            acc[...] = np.clip(total, -_F32_MAX, _F32_MAX)
+        out = out.copy()
+        out[r, c] = acc
+    return out
+
+
 def _chain_double(a: Array, b: Array, deep: bool) -> Array:
     """Products and sums in double, each sum rounded to f32. Rounding twice goes wrong only where the double
     is a midpoint of f32 and was itself rounded: these sums are made odd first (`deep`: all that were rounded,
@@ -169,8 +190,13 @@ def _mx_scales(i: Instr, name: str, size: int, depth: int) -> Array:
     # The assembler's `scaling` tiles take any type: bytes are e8m0 codes, others mean their own numbers.
     if coded := i.dtype(name) in ("i8", "u8"):
         found = elements.decode("f8e8m0", np.ascontiguousarray(found).view(np.uint8))
+    return mx_factors(found, axis, depth, powers=coded or i.dtype(name) == "f8e8m0")
+
+
+def mx_factors(found: Array, axis: int, depth: int, powers: bool = True) -> Array:
+    """One scale per group of 32 along `axis`, as a factor for each of `depth` elements."""
     # Powers of two scale small numbers in f32, unless they leave its range: then products are doubles.
-    if not (coded or i.dtype(name) == "f8e8m0") or ((found < 2.0**-100) | (found > 2.0**100)).any():
+    if not powers or ((found < 2.0**-100) | (found > 2.0**100)).any():
         found = found.astype(np.float64)
     return np.repeat(found, MX_GROUP, axis=axis)[(slice(None),) * axis + (slice(depth),)]
 
@@ -191,7 +217,7 @@ def _hif4_scales(i: Instr, name: str, size: int, depth: int) -> Array:
 # --- reduced precision ------------------------------------------------------------------------------------
 
 
-def _reduced(i: Instr, x: Array) -> Array:
+def reduced(i: Instr, x: Array) -> Array:
     """f32 operands as HF32 or TF32 mode leaves them; the simulator column keeps their full precision."""
     if i.isa == "cpu":
         return x

@@ -37,6 +37,11 @@ _BELOW_F32 = np.int64((1 << 28) - 1)
 _NAN_BITS = np.uint64(0x7FF8 << 48)
 
 
+def computed(values: Array) -> Array:
+    """Elements in the type they compute in."""
+    return values.astype(np.int32) if values.dtype.kind in "iu" and values.itemsize < 4 else values
+
+
 class Numbers:
     """How the values of one element type compute."""
 
@@ -48,8 +53,7 @@ class Numbers:
 
     def read(self, name: str | Place, shape: Shape) -> Array:
         """The first `shape` elements of an operand, in the type they compute in."""
-        found = self.instr.values(name, shape)
-        return found.astype(np.int32) if found.dtype.kind in "iu" and found.itemsize < 4 else found
+        return computed(self.instr.values(name, shape))
 
     def scalar(self, value: float | int) -> Any:
         """A scalar operand converted to the element type."""
@@ -164,7 +168,7 @@ def _extreme(which: Any, a: Any, b: Any) -> Array:
     if _whole(a):
         return found
     if which is np.maximum and isinstance(b, int):  # a constant 0 is positive, so that no -0 is left
-        return found + b * 0
+        return found + 0
     signs = np.signbit(a) & np.signbit(b) if which is np.maximum else np.signbit(a) | np.signbit(b)
     return select((found == 0) & (a == b), np.copysign(found, np.where(signs, -1, 1).astype(found.dtype)), found)
 

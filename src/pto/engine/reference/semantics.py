@@ -28,6 +28,8 @@ class Semantics(NamedTuple):
     vsubc_flag: str
     #: vstsx2: hw ignores the mask, doc lets it gate elements.
     vstsx2_mask: str
+    #: What mte_l1_l0b finds in L1: hw an n x k matrix, k x n with `transpose`; doc the other way round.
+    l0b_source: str
 
 
 SEMANTICS = {name: Semantics(name, *[name] * (len(Semantics._fields) - 1)) for name in ("hw", "doc")}

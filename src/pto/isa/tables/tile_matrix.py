@@ -6,7 +6,6 @@ The plain, `.acc` and `.bias` forms of one product share a bytecode opcode and d
 
 from __future__ import annotations
 
-import re
 from itertools import product
 
 from ..row import Attr, Combos, Family
@@ -33,7 +32,10 @@ _MX_TYPES = f"{_FP8_PAIRS} {_FP4_PAIRS}"
 def _types(operands: str, code: str, **by_isa: str) -> Combos:
     """Legal dtypes of `dst left right`; a fourth operand (bias or accumulator input) has the dtype of dst."""
     if len(operands.split()) == 4:
-        by_isa = {isa: re.sub(r"(\w+)(,\w+,\w+)", r"\1\2,\1", text) for isa, text in by_isa.items()}
+        by_isa = {
+            isa: " ".join(f"{three},{three.partition(',')[0]}" for three in text.split())
+            for isa, text in by_isa.items()
+        }
     return Combos.of(operands, code=code, **by_isa)
 
 
@@ -146,8 +148,10 @@ _WITNESS = {
 
 def _witness(operands: str, gemv: bool = False) -> dict[str, str]:
     """A 16x64 by 64x32 product; one valid row for the vector forms, a ZZ Left tile on a2a3."""
-    valid = r"valid=1x\1, " if gemv else ""
-    types = {n: re.sub(r"VALID(\d+)", valid, _WITNESS[n]) for n in operands.split()}
+    valid = {f"VALID{k}": f"valid=1x{k}, " if gemv else "" for k in (64, 2)}
+    types = {n: _WITNESS[n] for n in operands.split()}
+    for name, text in valid.items():
+        types = {n: t.replace(name, text) for n, t in types.items()}
     left = {f"{n}@a2a3": t.replace("col_major", "row_major") for n, t in types.items() if n in ("a", "lhs")}
     return {**types, **left}
 

@@ -103,6 +103,7 @@ _REARRANGEMENT = (
             "$mask attr-dict : type($mask) -> type($r)",
         ),
         rules=(*full_width("src r"), *mask_of("mask", "r")), **everywhere("i32 i16 i8"),
+        types={"src": "!pto.vreg<{N}x{T}>", "mask_only/src": ""},
         doc="Number of active lanes below each lane.",
         meaning="r[0] = 0; r[i] = r[i-1] + mask[i-1]. src is ignored.",
         notes=("The manual describes an expansion of a source it has no operand for; vselr with this result "
@@ -136,20 +137,22 @@ _REARRANGEMENT = (
         "vsunpack", opcode=0x30CA, combos=pairs("src r", "i16,i32 i8,i16"),
         doc="Sign extension of half a vector to twice the width.",
         meaning="r[i] = sext(src[half * N/2 + i]), i < N/2.",
-        types={"src": "!pto.vreg<128xi16>", "r": "!pto.vreg<64xi32>"},
+        types={"src": "!pto.vreg<128xi16>", "r": "!pto.vreg<64xi32>", "half": "index", "part/half": ""},
     ),
     _unpack(
         "vzunpack", opcode=0x30CB, combos=pairs("src r", "u16,u32 u8,u16"),
         doc="Zero extension of half a vector to twice the width.",
         meaning="r[i] = zext(src[half * N/2 + i]), i < N/2.",
-        types={"src": "!pto.vreg<128xui16>", "r": "!pto.vreg<64xui32>"},
+        types={"src": "!pto.vreg<128xui16>", "r": "!pto.vreg<64xui32>", "half": "index", "part/half": ""},
     ),
 )  # fmt: skip
 
+#: A mask for the sources, in the form that has one.
+_MASK = "!pto.mask<b{W}>"
 _OPTIONAL = "lanes on in mask, all without one; the others are 0"
 _fused = Family(
     "sfu-dsa", **VECTOR, effect="pure", operands="lhs=vreg rhs=vreg mask=mask?", results="r=vreg",
-    dtype_of="r", domain=_OPTIONAL, notes=(ZEROING,),
+    dtype_of="r", domain=_OPTIONAL, notes=(ZEROING,), types={"mask": _MASK, "unmasked/mask": ""},
 )  # fmt: skip
 _float = _fused.but(
     rules=(*same_dtype("r lhs rhs"), *full_width("lhs rhs r"), *mask_of("mask", "r")),
@@ -183,7 +186,7 @@ _FUSED = (
         doc="Exponential of a difference, as in softmax.",
         meaning="Same type: r[i] = mask[i] ? exp(input[i] - maximum[i]) : 0. f16 to f32, p = 0 for EVEN and "
                 "1 for ODD: r[i] = mask[2i+p] ? exp(input[2i+p] - maximum[2i+p]) : 0.",
-        types={"maximum": "!pto.vreg<{N}x{input}>", "mask": "!pto.mask<b{W}>"},
+        types={"maximum": "!pto.vreg<{N}x{input}>", "mask": _MASK, "unmasked/mask": ""},
         notes=("The manual keeps the type and has no mask; the A5 gives f32.",),
     ),
     _float(
@@ -203,19 +206,19 @@ _FUSED = (
         "vaddreluconv", opcode=0x30D5, combos=pairs("lhs r", "f32,f16 f16,i8"),
         doc="Sum, ReLU and conversion to a narrower type.",
         meaning="r[i] = mask[i] ? convert(max(x + y, 0)) : 0.",
-        types={"rhs": "!pto.vreg<{N}x{lhs}>", "mask": "!pto.mask<b{W}>"},
+        types={"rhs": "!pto.vreg<{N}x{lhs}>", "mask": _MASK, "unmasked/mask": ""},
         notes=("An example of the manual converts f16 to f32; only the two listed pairs are specified.",),
     ),
     _converting(
         "vmulconv", opcode=0x30D6, combos=pairs("lhs r", "f16,i8"),
         doc="Product and conversion to 8-bit integers.", meaning="r[i] = mask[i] ? convert(x * y) : 0.",
         types={"lhs": "!pto.vreg<128xf16>", "rhs": "!pto.vreg<128xf16>", "r": "!pto.vreg<256xi8>",
-               "mask": "!pto.mask<b16>"},
+               "mask": "!pto.mask<b16>", "unmasked/mask": ""},
         notes=("No ReLU, although one page of the manual adds it.",),
     ),
     _fused(
         "vmull", opcode=0x30D7, operands="lhs=vreg rhs=vreg mask=mask", results="low=vreg high=vreg",
-        dtype_of="low", **everywhere("i32 u32"),
+        dtype_of="low", types={"mask": _MASK}, **everywhere("i32 u32"),
         rules=(*same_dtype("low high lhs rhs"), *full_width("lhs rhs low high"), *mask_of("mask", "low")),
         doc="Full 64-bit product of 32-bit lanes, in two vectors.",
         meaning="p = lhs[i] * rhs[i] in 64 bits, signed or unsigned as the element type; "
@@ -226,6 +229,7 @@ _FUSED = (
         "vmula", opcode=0x30D8, operands="acc=vreg lhs=vreg rhs=vreg mask=mask", meaning="fma(y, z, x)",
         rules=(*same_dtype("r acc lhs rhs"), *full_width("acc lhs rhs r"), *mask_of("mask", "r")),
         doc="Product added to an accumulator, rounded once: lhs * rhs + acc.", notes=(WRAPS,),
+        types={"mask": _MASK},
         **everywhere("f32 f16 bf16 i32 u32"),
     ),
     _fused(

@@ -8,9 +8,9 @@ from ....isa.row import Row
 from ....isa.tables import vector_compute
 from ...elements import Array
 from ..instr import Instr
-from ..meaning import Numbers, compiled
+from ..meaning import Numbers, compiled, computed
 from ..registry import Execute, builder, executor
-from .lanes import active, bits, put, put_mask, put_raw, width
+from .lanes import active, bits, put, put_mask, put_raw, values, width
 
 _FAMILIES = ("unary", "binary", "vec-scalar")
 
@@ -49,9 +49,8 @@ def build(row: Row) -> Execute:
             put_raw(i, "r", meaning(Numbers(i, r.dtype), found), on)
             return
         numbers = Numbers(i, r.dtype)
-        shape = (1, r.lanes)
         found = {
-            letter: numbers.scalar(i.args[name]) if letter == "s" else numbers.read(name, shape)[0]
+            letter: numbers.scalar(i.args[name]) if letter == "s" else computed(values(i, name))
             for letter, name in read
         }
         put(i, "r", meaning(numbers, found), on)

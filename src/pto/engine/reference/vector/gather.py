@@ -135,11 +135,6 @@ def _control(i: Instr) -> tuple[int, int]:
     return (ctl >> 16 & 0xFFFF) * BLOCK, (ctl & 0xFFFF) * BLOCK
 
 
-def _further(pointer: Pointer, count: int) -> Pointer:
-    """`count` bytes further."""
-    return Pointer(pointer.buffer, pointer.offset + count, pointer.dtype, pointer.name)
-
-
 @lru_cache(maxsize=256)
 def _strided(step: int, size: int) -> Array:
     """Element offsets of blocks that are `step` bytes apart."""
@@ -151,7 +146,7 @@ def vsldb(i: Instr) -> Pointer | None:
     source, size = i.args["source"], width(i, "r")
     step, repeat = _control(i)
     returns = post_update(i, 1)
-    start = source if returns else _further(source, repeat)
+    start = source if returns else source.at(source.offset + repeat)
     _aligned_only(i, source)
     on = image(i, "mask")[::BLOCK] != 0
     if on.all():
@@ -160,7 +155,7 @@ def vsldb(i: Instr) -> Pointer | None:
     else:
         found = i.raw_at(start, _strided(step, size)[on]).reshape(-1)
         put_raw(i, "r", _filled(i.args["r"].lanes, np.repeat(on, BLOCK // size), found))
-    return _further(source, repeat) if returns else None
+    return source.at(source.offset + repeat) if returns else None
 
 
 @executor("vsstb")
@@ -171,7 +166,7 @@ def vsstb(i: Instr) -> Pointer | None:
     on = image(i, "mask")[::BLOCK] != 0
     found = raw(i, "value").reshape(BLOCKS, -1)
     i.store_raw_at(dest, _strided(step, size)[on], found[on])
-    return _further(dest, repeat) if post_update(i, 0) else None
+    return dest.at(dest.offset + repeat) if post_update(i, 0) else None
 
 
 def _aligned_only(i: Instr, at: Pointer) -> None:

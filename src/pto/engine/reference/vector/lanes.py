@@ -12,7 +12,7 @@ import numpy as np
 
 from ....ir.types import MaskType
 from ....isa.dtypes import DTYPES
-from ...elements import Array
+from ...elements import Array, code_dtype
 from ...registers import GRANULES, WIDTH
 from ..instr import Instr
 
@@ -23,23 +23,31 @@ def width(i: Instr, name: str) -> int:
 
 
 def raw(i: Instr, name: str) -> Array:
-    """The lanes of a register to be moved, in one dimension; bit patterns are kept."""
+    """The lanes of a register to be moved, in one dimension; bit patterns are kept. Not to be written into."""
+    if i.port.plain:
+        return i.args[name].array
     return i.raw(name, (1, i.args[name].lanes))[0]
 
 
 def values(i: Instr, name: str) -> Array:
     """The lanes of a register as numbers: float32 (float64 in a shadow run), or the integer type."""
+    if i.port.plain:
+        register = i.args[name]
+        return i.decoded(register.dtype, register.array)
     return i.values(name, (1, i.args[name].lanes))[0]
 
 
 def bits(i: Instr, name: str) -> Array:
     """The lanes of a register as unsigned bit patterns; no shadow follows them."""
+    if i.port.plain:
+        register = i.args[name]
+        return register.array.view(code_dtype(register.dtype))
     return i.bits(name, (1, i.args[name].lanes))[0]
 
 
 def image(i: Instr, mask: str) -> Array:
     """The 256 bits of a mask, as 0 and 1; what watches undefined data may put any byte there."""
-    return i.raw(mask, (1, WIDTH))[0] & 1
+    return i.args[mask].array if i.port.plain else i.raw(mask, (1, WIDTH))[0] & 1
 
 
 def active(i: Instr, mask: str, size: int) -> Array:
@@ -71,12 +79,19 @@ def put_raw(i: Instr, name: str, codes: Array, on: Array | None = None) -> None:
     """Write elements that `raw` or `bits` gave to a result register; lanes that are not `on` are 0."""
     if on is not None:
         codes = np.where(on, codes, np.zeros(1, codes.dtype))
-    i.store_raw(name, codes.reshape(1, -1))
+    if i.port.plain:
+        i.args[name].array = codes
+    else:
+        i.store_raw(name, codes.reshape(1, -1))
 
 
 def put_image(i: Instr, mask: str, found: Array) -> None:
     """Write the 256 bits of a result mask."""
-    i.store_raw(mask, found.astype(np.uint8, copy=False).reshape(1, WIDTH))
+    found = found.astype(np.uint8, copy=False)
+    if i.port.plain:
+        i.args[mask].array = found
+    else:
+        i.store_raw(mask, found.reshape(1, WIDTH))
 
 
 def put_mask(i: Instr, mask: str, on: Array, size: int) -> None:

@@ -30,7 +30,7 @@ class Grid(Pointer):
     __slots__ = ("col_step", "row_step")
 
     def __init__(self, at: Pointer, offset: int, dtype: str, row_step: int, col_step: int) -> None:
-        super().__init__(at.buffer, offset, dtype, at.name)
+        super().__init__(at.buffer, offset, dtype, at.name, at.home)
         self.row_step = row_step
         self.col_step = col_step
 
@@ -166,11 +166,11 @@ def vlds(i: Instr) -> Pointer | None:
     token = i.attr("dist")
     if token == "NORM":
         aligned(i, at, BLOCK)
-        i.store_raw("r", i.raw(at, (1, r.lanes)))
+        put_raw(i, "r", i.raw(at, (1, r.lanes))[0])
         return further
     mode = _load_mode(token, DTYPES[r.dtype].bits // 8)
     aligned(i, at, mode.align)
-    i.store_raw("r", items(i, "r", at, mode).reshape(1, -1))
+    put_raw(i, "r", items(i, "r", at, mode))
     return further
 
 

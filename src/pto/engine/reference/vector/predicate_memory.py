@@ -2,6 +2,7 @@
 
 US reads half as many bits and doubles each, DS reads twice as many and drops every other one, PK writes every
 other one. Both semantics use these bytes; the manual's own description of the modes cannot be carried out.
+Only an unaligned stream of masks has one bit per lane.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from ...memory import Pointer
 from ...registers import WIDTH
 from ..instr import Instr
 from ..registry import executor
-from .lanes import image, put_image
+from .lanes import granule, image, put_image
 from .memory import aligned, post_update
+from .streams import append
 
 #: Bytes that a mode transfers, and bytes that a subscript of pldi and psti counts.
 _BYTES = {"NORM": WIDTH // 8, "US": WIDTH // 16, "DS": WIDTH // 4, "PK": WIDTH // 16}
@@ -102,3 +104,12 @@ def store_immediate(i: Instr) -> Pointer:
         at, moved = _places(i, i.args["dest"], _UNIT[i.attr("dist")])
     _store(i, at)
     return moved
+
+
+@executor("pstu")
+def append_lanes(i: Instr) -> Pointer:
+    """The lanes of a mask as dense bits, appended to a store stream."""
+    base = i.args["base"]
+    found = np.packbits(image(i, "mask")[:: granule(i, "mask")], bitorder="little")
+    append(i, "align", "align_out", base.at(base.offset, "u8"), found, found)
+    return _further(base, found.size)

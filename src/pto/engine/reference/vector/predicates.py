@@ -37,6 +37,7 @@ def _first(count: int, size: int) -> Array:
     """The image whose first `count` lanes are on."""
     found = np.zeros(WIDTH, np.uint8)
     found[: count * size : size] = 1
+    found.flags.writeable = False  # registers share it
     return found
 
 
@@ -55,6 +56,7 @@ def pattern_image(pattern: str, size: int, semantics: str) -> Array:
         on[lanes - share :] = 1
     else:
         on[:share] = 1
+    found.flags.writeable = False
     return found
 
 
@@ -175,7 +177,9 @@ def build_interleave(row: Row) -> Execute:
     size = _size(row)
 
     def execute(i: Instr) -> None:
-        pair = np.stack((image(i, "src0").reshape(-1, size), image(i, "src1").reshape(-1, size)), 1).reshape(2, WIDTH)
+        pair = np.stack((image(i, "src0").reshape(-1, size), image(i, "src1").reshape(-1, size)), 1).reshape(
+            2, WIDTH
+        )
         put_image(i, "low", pair[0])
         put_image(i, "high", pair[1])
 
@@ -188,7 +192,7 @@ def build_deinterleave(row: Row) -> Execute:
 
     def execute(i: Instr) -> None:
         pair = np.concatenate((image(i, "src0"), image(i, "src1"))).reshape(-1, 2, size)
-        put_image(i, "low", pair[:, 0])
-        put_image(i, "high", pair[:, 1])
+        put_image(i, "low", pair[:, 0].reshape(WIDTH))
+        put_image(i, "high", pair[:, 1].reshape(WIDTH))
 
     return execute

@@ -27,7 +27,7 @@ def _become(state: Align, kind: str, position: Pointer, pending: int) -> None:
 
 
 def _bytes_at(pointer: Pointer, offset: int) -> Pointer:
-    return Pointer(pointer.buffer, offset, "u8", pointer.name)
+    return pointer.at(offset, "u8")
 
 
 def _to_element(i: Instr, at: Pointer) -> None:
@@ -199,7 +199,7 @@ def _read(i: Instr, name: str) -> int:
 def _at_register(i: Instr, pointer: str) -> tuple[Pointer, int]:
     """A pointer further by AR bytes, and AR."""
     base, ar = i.args[pointer], _read(i, "AR")
-    return Pointer(base.buffer, base.offset + ar, base.dtype, base.name), ar
+    return base.at(base.offset + ar), ar
 
 
 @executor("vstur")
@@ -232,6 +232,6 @@ def store_special(i: Instr) -> None:
     """The offset counts words in the immediate form, bytes in the other."""
     dest = i.args["dest"]
     scale = 4 if i.name == "sprsti" else 1
-    at = Pointer(dest.buffer, dest.offset + int(i.args["offset"]) * scale, dest.dtype, dest.name)
+    at = dest.at(dest.offset + int(i.args["offset"]) * scale)
     aligned(i, at, 4)
     i.store_raw(at, np.array([[_read(i, "AR") & 0xFFFFFFFF]], np.uint32))

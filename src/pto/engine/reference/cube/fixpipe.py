@@ -1,0 +1,199 @@
+"""The fix-pipe: a matrix in L0C on its way to L1, GM or UB.
+
+Each element is quantised, rectified, clipped and converted, in this order, and the matrix is written by rows
+(nz2nd), by columns (nz2dn) or in blocks. The numbers are those of `..fixpipe`, which serves tiles. A mode is
+named `<stem>_scalar`, with one scale, or `<stem>_vec`, with a word for every column in FB:
+
+    pre_quant   8 bytes per column: the element of the pointer's type is the scale, the upper half has offset,
+                shift and sign
+    pre_relu    4 bytes per column: the element of the pointer's type is the slope of what is negative
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....isa.dtypes import DTYPES
+from ...elements import Array
+from ...memory import Pointer, array_of
+from .. import fixpipe
+from ..instr import Instr
+from ..load_store import combined
+from ..registry import executor
+from . import matrix
+from .matrix import Matrix, aligned, extent
+from .moves import vector_place
+
+#: Modes that convert without a scale.
+_PLAIN = ("f32_f16", "f32_bf16", "f322f16", "f322bf16")
+#: Bytes of FB for one column, by clause; a row has 16 columns.
+_QUANT, _RELU = 8, 4
+#: Element types of atomic updates.
+_ATOMIC = {"s32": "i32", "s16": "i16", "s8": "i8"}
+_F16_MAX = DTYPES["f16"].max_finite
+
+
+@executor("mte_l0c_l1", "mte_l0c_gm", "mte_l0c_ub")
+def write_back(i: Instr) -> None:
+    m, n = extent(i, "m"), extent(i, "n")
+    source, target = aligned(i, "src", 64), aligned(i, "dst")
+    pitch, stride = extent(i, "src_stride", 0), extent(i, "dst_stride", 0)
+    count, far, apart = 1, 0, 0
+    if i.has("loop3_count"):
+        count = extent(i, "loop3_count", 0)
+        far, apart = (extent(i, f"loop3_{side}_stride", 0) for side in ("src", "dst"))
+    parts = _parts(i, target, m, n)
+    made: list[tuple[Matrix, Array]] = []
+    for r in range(count):
+        origin = _origin(i, source.moved(r * far * matrix.N0), pitch)
+        for place, (rows, cols), at in parts:
+            numbers = _outgoing(i, origin, target.dtype, (rows, cols), at)
+            made.append((_destination(i, place.moved(r * apart), stride), numbers))
+    for place, numbers in made:
+        if i.name == "mte_l0c_gm" and i.attr("atomic_op"):
+            _update(i, place, numbers)
+        else:
+            i.store_raw(place, numbers)
+
+
+# --- places -----------------------------------------------------------------------------------------------
+
+Part = tuple[Pointer, tuple[int, int], tuple[int, int]]
+
+
+def _parts(i: Instr, target: Pointer, m: int, n: int) -> list[Part]:
+    """Where parts of the matrix go, how large they are, and where they begin."""
+    if i.name != "mte_l0c_ub":
+        return [(target, (m, n), (0, 0))]
+    split = i.attr("dst_mode")
+    if split is None:
+        return [(vector_place(i, target, extent(i, "sub_blockid", 0, 1)), (m, n), (0, 0))]
+    first, second = ((m // 2, n), (m // 2, 0)) if split == "split_m" else ((m, n // 2), (0, n // 2))
+    i.require(split != "split_m" or m % 2 == 0, f"expects an even m for split_m, got {m}")
+    i.require(split != "split_n" or n % 32 == 0, f"expects n to be a multiple of 32 for split_n, got {n}")
+    places = [vector_place(i, target, 0)]
+    if places[0] is not target and len(i.core.cluster.vectors) > 1:
+        places.append(vector_place(i, target, 1))
+    return [(p, first, at) for p, at in zip(places, ((0, 0), second), strict=False)]
+
+
+def _origin(i: Instr, source: Pointer, pitch: int) -> Matrix:
+    """The matrix in L0C: column blocks of 16, `pitch` rows of them apart. nz2dn may skip rows."""
+    step = extent(i, "layout_arg", 0) if i.attr("layout") == "nz2dn" else 1
+    return Matrix(source, (step * matrix.N0, 0, pitch * matrix.N0, 1), (1, matrix.N0))
+
+
+def _destination(i: Instr, target: Pointer, stride: int) -> Matrix:
+    layout = i.attr("layout")
+    if layout == "nz2nd":
+        return matrix.plain(target, stride, 1)
+    if layout == "nz2dn":
+        return matrix.plain(target, 1, stride)
+    # Blocks of 16 columns; more of them make up the 32 bytes of a narrow type, or half of them those of f32.
+    width = max(matrix.N0, matrix.block(target.dtype))
+    if layout == "nz2nz" and i.arg("layout_arg"):
+        width = matrix.block(target.dtype)
+    return Matrix(target, (width, 0, stride, 1), (1, width))
+
+
+def _update(i: Instr, place: Matrix, codes: Array) -> None:
+    """Combine elements with those of GM in the type of the atomic update."""
+    kind = str(i.attr("atomic_type"))
+    dtype = _ATOMIC.get(kind, kind)
+    i.require(
+        DTYPES[dtype].bits == DTYPES[place.dtype].bits,
+        f"expects an atomic type of {DTYPES[place.dtype].bits} bits for {place.dtype}, got {kind}",
+    )
+    old_place = Matrix(place, place.steps, place.box, dtype)
+    new = codes if codes.dtype == np.float64 else i.decoded(dtype, codes.view(array_of(dtype)))
+    i.store(old_place, combined(str(i.attr("atomic_op")), i.values(old_place, codes.shape), new))
+
+
+# --- numbers ----------------------------------------------------------------------------------------------
+
+
+def _outgoing(i: Instr, src: Matrix, dtype: str, size: tuple[int, int], at: tuple[int, int]) -> Array:
+    """A window of L0C as elements of `dtype`."""
+    mode, relu = i.attr("quant_mode"), i.attr("relu_mode") or "no_relu"
+    if mode is None and relu == "no_relu" and src.dtype == dtype:
+        return i.raw(src, size, at)
+    x = i.values(src, size, at)
+    if mode is not None:
+        x = _quantised(i, x, str(mode), dtype, at[1])
+    x = _rectified(i, x, relu, at[1])
+    if i.has("clip"):
+        x = np.minimum(x, i.arg("clip"))
+    return _converted(i, x, dtype, mode)
+
+
+def _words(i: Instr, first: int, count: int) -> tuple[Array, bool]:
+    """Quantisation words, 1 x 1 or one for each column, and whether they are in the form of FB."""
+    payload: Any = i.arg("quant_payload")
+    if not isinstance(payload, Pointer):
+        return fixpipe.word_of(fixpipe.scalar_word(payload, i.arg("dst").dtype)), False
+    aligned(i, "quant_payload", matrix.N0 * _QUANT)
+    words = payload.at(payload.offset, "u64").moved(first)
+    found = i.bits(words, (1, count)).astype(np.uint64)
+    if payload.dtype != "f32":  # a narrow scale at the start of the word
+        narrow = matrix.plain(payload.moved(first * _QUANT * 8 // 16), 0, _QUANT * 8 // 16)
+        scale = i.values(narrow, (1, count)).astype(np.float32).view(np.uint32)
+        found = found >> np.uint64(32) << np.uint64(32) | scale
+    return found, True
+
+
+def _quantised(i: Instr, x: Array, mode: str, dtype: str, first: int) -> Array:
+    """Numbers of the destination type: whole ones in its range, or floats that are yet to be rounded."""
+    if mode in _PLAIN:
+        return x
+    words, vector = _words(i, first, x.shape[1])
+    if mode.startswith("shifts322s16"):
+        return fixpipe.shifted(x, words)
+    y = fixpipe.scaled(i, x, words, vector)
+    d = DTYPES[dtype]
+    if not d.is_int:
+        return y
+    if dtype in ("i8", "u8") and not mode.startswith("deqs32_int"):
+        return fixpipe.to_bytes(y, words)
+    return fixpipe.narrowed(y, words, *_range(dtype))
+
+
+def _range(dtype: str) -> tuple[int, int]:
+    d = DTYPES[dtype]
+    return (0, (1 << d.bits) - 1) if d.kind == "u" else (-(1 << d.bits - 1), (1 << d.bits - 1) - 1)
+
+
+def _rectified(i: Instr, x: Array, mode: str, first: int) -> Array:
+    if mode == "no_relu":
+        return x
+    if mode == "normal_relu":
+        return fixpipe.rectified(x)
+    slope: Any = i.arg("relu_payload")
+    if mode == "vector_relu":
+        aligned(i, "relu_payload", matrix.N0 * _RELU)
+        step = _RELU * 8 // DTYPES[slope.dtype].bits
+        slope = i.values(matrix.plain(slope.moved(first * step), 0, step), (1, x.shape[1]))
+    wide = np.float64 if x.dtype.kind in "iu" or x.dtype == np.float64 else np.float32
+    return np.where(x >= 0, x, x.astype(wide) * np.asarray(slope).astype(wide))
+
+
+def _converted(i: Instr, x: Array, dtype: str, mode: str | None) -> Array:
+    """Numbers as elements. Floats obey the `sat` word, or without one the mode and CTRL; integers do not."""
+    d = DTYPES[dtype]
+    if d.is_int:
+        if x.dtype.kind == "f":
+            x = np.clip(np.rint(x), *(_range(dtype) if dtype not in ("i8", "u8") else (-128, 255)))
+        return i.encoded(x.astype(np.int64), dtype)
+    sat = i.attr("sat_mode")
+    if x.dtype.kind in "iu":
+        x = x.astype(np.float64)
+    if dtype == "f32" or sat == "nosat":
+        return i.encoded(x, dtype)
+    if sat == "sat":
+        keep = i.attr("preserve_nan") and d.nan
+        limit = x.dtype.type(d.max_finite)
+        return i.encoded(np.where(np.isnan(x), x if keep else x.dtype.type(0), np.clip(x, -limit, limit)), dtype)
+    if mode is None and not i.registers.get("CTRL", 0) >> fixpipe.CTRL_SATURATE & 1:
+        return i.encoded(x, dtype)
+    return i.encoded(fixpipe.bounded(i, x, dtype, clamp=bool(mode and mode.startswith("deqf16"))), dtype)

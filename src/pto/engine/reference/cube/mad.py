@@ -1,0 +1,74 @@
+"""Products of an L0A and an L0B operand into L0C: plain, accumulating, biased, with MX scales.
+
+The sums are those of tile products (`matmul.py`): a chain of fused multiply-adds with k rising from 0, the old
+contents or the bias added at the end. `sat` makes exceptional inputs ordinary and keeps sums finite; `nosat`
+and no word at all let them pass, as at tile level. `n_dir` only orders the results and has no effect here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....isa.dtypes import DTYPES
+from ...elements import Array
+from ...memory import Pointer
+from ..instr import Instr
+from ..matmul import MX_GROUP, TF32_BITS, dot, mx_factors, reduced, saturated_dot, shortened
+from ..registry import executor
+from . import matrix
+from .matrix import aligned, extent
+
+#: The largest m, n and k.
+LIMIT = 4095
+_F32_MAX = np.finfo(np.float32).max
+
+
+@executor("mad", "mad_acc", "mad_bias", "mad_mx", "mad_mx_acc", "mad_mx_bias")
+def mad(i: Instr) -> None:
+    m, n, k = (extent(i, name, 1, LIMIT) for name in "mnk")
+    lhs, rhs, dst = (aligned(i, name) for name in ("lhs", "rhs", "dst"))
+    scaled, saturated = i.name.startswith("mad_mx"), i.attr("sat_mode") == "sat"
+    if scaled:
+        i.require(k % (2 * MX_GROUP) == 0, f"expects k to be a multiple of {2 * MX_GROUP}, got {k}")
+    elif DTYPES[lhs.dtype].bits == 4:
+        i.require(k % 2 == 0, f"expects an even k, got {k}")
+    a = i.values(_left(i, lhs, m, k), (m, k))
+    b = i.values(matrix.right(rhs, k, n), (k, n))
+    if saturated:
+        a, b = _ordinary(a, lhs.dtype), _ordinary(b, rhs.dtype)
+    if scaled:
+        groups = k // MX_GROUP
+        a = a * mx_factors(i.values(matrix.left_scales(i, lhs, m, groups), (m, groups)), 1, k)
+        b = b * mx_factors(i.values(matrix.right_scales(i, rhs, groups, n), (groups, n)), 0, k)
+        if saturated:  # a scale may be NaN too
+            a, b = (np.where(np.isnan(x), x.dtype.type(0), x) for x in (a, b))
+    elif lhs.dtype == "f32" and i.exact:
+        a, b = _rounded(i, a), _rounded(i, b)
+    place = matrix.accumulator(dst, m, n)
+    out = saturated_dot(a, b) if saturated and i.exact else dot(i, a, b)
+    if i.name.endswith("_acc"):
+        out = i.values(place, (m, n)) + out
+    elif i.has("bias"):
+        out = i.values(aligned(i, "bias"), (1, n)) + out
+    i.store(place, np.clip(out, -_F32_MAX, _F32_MAX) if saturated else out)
+
+
+def _left(i: Instr, lhs: Pointer, m: int, k: int) -> matrix.Matrix:
+    """A single row is a vector of consecutive elements, unless `disable_gemv` says fractals."""
+    if m == 1 and not i.attr("disable_gemv"):
+        return matrix.plain(lhs, k, 1)
+    return matrix.left(i, lhs, m, k)
+
+
+def _ordinary(x: Array, dtype: str) -> Array:
+    """Infinities as the largest numbers of a type, NaN as 0."""
+    top = DTYPES[dtype].max_finite
+    return np.where(np.isnan(x), x.dtype.type(0), np.clip(x, -top, top))
+
+
+def _rounded(i: Instr, x: Array) -> Array:
+    """f32 operands as the clause or the mode registers round them."""
+    mode = i.attr("tf32_mode")
+    if mode is None:
+        return reduced(i, x)
+    return shortened(x, TF32_BITS.get(i.isa, 10), "RINT" if mode == "round_even" else "ROUND")

@@ -1,0 +1,112 @@
+"""Matrices behind pointers: what the tiles of the cube unit are at the level of pointers.
+
+A pointer says where a matrix begins, the instruction how large it is, and the buffer how its elements lie: in
+fractals of 512 bytes (16 rows of 32 bytes, or the other way round in L0B), in L0C of 16 x 16 elements. The
+offsets are those of tiles with the same layout, so that both levels share memory.
+"""
+
+from __future__ import annotations
+
+from ....isa import tile as tiles
+from ....isa.dtypes import DTYPES
+from ...memory import Buffer, Pointer, tile_steps
+from ...region import Region, blocked
+from ..instr import Instr
+
+#: Rows of a fractal, and columns of a block of L0C.
+M0 = N0 = 16
+#: Bytes that the pointers of a buffer are aligned to: whole fractals, table entries, blocks of 32 bytes.
+ALIGNMENT = {"left": 512, "right": 512, "acc": 1024, "bias": 64}
+
+#: (row block stride, row stride, column block stride, column stride), in elements.
+Steps = tuple[int, int, int, int]
+
+
+def up(size: int, unit: int) -> int:
+    """The next multiple of `unit`."""
+    return -(-size // unit) * unit
+
+
+def block(dtype: str) -> int:
+    """Elements of a block of 32 bytes: C0."""
+    return tiles.block_elements(DTYPES[dtype].bits)
+
+
+class Matrix(Pointer):
+    """A pointer to elements in boxes, `region` being that of a tile."""
+
+    __slots__ = ("box", "steps")
+
+    def __init__(self, pointer: Pointer, steps: Steps, box: tuple[int, int] = (1, 1), dtype: str = "") -> None:
+        super().__init__(
+            pointer.buffer, pointer.offset, dtype or pointer.dtype, pointer.name, pointer.home
+        )  # fmt: skip
+        self.steps = steps
+        self.box = box
+
+    def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Region:
+        block_row, row, block_col, col = self.steps
+        return Region(
+            self.offset, blocked(r, rows, self.box[0], block_row, row),
+            blocked(c, cols, self.box[1], block_col, col), DTYPES[self.dtype].bits, 0, (r, c),
+        )  # fmt: skip
+
+
+def laid_out(pointer: Pointer, layout: str, rows: int, cols: int, box: tuple[int, int], dtype: str = "") -> Matrix:
+    """A matrix in the layout of a tile of `rows` x `cols` elements, rounded up to whole boxes."""
+    rows, cols = up(rows, box[0]), up(cols, box[1])
+    return Matrix(pointer, tile_steps(layout, rows, cols, box, rows), box, dtype)
+
+
+def plain(pointer: Pointer, row: int, col: int) -> Matrix:
+    """A matrix with two strides."""
+    return Matrix(pointer, (row, 0, col, 0))
+
+
+def left(i: Instr, pointer: Pointer, m: int, k: int) -> Matrix:
+    """An operand in L0A: NZ, on A2 and A3 ZZ."""
+    layout = "NZ" if i.core.profile.left_blayout == "col_major" else "ZZ"
+    return laid_out(pointer, layout, m, k, (M0, block(pointer.dtype)))
+
+
+def right(pointer: Pointer, k: int, n: int) -> Matrix:
+    """An operand in L0B, k innermost."""
+    return laid_out(pointer, "ZN", k, n, (block(pointer.dtype), N0))
+
+
+def accumulator(pointer: Pointer, m: int, n: int) -> Matrix:
+    return laid_out(pointer, "NZ", m, n, (M0, N0))
+
+
+def left_scales(i: Instr, pointer: Pointer, m: int, groups: int) -> Matrix:
+    """The MX scales of an operand in L0A: a byte for 32 elements, in boxes of 16 rows and 2 groups. They lie
+    in a buffer of their own, at a sixteenth of the address of the operand."""
+    return laid_out(_scale_pointer(i, pointer, "scale_left"), "ZZ", m, groups, (M0, 2))
+
+
+def right_scales(i: Instr, pointer: Pointer, groups: int, n: int) -> Matrix:
+    return laid_out(_scale_pointer(i, pointer, "scale_right"), "NN", groups, n, (2, N0))
+
+
+def _scale_pointer(i: Instr, pointer: Pointer, loc: str) -> Pointer:
+    buffer: Buffer = i.core.buffers[loc]
+    return Pointer(buffer, pointer.offset // 16, "f8e8m0", pointer.name)
+
+
+def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
+    """A pointer operand; on hardware it starts at a multiple of what its buffer asks for."""
+    p: Pointer = i.arg(name)
+    need = unit or ALIGNMENT.get(p.buffer.space, 32)
+    i.require(
+        i.isa == "cpu" or p.buffer.space == "gm" or p.offset % need == 0,
+        f"expects {name} to be a multiple of {need} bytes, got address {p.offset}",
+    )
+    return p
+
+
+def extent(i: Instr, name: str, low: int = 1, high: int = 1 << 40) -> int:
+    """A size or count that only the run knows."""
+    found = int(i.arg(name))
+    limit = f"{low}..{high}" if high < 1 << 40 else f"at least {low}"
+    i.require(low <= found <= high, f"expects {name} to be {limit}, got {found}")
+    return found

@@ -1,0 +1,202 @@
+"""Moves on the way to the cube unit: GM to L1, L1 to L0A and L0B with their MX scales, to BT, FB and UB.
+
+    GM --mte_gm_l1, mte_gm_l1_frac--> L1 --mte_l1_l0a, mte_l1_l0b--> L0A, L0B    data, in fractals
+                                         --mte_l1_l0a_mx, mte_l1_l0b_mx-->       scales of the same operands
+                                         --mte_l1_bt, mte_l1_fb--> BT, FB        bias, fix-pipe parameters
+
+L1 holds operands in NZ: blocks of 32 bytes, one for each row, column block after column block. L0A and L0B take
+whole fractals, so that what pads the last ones comes along.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....isa.dtypes import DTYPES
+from ...elements import Array
+from ...memory import Pointer
+from ..dma import Loop, copy_bursts, loop_clauses
+from ..instr import Instr
+from ..matmul import MX_GROUP
+from ..registry import executor
+from . import matrix
+from .matrix import Matrix, aligned, extent, up
+
+_STRIDE_BITS = 40
+#: Bytes of a unit of `mte_l1_fb`: 8 parameters of 64 bits, on A2 and A3 16 of them.
+FB_UNIT = {"cpu": 64, "a5": 64, "a2a3": 128}
+#: Bytes of a block: the unit of the destination strides of `mte_gm_l1_frac`.
+C0 = 32
+_SMALL_C0 = 4
+
+
+# --- bursts -----------------------------------------------------------------------------------------------
+
+
+@executor("mte_gm_l1", "mte_l1_ub")
+def bursts(i: Instr) -> None:
+    source, target = aligned(i, "src"), aligned(i, "dst")
+    length, count = extent(i, "len_burst", 0), extent(i, "count", 0)
+    strides = extent(i, "src_stride", 0), extent(i, "dst_stride", 0)
+    if i.name == "mte_l1_ub":
+        target = vector_place(i, target, 0)
+    loops: list[Loop] = [*loop_clauses(i, _STRIDE_BITS, _STRIDE_BITS), (count, *strides)]
+    copy_bursts(i, source, target, length, loops)
+
+
+def vector_place(i: Instr, target: Pointer, sub: int) -> Pointer:
+    """A place in UB as the cube core means it: in the UB of one of its vector cores."""
+    vectors = i.core.cluster.vectors if i.core.kind == "cube" and i.core.cluster is not None else []
+    if not vectors or target.buffer is not i.core.buffers["vec"]:
+        return target
+    i.require(sub < len(vectors), f"expects vector core {sub}, the cluster has {len(vectors)}")
+    return Pointer(vectors[sub].buffers["vec"], target.offset, target.dtype, target.name, target.home)
+
+
+@executor("mte_l1_bt")
+def mte_l1_bt(i: Instr) -> None:
+    """Bias values, narrow floats widened; lengths and gaps in values."""
+    source, target = aligned(i, "src"), aligned(i, "dst")
+    length, count = extent(i, "len_burst", 0), extent(i, "count", 0)
+    if not length or not count:
+        return
+    at, to = (length + extent(i, name, 0) for name in ("src_gap", "dst_gap"))
+    place = matrix.plain(source, at, 1)
+    if source.dtype == target.dtype:
+        i.store_raw(matrix.plain(target, to, 1), i.raw(place, (count, length)))
+    else:
+        i.store(matrix.plain(target, to, 1), i.values(place, (count, length)))
+
+
+@executor("mte_l1_fb")
+def mte_l1_fb(i: Instr) -> None:
+    """Parameters of the fix-pipe as they are, in units of their own."""
+    source, target = aligned(i, "src"), aligned(i, "dst", 64)
+    unit = FB_UNIT[i.isa]
+    length, count = extent(i, "len_burst", 0), extent(i, "count", 0)
+    at, to = ((length + extent(i, name, 0)) * unit for name in ("src_gap", "dst_gap"))
+    copy_bursts(i, source, target, length * unit, [(count, at, to)])
+
+
+# --- GM to fractals ---------------------------------------------------------------------------------------
+
+
+@executor("mte_gm_l1_frac")
+def mte_gm_l1_frac(i: Instr) -> None:
+    """Matrices of n rows and d columns, stored by rows (nd2nz) or by columns (dn2nz), into blocks of 32 bytes."""
+    source, target = aligned(i, "src"), aligned(i, "dst")
+    n, d, groups = extent(i, "n_value"), extent(i, "d_value"), extent(i, "group_count", 0)
+    inner = _elements(i, "src_inner_stride", source.dtype)
+    outer = _elements(i, "src_outer_stride", source.dtype) if i.has("src_outer_stride") else 0
+    row, column, matrices = (extent(i, f"dst_loop{k}_stride", 0) for k in (2, 3, 4))
+    small = bool(i.arg("smallc0_en"))
+    i.require(not small or d <= _SMALL_C0, f"expects at most {_SMALL_C0} columns in small-C0 mode, got {d}")
+    if not groups:
+        return
+    width = matrix.block(target.dtype)
+    steps = (inner, 1) if i.attr("mode") == "nd2nz" else (1, inner)
+    if small:
+        # Rows of 4 elements one behind the other; zeros fill the last block.
+        rows, cols = up(n * _SMALL_C0, width) // _SMALL_C0, _SMALL_C0
+        block, across, down = _SMALL_C0, 0, _SMALL_C0
+    else:
+        rows, cols = n, up(d, width)
+        block, across, down = width, column * width, row * width
+    found = [i.raw(matrix.plain(source.moved(g * outer), *steps), (n, d)) for g in range(groups)]
+    for g, part in enumerate(found):
+        place = Matrix(target.moved(g * matrices * width), (down, 0, across, 1), (1, block))
+        i.store_raw(place, _padded(part, rows, cols))
+
+
+def _elements(i: Instr, name: str, dtype: str) -> int:
+    """A stride in bytes as elements."""
+    bits = DTYPES[dtype].bits
+    found = extent(i, name, 0)
+    i.require(found * 8 % bits == 0, f"expects {name} to be whole elements of {dtype}, got {found} bytes")
+    return found * 8 // bits
+
+
+def _padded(part: Array, rows: int, cols: int) -> Array:
+    if part.shape == (rows, cols):
+        return part
+    out = np.zeros((rows, cols), part.dtype)
+    out[: part.shape[0], : part.shape[1]] = part
+    return out
+
+
+# --- L1 to L0 ---------------------------------------------------------------------------------------------
+
+
+@executor("mte_l1_l0a")
+def mte_l1_l0a(i: Instr) -> None:
+    """The source is m x k, transposed k x m."""
+    m, k = extent(i, "m"), extent(i, "k")
+    source, target = aligned(i, "src"), aligned(i, "dst")
+    if m == 1 and not i.attr("transpose"):
+        # A vector for GEMV is shorter than the fractals that the hardware copies.
+        source = Pointer(source.buffer, source.offset, source.dtype, source.name)
+    _feed(i, source, matrix.left(i, target, m, k), (m, k), _starts(i, "m", "k"), bool(i.attr("transpose")))
+
+
+@executor("mte_l1_l0b")
+def mte_l1_l0b(i: Instr) -> None:
+    """L0B keeps k innermost, which is the NZ order of the n x k matrix: hardware copies that one as it is and
+    transposes a k x n one; the manual has a k x n one and transposes an n x k one."""
+    k, n = extent(i, "k"), extent(i, "n")
+    source, target = aligned(i, "src"), aligned(i, "dst")
+    transpose = bool(i.attr("transpose"))
+    turned = transpose if i.core.semantics.l0b_source == "doc" else not transpose
+    _feed(i, source, matrix.right(target, k, n), (k, n), _starts(i, "k", "n"), turned)
+
+
+def _feed(
+    i: Instr, source: Pointer, place: Matrix, size: tuple[int, int], start: tuple[int, int], turned: bool
+) -> None:
+    """Copy a window of an NZ matrix in L1; `turned`: the matrix there is the transpose of the operand. Its
+    column blocks are as high as the window."""
+    if turned:
+        size, start = size[::-1], start[::-1]
+    width = matrix.block(source.dtype)
+    # An element-wise transposition works on squares, so that narrow types have higher column blocks.
+    across = turned == (place.buffer.space == "left")
+    pitch = up(size[0], max(matrix.M0, width) if across else matrix.M0)
+    box = place.box[::-1] if turned else place.box
+    rows = min(up(size[0], matrix.M0), up(size[0], box[0]))
+    cols = min(up(size[1], width), up(size[1], box[1]))
+    found = i.raw(Matrix(source, (width, 0, pitch * width, 1), (1, width)), (rows, cols), start)
+    i.store_raw(place, found.T if turned else found)
+
+
+def _starts(i: Instr, first: str, second: str) -> tuple[int, int]:
+    """Where the window begins in the operand, in elements."""
+    a, b = (extent(i, f"{n}_start", 0) if i.has(f"{n}_start") else 0 for n in (first, second))
+    return a, b
+
+
+@executor("mte_l1_l0a_mx", "mte_l1_l0b_mx")
+def scales(i: Instr) -> None:
+    """Scales go to the buffer beside the operand, in the boxes of 32 bytes that they have in L1."""
+    k = extent(i, "k")
+    source = aligned(i, "src")
+    target = aligned(i, "dst")
+    groups = -(-k // MX_GROUP)
+    source = source.at(source.offset, "f8e8m0")
+    if i.name == "mte_l1_l0a_mx":
+        m = extent(i, "m")
+        start, first = _starts(i, "m", "k")
+        place, size = matrix.left_scales(i, target, m, groups), (up(m, matrix.M0), up(groups, 2))
+        at = start, _group(i, first)
+        origin = matrix.laid_out(source, "ZZ", m, groups, place.box)
+    else:
+        n = extent(i, "n")
+        first, start = _starts(i, "k", "n")
+        place, size = matrix.right_scales(i, target, groups, n), (up(groups, 2), up(n, matrix.N0))
+        at = _group(i, first), start
+        origin = matrix.laid_out(source, "NN", groups, n, place.box)
+    i.store_raw(place, i.raw(origin, size, at))
+
+
+def _group(i: Instr, first: int) -> int:
+    """The group of 32 that an element of k begins."""
+    i.require(first % MX_GROUP == 0, f"expects k_start to be a multiple of {MX_GROUP}, got {first}")
+    return first // MX_GROUP
