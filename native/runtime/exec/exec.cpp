@@ -439,43 +439,6 @@ void Exec::ask() {
   options_.poll();
 }
 
-/// Say so when no core has begun or ended a task for a while: a kernel may never return.
-void Exec::watch(int64_t now) {
-  if (options_.stalled == nullptr || !watching_.try_lock()) return;
-  const std::string text = unmoved(now);
-  watching_.unlock();
-  if (!text.empty()) options_.stalled(text);
-}
-
-std::string Exec::unmoved(int64_t now) {
-  auto seen = static_cast<uint64_t>(outstanding_.load(std::memory_order_relaxed));
-  for (const auto& cores : cores_) {
-    for (const VirtualCore& core : cores) {
-      seen = (seen ^ core.cond.load(std::memory_order_relaxed)) * 0x100000001B3u;
-    }
-  }
-  if (seen != watched_ || outstanding_.load(std::memory_order_relaxed) == 0) {
-    watched_ = seen;
-    moved_ = said_ = now;
-    return {};
-  }
-  if (now - said_ < int64_t{options_.stall_seconds} * 1'000'000'000) return {};
-  said_ = now;
-  std::string text = "PTO2 stall: no progress for " + std::to_string((now - moved_) / 1'000'000'000) + " s";
-  int running = 0;
-  for (const auto& cores : cores_) {
-    for (const VirtualCore& core : cores) {
-      const uint32_t cond = core.cond.load(std::memory_order_relaxed);
-      if ((cond & kFinBit) != 0 || ++running > 8) continue;
-      text += std::string("\n  ") + (core.type == CoreType::Aic ? "AIC " : "AIV ") +
-              std::to_string(core.index) + " executes task " + std::to_string(cond & kTaskIdMask);
-    }
-  }
-  text += "\n  ready: AIC=" + std::to_string(queued(CoreType::Aic)) +
-          ", AIV=" + std::to_string(queued(CoreType::Aiv)) + ", cores executing: " + std::to_string(running);
-  return text;
-}
-
 /// Nothing was found to do: wait a little, then longer. True if `free()`, which a sleeper has to look at
 /// after it has announced itself: who makes it so looks for sleepers.
 bool Exec::rest(int thread, int& idle, const std::function<bool()>* free) {

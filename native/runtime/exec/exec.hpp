@@ -147,6 +147,7 @@ class Exec {
   void ask();
   void watch(int64_t now);
   std::string unmoved(int64_t now);
+  std::string stall_report(int64_t seconds) const;
   void check_stuck(int thread);
 
   const ExecOptions options_;

@@ -128,6 +128,8 @@ void Fiber::suspend() {
 #endif
 }
 
+char* Fiber::stack() const { return state_->stack; }
+
 void Fiber::abandon() {
   state_->done = true;
   suspend();

@@ -23,6 +23,9 @@ class Fiber {
   /// Called on the fiber: end here, without unwinding.
   [[noreturn]] void abandon();
 
+  /// Its stack, a page that nobody may touch first.
+  char* stack() const;
+
  private:
   struct State;
   State* state_;

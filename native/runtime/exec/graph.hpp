@@ -3,12 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "platform.hpp"
 #include "pto/core/launch_abi.hpp"
 #include "records.hpp"
 
 namespace pto2 {
+
+/// Tasks that exist so far, and how many of them have completed.
+struct Progress {
+  int64_t completed = 0, total = 0;
+};
 
 class Graph {
  public:
@@ -37,6 +43,13 @@ class Graph {
 
   /// Tasks have completed: note how full things are. Only called when the run records.
   virtual void sample(Recorder& recorder, int64_t now) { (void)recorder, (void)now; }
+
+  // For the report of a run that stands still: read while others may work, so nothing is exact.
+  virtual Progress progress() const { return {}; }
+  /// Tasks that are ready or wait, a line each, and how many there are of both; `running` cores execute.
+  virtual std::string stuck(int running) const { return (void)running, std::string(); }
+  /// Where a task that has not been retired was submitted; empty if that is not known.
+  virtual std::string site(int64_t id) const { return (void)id, std::string(); }
 
   /// Where the times of a task go; null unless the run records them.
   virtual TaskRecord* record(int64_t id) = 0;

@@ -10,10 +10,16 @@
 #define PTO_FBUF_SIZE_BYTES (64u * 1024)
 #define PTO_SCALELEFT_SIZE_BYTES (4u * 1024)
 #define PTO_SCALERIGHT_SIZE_BYTES (4u * 1024)
+#include <signal.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <utility>
 
+#include "fault.hpp"
+#include "pto/core/fiber.hpp"
 #include "pto/core/machine.hpp"
 
 namespace pto2 {
@@ -21,6 +27,15 @@ namespace pto2 {
 using pto::detail::Core;
 using pto::detail::Host;
 using pto::detail::Waiting;
+
+struct MachineState;
+
+namespace {
+
+void host_fail(Core& core, const char* message);
+thread_local MachineState* running = nullptr;  // the kernel that this thread is in
+
+}  // namespace
 
 struct MachineState {
   Core core;
@@ -32,8 +47,12 @@ struct MachineState {
   bool failed = false;
   std::string failure;
 
+  Guarded guarded;
+
   MachineState() {
     if (!pto::detail::make_spaces(core)) throw std::bad_alloc();
+    guarded.stack = fiber.stack();
+    guarded.give_up = give_up;
   }
   ~MachineState() { pto::detail::drop_spaces(core); }
   MachineState(const MachineState&) = delete;
@@ -52,8 +71,31 @@ struct MachineState {
     }
   }
 
+  /// The kernel has faulted: this runs on its stack, and the kernel never again.
+  static void give_up() {
+    MachineState& state = *running;
+    char text[256];
+    if (state.guarded.overflow) {
+      std::snprintf(text, sizeof text, "the kernel used up its stack of %zu bytes", pto::detail::kStack);
+    } else if (state.guarded.signal == SIGSEGV || state.guarded.signal == SIGBUS) {
+      std::snprintf(text, sizeof text,
+                    "the kernel touched address %#llx, where it may not (%s); what it wrote before may have "
+                    "damaged this process",
+                    static_cast<unsigned long long>(state.guarded.address), fault_name(state.guarded.signal));
+    } else {
+      std::snprintf(text, sizeof text, "the kernel was ended by %s%s", fault_name(state.guarded.signal),
+                    state.guarded.signal == SIGFPE ? ": a division by zero, most likely" : "");
+    }
+    host_fail(state.core, text);
+  }
+
   Ran resume() {
+    prepare_thread_for_faults();
+    MachineState* outer = std::exchange(running, this);
+    Guarded* outside = std::exchange(guarded_kernel, &guarded);
     const bool ended = fiber.resume();
+    guarded_kernel = outside;
+    running = outer;
     return failed ? Ran::IntoAFailure : ended ? Ran::ToItsEnd : Ran::IntoAWait;
   }
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core.hpp"
+#include "fault.hpp"
 #include "graph.hpp"
 #include "kernel.hpp"
 
@@ -53,6 +54,7 @@ class Machine {
   };
   Ran on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph);
   void make(Cores& cores);
+  Faults faults_;
   std::vector<Cores> cores_;  // by cluster
   pto::detail::Cluster* clusters_;
   std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own

@@ -19,6 +19,8 @@ namespace {
 
 using ull = unsigned long long;
 constexpr const char* kRule = "========================================\n";
+constexpr const char* kProven =
+    "By proof, not by patience: nothing that is ready or running can release any.\n";
 
 /// The smallest power of two that is at least twice `value`, as far as there is one.
 uint64_t power_above_twice(uint64_t value) {
@@ -94,6 +96,41 @@ void Tmr::say_unblocked(Resource resource, int spins) {
   log_(Level::Info, "submit", "[%s] Unblocked after %d spins%s", names[resource], spins, task.c_str());
 }
 
+Progress Tmr::progress() const {
+  const int64_t total = memory_.header().current_task_index.load(std::memory_order_acquire);
+  Progress progress{alive(), total};
+  for (int64_t id = alive(); id < total; ++id) {
+    progress.completed += memory_.task(id).state.load(std::memory_order_relaxed) >= kCompleted ? 1 : 0;
+  }
+  return progress;
+}
+
+std::string Tmr::site(int64_t id) const {
+  const TaskDescriptor& task = memory_.task(id);
+  return task.task_id == id && task.site_file != nullptr ? site_text({task.site_file, task.site_line}) : "";
+}
+
+std::string Tmr::stuck(int running) const {
+  constexpr int kReadyShown = 8, kWaitShown = 4;
+  std::string text;
+  int ready = 0, waiting = 0;
+  const int64_t total = memory_.header().current_task_index.load(std::memory_order_acquire);
+  for (int64_t id = alive(); id < total; ++id) {
+    const TaskDescriptor& task = memory_.task(id);
+    const int32_t state = task.state.load(std::memory_order_relaxed);
+    if (state >= kCompleted) continue;
+    const bool is_ready = state == kReady;
+    if (is_ready ? ++ready > kReadyShown : ++waiting > kWaitShown) continue;
+    text += format("\n  %s slot=%zu kernel_id=%d refcount=%d fanin=%d state=%d",
+                   is_ready ? "STUCK-READY " : "STUCK-WAIT  ", memory_.slot(id), task.kernel_id,
+                   task.fanin_refcount.load(std::memory_order_relaxed),
+                   task.fanin_count.load(std::memory_order_relaxed), state);
+    text += "  " + task_line(id);
+  }
+  return text +
+         format("\n  scan result: stuck_ready=%d stuck_waiting=%d in_flight=%d", ready, waiting, running);
+}
+
 std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
   const int64_t oldest = alive();
   const auto active = static_cast<uint64_t>(next_id_ - oldest);
@@ -104,6 +141,7 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
     case kTaskRing:
       text += "FATAL: Flow Control Deadlock Detected!\n" + std::string(kRule);
       text += format("Task Ring is FULL and no progress after %d spins.\n", spins);
+      text += kProven;
       text += "Flow Control Status:\n";
       text += format("  - Current task index:  %lld\n", static_cast<long long>(next_id_));
       text += format("  - Last task alive:     %lld\n", static_cast<long long>(oldest));
@@ -124,6 +162,7 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
     case kHeapRing:
       text += "FATAL: Heap Ring Deadlock Detected!\n" + std::string(kRule);
       text += format("Orchestrator blocked waiting for heap space after %d spins.\n", spins);
+      text += kProven;
       text += format("  - Requested:     %llu bytes\n", ull(wanted));
       text += format("  - Available:     %llu bytes\n", ull(heap_.available()));
       text += format("  - Heap top:      %llu\n", ull(heap_.top() % heap_.size()));

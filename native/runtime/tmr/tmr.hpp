@@ -102,6 +102,9 @@ class Tmr final : public Graph {
   int memory(const DispatchPayload& payload, pto_array* out) const override;
   bool completed(int64_t id, int scheduler) override;
   void sample(Recorder& recorder, int64_t now) override;
+  Progress progress() const override;
+  std::string stuck(int running) const override;
+  std::string site(int64_t id) const override;
   TaskRecord* record(int64_t id) override { return records_ ? &(*records_)[memory_.slot(id)] : nullptr; }
 
   const TmrOptions& options() const { return options_; }

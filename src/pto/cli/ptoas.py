@@ -228,16 +228,22 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
     jobs = options.jobs or os.cpu_count() or 1
     if jobs <= 1 or len(inputs) <= 1:
         return [_assemble(path, options) for path in inputs]
-    # The processes part before anything is loaded: what each touches of memory that they share is copied,
-    # which costs more than loading it twice. The longest inputs go first, each to whom has the least to do.
-    shares: list[list[int]] = [[] for _ in range(min(jobs, len(inputs)))]
+    # The longest inputs go first, each to whom has the least to do.
+    sizes = [_size(path) for path in inputs]
+    order = sorted(range(len(inputs)), key=lambda i: -sizes[i])
+    found: dict[int, _Result] = {}
+    if 4 * jobs * sizes[order[-1]] <= sum(sizes):
+        # A short one goes before all, so that the processes start with what it loaded and found out.
+        shortest = order.pop()
+        found[shortest] = _assemble(inputs[shortest], options)
+    shares: list[list[int]] = [[] for _ in range(min(jobs, len(order)))]
     loads = [0] * len(shares)
-    for i in sorted(range(len(inputs)), key=lambda i: -_size(inputs[i])):
+    for i in order:
         least = loads.index(min(loads))
         shares[least].append(i)
-        loads[least] += _size(inputs[i])
+        loads[least] += sizes[i]
     children = [(_forked([inputs[i] for i in share], options), share) for share in shares[1:]]
-    found = {i: _assemble(inputs[i], options) for i in shares[0]}
+    found.update((i, _assemble(inputs[i], options)) for i in shares[0])
     for (pid, pipe), share in children:
         import pickle
 

@@ -101,6 +101,11 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "--memory-map", metavar="FILE", help="who lives where in each buffer: .html, or text; '-' for stdout"
     )
+    p.add_argument(
+        "--semantics",
+        choices=("hw", "doc"),
+        help="vector instructions where hardware and manual differ (default: hw)",
+    )
     p.add_argument("--print", action="store_true", dest="show_arrays", help="print the arrays after the run")
     p.add_argument("--max-steps", type=_steps, metavar="N", help="end a run that takes more scalar steps")
     p.add_argument(
@@ -137,6 +142,7 @@ def _kernel(options: Namespace) -> Any:
         refuse(way_out, **{
             "--sanitize": options.sanitize, "--schedule": options.schedule, "--shadow": options.shadow,
             "--memory-map": options.memory_map, "--max-steps": options.max_steps,
+            "--semantics": options.semantics,
         })  # fmt: skip
         options.engine = "cpp"
     if native:
@@ -186,7 +192,11 @@ def run(options: Namespace) -> list[Diagnostic]:
             progress=bar.step,
             out=printed,
             max_steps=options.max_steps,
-            **({"threads": options.threads} if options.engine == "cpp" else {}),
+            **(
+                {"threads": options.threads}
+                if options.engine == "cpp"
+                else {"semantics": options.semantics or "hw"}
+            ),
         )
         bar.end()
     except DiagnosticError as e:

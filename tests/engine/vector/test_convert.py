@@ -384,7 +384,7 @@ module attributes {pto.target_arch = "a5"} {
     return
   }
 }
-"""  # noqa: E501
+"""
 
 
 def test_a_program_that_narrows_contiguously() -> None:

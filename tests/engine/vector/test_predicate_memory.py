@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pto import isa
 from pto.engine.memory import MemoryFault, Pointer
 from pto.engine.reference.instr import IllegalInstruction
-from pto.engine.registers import WIDTH
+from pto.engine.registers import WIDTH, Align
 from pto.witness.plan import Plan
 
 from .cases import VectorCase, plans_of, with_attrs
@@ -210,33 +210,24 @@ def test_stream_of_masks(gran: str, seed: int, start: int, count: int) -> None:
     """Every append puts lane bits behind the last: whole blocks in memory, the rest in the state."""
     plan = next(p for p in plans_of("pstu", "a5") if str(p.operands["mask"][0]) == f"!pto.mask<{gran}>")
     size = {"b16": 16, "b32": 8}[gran]
-    state: Any = None
-    memory: Any = None
+    case = VectorCase(plan, seed)
+    case.memory[:] = 0xA5
+    begin = case.base + start
+    case.args["base"] = case.args["base"].at(begin)
     want = b""
-    begin = VectorCase.base + start
-    for n in range(count):
-        case = VectorCase(plan, seed + n)
-        if n:
-            case.args["align"] = state
-            case.memory[:] = memory
-        else:
-            case.memory[:] = 0xA5
+    for _ in range(count):
         lanes = lanes_of(some_image(case, "mask"), gran)
         want += sum(lane << k for k, lane in enumerate(lanes)).to_bytes(size, "little")
-        place = begin + n * size
-        case.args["base"] = case.args["base"].at(place)
         base = case.execute()
-        assert (base.offset, base.dtype) == (place + size, case.args["base"].dtype)
-        state, memory = case.args["align_out"], case.memory
-        if state.position is not None:
-            state.position = state.position.at(state.position.offset)
-            state.position.buffer = VectorCase(plan).core.buffers["vec"]
-        state = moved_to_next(state, plan)
+        assert (base.offset, base.dtype) == (begin + len(want), case.args["base"].dtype)
+        case.args |= {"base": base, "align": case.args["align_out"], "align_out": Align("next")}
+    memory = case.memory
     end = begin + len(want)
     cut = max(begin, end // 32 * 32)
     assert memory[begin:cut].tobytes() == want[: cut - begin]
     assert (memory[:begin] == 0xA5).all()
     assert (memory[cut:] == 0xA5).all()
+    state = case.args["align"]
     assert state.pending == end - cut
     assert state.buffer.data[: end - cut].tobytes() == want[cut - begin :]
 

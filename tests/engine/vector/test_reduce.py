@@ -346,7 +346,7 @@ module attributes {pto.target_arch = "a5"} {
     return
   }
 }
-"""  # noqa: E501
+"""
 
 
 def test_a_program_that_finds_the_largest() -> None:

@@ -237,7 +237,6 @@ def test_vbitcast_keeps_bytes(column: str) -> None:
 # -- with a shadow -----------------------------------------------------------------------------------------
 
 
-
 def has_floats(plan: Plan) -> bool:
     types = [t[0] for t in (*plan.operands.values(), *plan.results.values())]
     return any(isinstance(t, VRegType) and DTYPES[str(t.dtype)].is_float for t in types)

@@ -344,8 +344,9 @@ _CONVERSION = (
                 "of the group 0. Widening 1:2: r[i] = mask[2i+p] ? c(input[2i+p]) : 0. "
                 "Widening 1:4: r[i] = mask[4i+k] ? c(input[4i+k]) : 0. "
                 "Float to integer rounds first, then clamps to the range (SAT; NaN gives 0) or keeps the "
-                "low bits (NOSAT). Float narrowing clamps to the largest finite value (SAT) or gives "
-                "infinity (NOSAT).",
+                "low bits (NOSAT; +inf gives all ones, -inf and NaN give 0). f16 to i32 clamps in either "
+                "case. Float narrowing clamps to the largest finite value, infinities too (SAT; NaN stays), "
+                "or gives infinity (NOSAT); roundings towards zero, and O, stop at the largest finite value.",
         types={"attr:part": "EVEN", "quarter/attr:part": "P0", "same/attr:part": ""},
         notes=(
             ZEROING,
@@ -355,6 +356,8 @@ _CONVERSION = (
             "The manual's formula ignores part; ours is that of the assembler and the A5 headers.",
             "bf16 to f16 and back come from the assembler only, u32 to f32 from the manual only.",
             "The fp8, fp4 and hif8 conversions of the A5 headers are not reachable through vcvt.",
+            "O is rounding to odd in the strict sense: what is not exact gets the neighbour whose last bit "
+            "is 1, however near the other one is. The tile conversion's ODD is nearest, ties to odd.",
             "rnd matters for float to integer, float narrowing, f16 to bf16 and integer to float; sat for "
             "float to integer except f16 to i32, float narrowing, bf16 to f16 and integer narrowing.",
         ),
@@ -451,12 +454,19 @@ _reduce = Family(
 )  # fmt: skip
 _SUMS = "f32,f32 f16,f16 i32,i32 u32,u32 i16,i16 u16,u16 i16,i32 u16,u32"
 _WIDENS = "16-bit integers give a 32-bit sum where the result type is 32-bit (the A5 form), else wrap."
+_TREE = (
+    "Order of a float sum: lanes 2k and 2k+1 are added, then neighbours of these sums, and so on until one "
+    "is left; every sum is rounded to the element type (nearest even, overflow to infinity), and lanes that are "
+    "off stand in the tree as +0."
+)
+_ORDER = "-0 is below +0; a NaN among the active lanes is the result."
 _EXTREMA = "f32 f16 i16 u16 i32 u32"
 
 _extreme = _reduce.but(
     dtype_of="r", rules=(*same_dtype("r input"), *full_width("input r"), *mask_of("mask", "r")),
     domain="lanes 0 and 1; the others are 0", **everywhere(_EXTREMA),
     notes=(_IGNORES, "Without an active lane the result is the identity of the operation, not zero.",
+           f"{_ORDER} The index is that of the first lane that holds r[0].",
            "Value in lane 0 and index in lane 1 is what the assembler and the headers define."),
 )  # fmt: skip
 _LAYOUT = (
@@ -471,14 +481,16 @@ _bit = _reduce.but(
     operands="input=vreg mask=mask", results="r=vreg p=mask", dtype_of="r",
     domain="lane 0 of r, the others are 0; all lanes of p",
     rules=(*same_dtype("r input"), *full_width("input r"), *mask_of("mask p", "r")),
-    notes=(_IGNORES, EXTENSION), **everywhere("f32 f16 i8 u8 i16 u16 i32 u32"),
+    notes=(_IGNORES, _ORDER, "No lane of p is on where r[0] is NaN.",
+           "Without an active lane r[0] is the identity of the operation.", EXTENSION),
+    **everywhere("f32 f16 i8 u8 i16 u16 i32 u32"),
 )  # fmt: skip
 _histogram = _reduce.but(
     operands="acc=vreg source=vreg mask=mask bin=i32", combos=pairs("acc source r", "u16,u8,u16"),
     rules=(*full_width("acc source r"), R("mask.gran == 'b8'"), R("bin.const in (0, 1)")), domain="all lanes",
     types={"acc": "!pto.vreg<128xui16>", "source": "!pto.vreg<256xui8>", "r": "!pto.vreg<128xui16>",
            "mask": "!pto.mask<b8>", "bin": "i32"},
-    notes=(_IGNORES, EXTENSION, "The meaning of bin is inferred: 0 covers values 0..127, 1 covers 128..255.",
+    notes=(_IGNORES, EXTENSION, "bin 0 covers the values 0..127, 1 covers 128..255.",
            "Counters wrap modulo 2**16."),
 )  # fmt: skip
 
@@ -488,7 +500,7 @@ _REDUCTION = (
         domain="lane 0; the others are 0",
         meaning="r[0] = sum of input[i] over the active lanes, 0 if there is none; r[1..] = 0. The order is "
                 "a pairwise tree, so a float sum need not equal the left-to-right one.",
-        notes=(_WIDENS, "There is no 8-bit form."),
+        notes=(_WIDENS, _TREE, "There is no 8-bit form."),
     ),
     _extreme(
         "vcmax", opcode=0x3091, doc="Maximum of all active lanes, and where it is.",
@@ -504,20 +516,21 @@ _REDUCTION = (
     ),
     _reduce(
         "vcgadd", opcode=0x3093, combos=pairs("input r", _SUMS), doc="Sum of each 32-byte group.",
-        domain="one lane per group; the others are 0", notes=(_WIDENS,),
+        domain="one lane per group; the others are 0",
+        notes=(_WIDENS, _TREE, "Where r is wider than input, K of the result lanes counts lanes of r."),
         meaning=f"{_LAYOUT} Result g is the sum of the active lanes of group g, 0 if there is none.",
     ),
     _group(
         "vcgmax", opcode=0x3094, doc="Maximum of each 32-byte group.",
         meaning=f"{_LAYOUT} Result g is the maximum of the active lanes of group g; -inf or the smallest "
                 "integer if there is none.",
-        notes=("max(+0, -0) = +0. No index is given.",),
+        notes=(_ORDER, "No index is given."),
     ),
     _group(
         "vcgmin", opcode=0x3095, doc="Minimum of each 32-byte group.",
         meaning=f"{_LAYOUT} Result g is the minimum of the active lanes of group g; +inf or the largest "
                 "integer if there is none.",
-        notes=("min(+0, -0) = -0. No index is given.",),
+        notes=(_ORDER, "No index is given."),
     ),
     _group(
         "vcpadd", opcode=0x3096, doc="Sums of neighbouring lane pairs.", domain="all lanes",

@@ -266,7 +266,8 @@ _MERGE = "dest src0 src1 src2 src3"
 
 _BUFFERS = (
     _buffer(
-        "vtranspose", opcode=0x30E0, rules=_TO_ONE, **everywhere("f16 bf16 i16 u16"), domain="256 elements",
+        "vtranspose", opcode=0x30E0, **everywhere("f16 bf16 i16 u16"), domain="256 elements",
+        rules=(*_TO_ONE, R("config.const == 0", msg="expects config to be 0, the only form specified")),
         doc="Transpose of a 16 x 16 block of 16-bit elements in the unified buffer.",
         meaning="dest[j*16 + i] = src[i*16 + j], i, j < 16.",
         notes=("The bits of config are not specified; 0 is the plain form.",
@@ -284,15 +285,17 @@ _BUFFERS = (
         operands="dest=ptr:out src=ptr indices=ptr repeat_times=index",
         format=(f"{_BITSORT}{_BITSORT_TYPES}", f"{_BITSORT}({_BITSORT_TYPES}) -> ()"),
         rules=(
-            R("dest.space == UB"), R("src.space == UB"), R("indices.space == UB"), R("dest.dtype == src.dtype or dest.dtype in (I32, U32)"),
-            R("indices.dtype in (I32, U32)"), R("repeat_times.const >= 1"),
+            R("dest.space == UB"), R("src.space == UB"), R("indices.space == UB"),
+            R("dest.dtype == src.dtype or dest.dtype in (I32, U32)"), R("indices.dtype in (I32, U32)"),
+            R("repeat_times.const >= 1"),
         ),
         doc="Sort of every 32 scores with their indices into records, highest first.",
         domain="256 bytes per group",
         meaning="For each of repeat_times groups: stable sort of 32 (score, index) pairs by descending "
                 "score, ties in input order; 32 records of 8 bytes, highest score at the lowest address: "
                 "bytes 0..3 the score (f16 in bytes 0..1, bytes 2..3 zero), bytes 4..7 the index as u32.",
-        types={**_ptrs("dest src"), "indices": "!pto.ptr<i32, ub>"},
+        types={**_ptrs("dest src"), "indices": "!pto.ptr<i32, ub>", "words/dest": "!pto.ptr<ui32, ub>",
+               "words/indices": "!pto.ptr<ui32, ub>"},
         notes=("The tile row tsort32 breaks ties by the smaller index, which is the same for rising "
                "indices.",),
     ),
@@ -303,6 +306,7 @@ _BUFFERS = (
                "type($src1), type($src2), type($src3), type($count), type($config)",
         rules=(
             *(R(f"{n}.space == UB") for n in _MERGE.split()), *same_dtype(_MERGE),
+            R("config.const % 256 >= 1", msg="expects config to repeat the merge at least once"),
             R("config.const // 256 % 16 in (3, 7, 15)",
               msg="expects config to name two, three or four lists"),
             R("config.const // 256 % 32 == 15", when="config.const % 256 > 1",

@@ -19,7 +19,7 @@ from ....isa.dtypes import DTYPES
 from ...elements import Array
 from ...memory import Pointer, array_of
 from .. import fixpipe
-from ..instr import Instr
+from ..instr import Instr, Shape
 from ..load_store import combined
 from ..registry import executor
 from . import matrix
@@ -32,7 +32,6 @@ _PLAIN = ("f32_f16", "f32_bf16", "f322f16", "f322bf16")
 _QUANT, _RELU = 8, 4
 #: Element types of atomic updates.
 _ATOMIC = {"s32": "i32", "s16": "i16", "s8": "i8"}
-_F16_MAX = DTYPES["f16"].max_finite
 
 
 @executor("mte_l0c_l1", "mte_l0c_gm", "mte_l0c_ub")
@@ -60,7 +59,7 @@ def write_back(i: Instr) -> None:
 
 # --- places -----------------------------------------------------------------------------------------------
 
-Part = tuple[Pointer, tuple[int, int], tuple[int, int]]
+Part = tuple[Pointer, Shape, Shape]
 
 
 def _parts(i: Instr, target: Pointer, m: int, n: int) -> list[Part]:
@@ -114,7 +113,7 @@ def _update(i: Instr, place: Matrix, codes: Array) -> None:
 # --- numbers ----------------------------------------------------------------------------------------------
 
 
-def _outgoing(i: Instr, src: Matrix, dtype: str, size: tuple[int, int], at: tuple[int, int]) -> Array:
+def _outgoing(i: Instr, src: Matrix, dtype: str, size: Shape, at: Shape) -> Array:
     """A window of L0C as elements of `dtype`."""
     mode, relu = i.attr("quant_mode"), i.attr("relu_mode") or "no_relu"
     if mode is None and relu == "no_relu" and src.dtype == dtype:
@@ -183,7 +182,8 @@ def _converted(i: Instr, x: Array, dtype: str, mode: str | None) -> Array:
     d = DTYPES[dtype]
     if d.is_int:
         if x.dtype.kind == "f":
-            x = np.clip(np.rint(x), *(_range(dtype) if dtype not in ("i8", "u8") else (-128, 255)))
+            low, high = (-128, 255) if dtype in ("i8", "u8") else _range(dtype)
+            x = np.where(np.isnan(x), 0.0, np.clip(np.rint(x), low, high))
         return i.encoded(x.astype(np.int64), dtype)
     sat = i.attr("sat_mode")
     if x.dtype.kind in "iu":
@@ -193,7 +193,8 @@ def _converted(i: Instr, x: Array, dtype: str, mode: str | None) -> Array:
     if sat == "sat":
         keep = i.attr("preserve_nan") and d.nan
         limit = x.dtype.type(d.max_finite)
-        return i.encoded(np.where(np.isnan(x), x if keep else x.dtype.type(0), np.clip(x, -limit, limit)), dtype)
+        x = np.where(np.isnan(x), x if keep else x.dtype.type(0), np.clip(x, -limit, limit))
+        return i.encoded(x, dtype)
     if mode is None and not i.registers.get("CTRL", 0) >> fixpipe.CTRL_SATURATE & 1:
         return i.encoded(x, dtype)
     return i.encoded(fixpipe.bounded(i, x, dtype, clamp=bool(mode and mode.startswith("deqf16"))), dtype)

@@ -1,8 +1,8 @@
 """Products of an L0A and an L0B operand into L0C: plain, accumulating, biased, with MX scales.
 
-The sums are those of tile products (`matmul.py`): a chain of fused multiply-adds with k rising from 0, the old
-contents or the bias added at the end. `sat` makes exceptional inputs ordinary and keeps sums finite; `nosat`
-and no word at all let them pass, as at tile level. `n_dir` only orders the results and has no effect here.
+The sums are those of tile products (`matmul.py`): a chain of fused multiply-adds with k rising from 0, the
+old contents or the bias added at the end. `sat` makes exceptional inputs ordinary and keeps sums finite;
+`nosat` and no word at all let them pass, as at tile level. `n_dir` orders results and has no effect here.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ....isa import tile as tiles
 from ....isa.dtypes import DTYPES
 from ...memory import Buffer, Pointer, tile_steps
 from ...region import Region, blocked
-from ..instr import Instr
+from ..instr import Instr, Shape
 
 #: Rows of a fractal, and columns of a block of L0C.
 M0 = N0 = 16
@@ -37,10 +37,9 @@ class Matrix(Pointer):
 
     __slots__ = ("box", "steps")
 
-    def __init__(self, pointer: Pointer, steps: Steps, box: tuple[int, int] = (1, 1), dtype: str = "") -> None:
-        super().__init__(
-            pointer.buffer, pointer.offset, dtype or pointer.dtype, pointer.name, pointer.home
-        )  # fmt: skip
+    def __init__(self, pointer: Pointer, steps: Steps, box: Shape = (1, 1), dtype: str = "") -> None:
+        p = pointer
+        super().__init__(p.buffer, p.offset, dtype or p.dtype, p.name, p.home)
         self.steps = steps
         self.box = box
 
@@ -52,10 +51,10 @@ class Matrix(Pointer):
         )  # fmt: skip
 
 
-def laid_out(pointer: Pointer, layout: str, rows: int, cols: int, box: tuple[int, int], dtype: str = "") -> Matrix:
+def laid_out(pointer: Pointer, layout: str, rows: int, cols: int, box: Shape) -> Matrix:
     """A matrix in the layout of a tile of `rows` x `cols` elements, rounded up to whole boxes."""
     rows, cols = up(rows, box[0]), up(cols, box[1])
-    return Matrix(pointer, tile_steps(layout, rows, cols, box, rows), box, dtype)
+    return Matrix(pointer, tile_steps(layout, rows, cols, box, rows), box)
 
 
 def plain(pointer: Pointer, row: int, col: int) -> Matrix:

@@ -4,8 +4,8 @@
                                          --mte_l1_l0a_mx, mte_l1_l0b_mx-->       scales of the same operands
                                          --mte_l1_bt, mte_l1_fb--> BT, FB        bias, fix-pipe parameters
 
-L1 holds operands in NZ: blocks of 32 bytes, one for each row, column block after column block. L0A and L0B take
-whole fractals, so that what pads the last ones comes along.
+L1 holds operands in NZ: blocks of 32 bytes, one for each row, column block after column block. L0A and L0B
+take whole fractals, so that what pads the last ones comes along.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ....isa.dtypes import DTYPES
 from ...elements import Array
 from ...memory import Pointer
 from ..dma import Loop, copy_bursts, loop_clauses
-from ..instr import Instr
+from ..instr import Instr, Shape
 from ..matmul import MX_GROUP
 from ..registry import executor
 from . import matrix
@@ -83,7 +83,7 @@ def mte_l1_fb(i: Instr) -> None:
 
 @executor("mte_gm_l1_frac")
 def mte_gm_l1_frac(i: Instr) -> None:
-    """Matrices of n rows and d columns, stored by rows (nd2nz) or by columns (dn2nz), into blocks of 32 bytes."""
+    """Matrices of n rows and d columns, stored by rows (nd2nz) or columns (dn2nz), into blocks of 32 bytes."""
     source, target = aligned(i, "src"), aligned(i, "dst")
     n, d, groups = extent(i, "n_value"), extent(i, "d_value"), extent(i, "group_count", 0)
     inner = _elements(i, "src_inner_stride", source.dtype)
@@ -149,13 +149,11 @@ def mte_l1_l0b(i: Instr) -> None:
     _feed(i, source, matrix.right(target, k, n), (k, n), _starts(i, "k", "n"), turned)
 
 
-def _feed(
-    i: Instr, source: Pointer, place: Matrix, size: tuple[int, int], start: tuple[int, int], turned: bool
-) -> None:
+def _feed(i: Instr, source: Pointer, place: Matrix, size: Shape, start: Shape, turned: bool) -> None:
     """Copy a window of an NZ matrix in L1; `turned`: the matrix there is the transpose of the operand. Its
     column blocks are as high as the window."""
     if turned:
-        size, start = size[::-1], start[::-1]
+        size, start = (size[1], size[0]), (start[1], start[0])
     width = matrix.block(source.dtype)
     # An element-wise transposition works on squares, so that narrow types have higher column blocks.
     across = turned == (place.buffer.space == "left")
@@ -167,7 +165,7 @@ def _feed(
     i.store_raw(place, found.T if turned else found)
 
 
-def _starts(i: Instr, first: str, second: str) -> tuple[int, int]:
+def _starts(i: Instr, first: str, second: str) -> Shape:
     """Where the window begins in the operand, in elements."""
     a, b = (extent(i, f"{n}_start", 0) if i.has(f"{n}_start") else 0 for n in (first, second))
     return a, b

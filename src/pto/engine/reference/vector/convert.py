@@ -1,8 +1,9 @@
 """vcvt and vtrc: other element types, and integral values.
 
 A conversion that changes the width works on one lane of each group of lanes that share the wider element:
-`part` names it. Rounding `O` is to odd in the strict sense: a number that is not exact gets the neighbour whose
-last bit is 1, however near the other one is. (`ODD` of the tile conversions is nearest, with ties to odd.)
+`part` names it. Rounding `O` is to odd in the strict sense: a number that is not exact gets the neighbour
+whose last bit is 1, however near the other one is. (`ODD` of the tile conversions is nearest, with ties to
+odd.)
 """
 
 from __future__ import annotations

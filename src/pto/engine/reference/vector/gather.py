@@ -16,7 +16,7 @@ from ...registers import Register
 from ..instr import Instr
 from ..registry import executor
 from .lanes import active, bits, image, put_raw, raw, width
-from .memory import BLOCK, Grid, aligned, post_update
+from .memory import BLOCK, Grid, aligned, inside, post_update
 
 #: Blocks of a register.
 BLOCKS = 8
@@ -30,6 +30,14 @@ def requests(i: Instr, count: int, size: int) -> Array:
     first = int(mask)
     i.require(0 <= first <= count, f"expects a number of active requests in 0..{count}, got {first}")
     return np.arange(count) < first
+
+
+def _based(i: Instr, base: Pointer, align: int, on: Array) -> None:
+    """Stop where a base is not aligned, or lies before its buffer and something is on. Where requests lie
+    behind the buffer is seen when they are made."""
+    aligned(i, base, align)
+    if base.offset < 0 and on.any():
+        inside(i, base)
 
 
 def _offsets(i: Instr) -> Array:
@@ -51,7 +59,7 @@ def _filled(lanes: int, on: Array, found: Array) -> Array:
 
 def _gather(i: Instr, on: Array) -> None:
     source, r = i.args["source"], i.args["r"]
-    aligned(i, source, DTYPES[source.dtype].bits // 8)
+    _based(i, source, DTYPES[source.dtype].bits // 8, on)
     at = _offsets(i)[: on.size]
     found = i.raw_at(source, at[on])
     if source.dtype != r.dtype:  # bytes, widened without a sign
@@ -73,9 +81,8 @@ def vgather2_bc(i: Instr) -> None:
 @executor("vscatter")
 def vscatter(i: Instr) -> None:
     dest, size = i.args["dest"], width(i, "value")
-    aligned(i, dest, size)
-    count = i.args["offsets"].lanes
-    on = requests(i, count, max(size, 2))
+    on = requests(i, i.args["offsets"].lanes, max(size, 2))
+    _based(i, dest, size, on)
     at, found = _offsets(i)[on], raw(i, "value")
     if size == 1:  # requests take every other lane
         found = found[::2]
@@ -103,7 +110,7 @@ def _repeated(offsets: Array, on: Array) -> str:
 
 
 @lru_cache(maxsize=64)
-def _inside(size: int) -> Array:
+def _block(size: int) -> Array:
     """Elements of a block."""
     return np.arange(BLOCK // size, dtype=np.intp)
 
@@ -111,15 +118,15 @@ def _inside(size: int) -> Array:
 def _load_blocks(i: Instr, source: Pointer, starts: Array, on: Array) -> None:
     """Blocks at byte offsets from `source`; `starts` are those of blocks that are on."""
     size = width(i, "r")
-    found = i.raw_at(source, starts[:, None] // size + _inside(size)).reshape(-1)
+    found = i.raw_at(source, starts[:, None] // size + _block(size)).reshape(-1)
     put_raw(i, "r", _filled(i.args["r"].lanes, np.repeat(on, BLOCK // size), found))
 
 
 @executor("vgatherb")
 def vgatherb(i: Instr) -> None:
     source = i.args["source"]
-    aligned(i, source, BLOCK)
     on = requests(i, BLOCKS, 4)
+    _based(i, source, BLOCK, on)
     starts = _offsets(i)[:BLOCKS][on]
     odd = starts[starts % BLOCK != 0]
     if odd.size:
@@ -138,7 +145,7 @@ def _control(i: Instr) -> tuple[int, int]:
 @lru_cache(maxsize=256)
 def _strided(step: int, size: int) -> Array:
     """Element offsets of blocks that are `step` bytes apart."""
-    return np.arange(BLOCKS, dtype=np.intp)[:, None] * (step // size) + _inside(size)
+    return np.arange(BLOCKS, dtype=np.intp)[:, None] * (step // size) + _block(size)
 
 
 @executor("vsldb")
@@ -147,8 +154,8 @@ def vsldb(i: Instr) -> Pointer | None:
     step, repeat = _control(i)
     returns = post_update(i, 1)
     start = source if returns else source.at(source.offset + repeat)
-    _aligned_only(i, source)
     on = image(i, "mask")[::BLOCK] != 0
+    _based(i, source, BLOCK, on)
     if on.all():
         found = i.raw(Grid(start, start.offset, start.dtype, step // size, 1), (BLOCKS, BLOCK // size))
         put_raw(i, "r", found.reshape(-1))
@@ -162,14 +169,8 @@ def vsldb(i: Instr) -> Pointer | None:
 def vsstb(i: Instr) -> Pointer | None:
     dest, size = i.args["dest"], width(i, "value")
     step, repeat = _control(i)
-    _aligned_only(i, dest)
     on = image(i, "mask")[::BLOCK] != 0
+    _based(i, dest, BLOCK, on)
     found = raw(i, "value").reshape(BLOCKS, -1)
     i.store_raw_at(dest, _strided(step, size)[on], found[on])
     return dest.at(dest.offset + repeat) if post_update(i, 0) else None
-
-
-def _aligned_only(i: Instr, at: Pointer) -> None:
-    """Blocks that are off may lie anywhere, so the base alone says nothing about bounds."""
-    if at.offset % BLOCK:
-        i.require(False, f"expects an address that is a multiple of {BLOCK} bytes, got {at.offset}")

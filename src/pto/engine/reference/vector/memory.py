@@ -119,13 +119,22 @@ def moved(i: Instr, pointer: str, offset: str = "offset") -> Pointer:
 
 
 def aligned(i: Instr, at: Pointer, align: int) -> None:
-    """Stop where an effective address is not a multiple of `align` bytes, or no address of its buffer."""
-    at_byte = at.offset
-    if at_byte % align:
-        i.require(False, f"expects an effective address that is a multiple of {align} bytes, got {at_byte}")
+    """Stop where an effective address is not a multiple of `align` bytes."""
+    if at.offset % align:
+        i.require(False, f"expects an effective address that is a multiple of {align} bytes, got {at.offset}")
+
+
+def inside(i: Instr, at: Pointer) -> None:
+    """Stop where an effective address is none of its buffer."""
     size = at.buffer.data.size
-    if not 0 <= at_byte < size:
-        i.require(False, f"expects an effective address inside {at.buffer.name}, 0..{size}, got {at_byte}")
+    if not 0 <= at.offset < size:
+        i.require(False, f"expects an effective address inside {at.buffer.name}, 0..{size}, got {at.offset}")
+
+
+def legal(i: Instr, at: Pointer, align: int) -> None:
+    """Stop where an effective address is not legal, whatever lanes are on."""
+    aligned(i, at, align)
+    inside(i, at)
 
 
 def post_update(i: Instr, registers: int) -> bool:
@@ -165,11 +174,11 @@ def vlds(i: Instr) -> Pointer | None:
     r = i.args["r"]
     token = i.attr("dist")
     if token == "NORM":
-        aligned(i, at, BLOCK)
+        legal(i, at, BLOCK)
         put_raw(i, "r", i.raw(at, (1, r.lanes))[0])
         return further
     mode = _load_mode(token, DTYPES[r.dtype].bits // 8)
-    aligned(i, at, mode.align)
+    legal(i, at, mode.align)
     put_raw(i, "r", items(i, "r", at, mode))
     return further
 
@@ -177,7 +186,7 @@ def vlds(i: Instr) -> Pointer | None:
 @executor("vldsx2")
 def vldsx2(i: Instr) -> Pointer | None:
     at, further = _addresses(i, "source", 2)
-    aligned(i, at, BLOCK)
+    legal(i, at, BLOCK)
     token = i.attr("dist")
     if token == "BDINTLV":
         size = DTYPES[at.dtype].bits // 8
@@ -196,7 +205,7 @@ def vldsx2(i: Instr) -> Pointer | None:
 @executor("vsld")
 def vsld(i: Instr) -> None:
     at = moved(i, "source")
-    aligned(i, at, BLOCK)
+    legal(i, at, BLOCK)
     put_raw(i, "r", items(i, "r", at, _stride_mode(i.attr("stride"), DTYPES[at.dtype].bits // 8)))
 
 
@@ -246,7 +255,7 @@ def vsts(i: Instr) -> Pointer | None:
         _merge(i, at, token)
         return further
     mode = _STORES[token]
-    aligned(i, at, mode.align)
+    legal(i, at, mode.align)
     one = mode.cols == 1
     on = active(i, "mask", mode.slot) if "mask" in i.args and not one else None
     if size == 8 and mode.width == 4 == mode.slot and (on is None or on.all()):  # whole 64-bit elements
@@ -260,7 +269,7 @@ def _merge(i: Instr, at: Pointer, token: str) -> None:
     """MRG<n>CHN_B<w>: each block of the register holds n planes of w-bit items; a block of memory has the
     first items of all planes, then the second ones, and so on. The mask turns on such groups of n items."""
     planes, width = int(token[3]), int(token.rpartition("_B")[2]) // 8
-    aligned(i, at, BLOCK)
+    legal(i, at, BLOCK)
     on = active(i, "mask", planes * width)
     dtype = i.args["value"].dtype
     if DTYPES[dtype].bits == 8 * width:
@@ -274,7 +283,7 @@ def _merge(i: Instr, at: Pointer, token: str) -> None:
 @executor("vstsx2")
 def vstsx2(i: Instr) -> None:
     at = moved(i, "dest")
-    aligned(i, at, BLOCK)
+    legal(i, at, BLOCK)
     width = int(i.attr("dist").removeprefix("INTLV_B")) // 8
     mode = _mode(width, 1, WIDTH // width, 0, 2)
     on = active(i, "mask", width) if i.core.semantics.vstsx2_mask == "doc" else None
@@ -287,7 +296,7 @@ def vstsx2(i: Instr) -> None:
 @executor("vsst")
 def vsst(i: Instr) -> None:
     at = moved(i, "dest")
-    aligned(i, at, BLOCK)
+    legal(i, at, BLOCK)
     mode = _stride_mode(i.attr("stride"), DTYPES[at.dtype].bits // 8)
     found, dtype = lanes_as(i, "value", mode)
     put_items(i, at, dtype, mode, found, None)

@@ -1,8 +1,8 @@
 """Reductions over the lanes of a register or of each of its eight 32-byte groups, and histograms of bytes.
 
-Lanes that are off take no part. A sum of floats adds neighbours, then neighbours of these sums, and so on, each
-sum rounded to the element type; lanes that are off stand in the tree as +0. The extremes order -0 below +0, and
-a NaN is both the largest and the smallest.
+Lanes that are off take no part. A sum of floats adds neighbours, then neighbours of these sums, and so on,
+each sum rounded to the element type; lanes that are off stand in the tree as +0. The extremes order -0 below
++0, and a NaN is both the largest and the smallest.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _SIDE = 16  # rows and columns of a transposed block
 @executor("vtranspose")
 def transpose(i: Instr) -> None:
     config = i.args["config"]
-    i.require(config == 0, f"expects config to be 0, the only form that is specified, got {config}")
+    i.require(config == 0, f"expects config to be 0, the only form specified, got {config}")
     for name in ("dest", "src"):
         aligned(i, i.args[name], 32)
     i.store_raw("dest", i.raw("src", (_SIDE, _SIDE)).T)

@@ -16,7 +16,7 @@ from ...registers import WIDTH, Align, Register
 from ..instr import Instr
 from ..registry import executor
 from .lanes import bits, raw, width
-from .memory import BLOCK, aligned, post_update
+from .memory import BLOCK, aligned, legal, post_update
 
 
 def _become(state: Align, kind: str, position: Pointer, pending: int) -> None:
@@ -31,9 +31,7 @@ def _bytes_at(pointer: Pointer, offset: int) -> Pointer:
 
 
 def _to_element(i: Instr, at: Pointer) -> None:
-    size = DTYPES[at.dtype].bits // 8
-    if at.offset % size:
-        i.require(False, f"expects an address that is a multiple of {size} bytes, got {at.offset}")
+    aligned(i, at, DTYPES[at.dtype].bits // 8)
 
 
 # -- loads -------------------------------------------------------------------------------------------------
@@ -233,5 +231,5 @@ def store_special(i: Instr) -> None:
     dest = i.args["dest"]
     scale = 4 if i.name == "sprsti" else 1
     at = dest.at(dest.offset + int(i.args["offset"]) * scale)
-    aligned(i, at, 4)
+    legal(i, at, 4)
     i.store_raw(at, np.array([[_read(i, "AR") & 0xFFFFFFFF]], np.uint32))

@@ -1,0 +1,285 @@
+"""Rows from buffer to buffer against Python's own sort and a merge that looks at one head at a time."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pto
+from pto.engine.memory import Pointer
+from pto.engine.reference.core import RunError
+from pto.isa.encoding import decode
+from pto.witness.plan import Plan
+
+from ..rows import Doubles, random_codes, special_codes
+from .cases import VectorCase, plans_of, shown, width
+
+ROWS = ("vtranspose", "vsort32", "vbitsort", "vmrgsort4", "get_vms4_sr")
+
+DEST, SRC, INDICES = 0, 65536, 131072
+FILL = 0xA5
+Record = tuple[int, int]  # code of the score, index
+
+
+def placed(plan: Plan, seed: int = 0, **offsets: int) -> VectorCase:
+    """A case whose pointers are apart; the whole buffer is filled with a pattern."""
+    case = VectorCase(plan, seed)
+    for name, offset in {"dest": DEST, "src": SRC, "indices": INDICES, **offsets}.items():
+        if name in case.args:
+            at = case.args[name]
+            case.args[name] = Pointer(at.buffer, offset, at.dtype, name)
+    case.memory[:] = FILL
+    return case
+
+
+def put(case: VectorCase, name: str, data: bytes) -> None:
+    at = case.args[name].offset
+    case.memory[at : at + len(data)] = np.frombuffer(data, np.uint8)
+
+
+def check(case: VectorCase, want: bytes) -> None:
+    """Run it: dest holds the bytes, and nothing else has changed."""
+    before = case.memory.copy()
+    at = case.args["dest"].offset
+    before[at : at + len(want)] = np.frombuffer(want, np.uint8)
+    case.execute()
+    assert (case.memory == before).all(), shown(case.plan)
+
+
+def packed(dtype: str, codes: list[int]) -> bytes:
+    return b"".join(c.to_bytes(width(dtype), "little") for c in codes)
+
+
+def score(dtype: str, code: int) -> float:
+    """What a score is sorted by: NaN comes with the smallest."""
+    value = float(decode(dtype, code))
+    return -math.inf if math.isnan(value) else value
+
+
+def some_codes(case: VectorCase, dtype: str, count: int, few: bool = False) -> list[int]:
+    """Any codes; with `few`, only special ones, so that many are equal."""
+    special = case.rng.choice(np.array(special_codes(dtype), np.uint64), count)
+    codes = random_codes(case.rng, dtype, (1, count), True)[0].astype(np.uint64)
+    return np.where((case.rng.random(count) < 0.3) | few, special, codes).tolist()
+
+
+def as_bytes(dtype: str, records: list[Record]) -> bytes:
+    return b"".join(packed(dtype, [c]).ljust(4, b"\0") + struct.pack("<I", n) for c, n in records)
+
+
+# -- transpose ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plan", plans_of("vtranspose"), ids=shown)
+def test_transpose(plan: Plan) -> None:
+    case = placed(plan)
+    dtype = case.args["src"].dtype
+    codes = some_codes(case, dtype, 256)
+    put(case, "src", packed(dtype, codes))
+    check(case, packed(dtype, [codes[16 * i + j] for j in range(16) for i in range(16)]))
+
+
+@pytest.mark.parametrize("name", ["dest", "src"])
+def test_transpose_wants_whole_blocks(name: str) -> None:
+    case = placed(plans_of("vtranspose", "a5")[0], **{name: 4112})
+    with pytest.raises(RunError, match="vtranspose: expects .* multiple of 32 bytes, got 4112"):
+        case.execute()
+
+
+def test_only_the_plain_transpose() -> None:
+    case = placed(plans_of("vtranspose", "a5")[0])
+    case.args["config"] = 3
+    with pytest.raises(RunError, match="expects config to be 0, .* got 3"):
+        case.execute()
+
+
+# -- sorts -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plan", plans_of("vsort32"), ids=shown)
+@pytest.mark.parametrize(("config", "groups"), [(0, 1), (1, 1), (5, 5), (255, 255), (0x1203, 3)])
+def test_sort_values(plan: Plan, config: int, groups: int) -> None:
+    case = placed(plan, groups)
+    dtype = case.args["src"].dtype
+    codes = some_codes(case, dtype, 32 * groups, few=config == 5)
+    put(case, "src", packed(dtype, codes))
+    case.args["config"] = config
+    want = [c for g in range(groups) for c in sorted(codes[32 * g : 32 * g + 32], key=lambda c: -score(dtype, c))]
+    check(case, packed(dtype, want))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(plans_of("vbitsort")), st.integers(1, 4), st.booleans(), st.integers(0, 2**32 - 1))
+def test_sort_records(plan: Plan, groups: int, few: bool, seed: int) -> None:
+    """Equal scores stay in the order of the input, whatever their indices."""
+    case = placed(plan, seed)
+    dtype = case.args["src"].dtype
+    codes = some_codes(case, dtype, 32 * groups, few)
+    indices = case.rng.integers(0, 2**32, 32 * groups).tolist()
+    put(case, "src", packed(dtype, codes))
+    put(case, "indices", packed("u32", indices))
+    case.args["repeat_times"] = groups
+    pairs = list(zip(codes, indices, strict=True))
+    want = [p for g in range(groups) for p in sorted(pairs[32 * g : 32 * g + 32], key=lambda p: -score(dtype, p[0]))]
+    check(case, as_bytes(dtype, want))
+
+
+def test_every_type_of_records() -> None:
+    found = {(case.args["src"].dtype, case.args["dest"].dtype) for case in map(VectorCase, plans_of("vbitsort"))}
+    assert found == {("f32", "f32"), ("f16", "f16"), ("f32", "u32"), ("f16", "u32")}
+
+
+def test_no_group_is_an_error() -> None:
+    case = placed(plans_of("vbitsort", "a5")[0])
+    case.args["repeat_times"] = 0
+    with pytest.raises(RunError, match="vbitsort: expects repeat_times to be at least 1, got 0"):
+        case.execute()
+
+
+# -- merge -------------------------------------------------------------------------------------------------
+
+
+def sorted_list(case: VectorCase, dtype: str, count: int, few: bool) -> list[Record]:
+    codes = some_codes(case, dtype, count, few)
+    pairs = zip(codes, case.rng.integers(0, 2**32, count).tolist(), strict=True)
+    return sorted(pairs, key=lambda p: -score(dtype, p[0]))
+
+
+def merged(dtype: str, lists: list[list[Record]], exhausted: bool) -> tuple[list[Record], list[int]]:
+    """The records in the order in which the greatest head leaves its list, and how many left each."""
+    heads = [0] * len(lists)
+    out: list[Record] = []
+    while open_ := [k for k, n in enumerate(heads) if n < len(lists[k])]:
+        best = max(open_, key=lambda k: (score(dtype, lists[k][heads[k]][0]), -k))
+        out.append(lists[best][heads[best]])
+        heads[best] += 1
+        if exhausted and heads[best] == len(lists[best]):
+            break
+    return out, heads + [0] * (4 - len(heads))
+
+
+def merge_case(plan: Plan, seed: int, lists: int) -> VectorCase:
+    return placed(plan, seed, **{f"src{k}": SRC + 16384 * k for k in range(4)})
+
+
+def merge_status(case: VectorCase) -> list[int]:
+    status = VectorCase(plans_of("get_vms4_sr", "a5")[0])
+    status.core = case.core
+    return [n % 65536 for n in status.execute()]
+
+
+VALID = {2: 0b0011, 3: 0b0111, 4: 0b1111}
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(plans_of("vmrgsort4")), st.lists(st.integers(0, 40), min_size=2, max_size=4),
+    st.booleans(), st.booleans(), st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_merge(plan: Plan, lengths: list[int], exhausted: bool, few: bool, seed: int) -> None:
+    case = merge_case(plan, seed, len(lengths))
+    dtype = case.args["dest"].dtype
+    lists = [sorted_list(case, dtype, n, few) for n in lengths]
+    for k, records in enumerate(lists):
+        put(case, f"src{k}", as_bytes(dtype, records))
+    # the length of a list that is not valid means nothing
+    case.args["count"] = sum(n << 16 * k for k, n in enumerate([*lengths, *[9] * (4 - len(lengths))]))
+    case.args["config"] = 1 | VALID[len(lengths)] << 8 | exhausted << 12
+    before = merge_status(case)
+    want, counts = merged(dtype, lists, exhausted)
+    check(case, as_bytes(dtype, want))
+    assert merge_status(case) == (counts if exhausted else before)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(plans_of("vmrgsort4")), st.integers(0, 12), st.integers(2, 6), st.booleans(),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_repeated_merges(plan: Plan, length: int, repeat: int, few: bool, seed: int) -> None:
+    case = placed(plan, seed, **{f"src{k}": SRC + 8 * length * k for k in range(4)})
+    dtype = case.args["dest"].dtype
+    groups = [[sorted_list(case, dtype, length, few) for _ in range(4)] for _ in range(repeat)]
+    put(case, "src0", b"".join(as_bytes(dtype, records) for lists in groups for records in lists))
+    case.args["count"] = sum(length << 16 * k for k in range(4))
+    case.args["config"] = repeat | 0b1111 << 8
+    check(case, b"".join(as_bytes(dtype, merged(dtype, lists, False)[0]) for lists in groups))
+
+
+def test_long_lists_are_counted_without_a_sign() -> None:
+    case = merge_case(plans_of("vmrgsort4", "cpu")[0], 0, 2)
+    count = 8191
+    one, two = [[(0x3F800000 - n, n) for n in range(m)] for m in (count, 1)]
+    put(case, "src0", as_bytes("f32", one))
+    put(case, "src1", as_bytes("f32", [(0, 7)] * 1))
+    case.args["count"] = count | 1 << 16 | -1 << 32  # lengths of lists 2 and 3 are all ones
+    case.args["config"] = 0x1301
+    case.execute()
+    assert merge_status(case) == [count, 0, 0, 0]
+    case.core.special_register("VMS4_SR", "u16", 4).buffer.data[:] = 0xFF
+    status = VectorCase(plans_of("get_vms4_sr", "a5")[0])
+    status.core = case.core
+    assert status.execute() == (-1, -1, -1, -1)
+    assert two
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "message"),
+    [
+        (0xF00, {}, "repeat the merge at least once, got 0xf00"),
+        (0x501, {}, "two, three or four lists, got 0x501"),
+        (0x101, {}, "two, three or four lists, got 0x101"),
+        (0x702, {}, "four lists and no early stop, got 0x702"),
+        (0x1F02, {}, "four lists and no early stop, got 0x1f02"),
+        (0xF02, {"count": 0x0002000200020003}, r"equal length, got \[3, 2, 2, 2\]"),
+        (0xF02, {"src2": SRC + 40}, "adjacent lists at .* got"),
+    ],
+)
+def test_illegal_merges(config: int, change: dict[str, int], message: str) -> None:
+    at = {f"src{k}": SRC + 16 * k for k in range(4)}
+    case = placed(plans_of("vmrgsort4", "a5")[0], **{**at, **{k: v for k, v in change.items() if k in at}})
+    case.args["count"] = change.get("count", 0x0002000200020002)
+    case.args["config"] = config
+    with pytest.raises(RunError, match=message):
+        case.execute()
+
+
+def test_an_unsorted_list_merges_record_by_record() -> None:
+    case = merge_case(plans_of("vmrgsort4", "a5")[0], 0, 2)
+    lists = [[(struct.unpack("<I", struct.pack("<f", v))[0], n) for n, v in enumerate(values)] for values in ([1, 5, 3], [4, 2, 6])]
+    for k, records in enumerate(lists):
+        put(case, f"src{k}", as_bytes("f32", records))
+    case.args["count"], case.args["config"] = 3 | 3 << 16, 0x301
+    check(case, as_bytes("f32", merged("f32", lists, False)[0]))
+
+
+@pytest.mark.parametrize("name", ["vtranspose", "vsort32", "vbitsort", "vmrgsort4"])
+def test_shadows_move_along(name: str) -> None:
+    """A run in float64 writes the same bytes."""
+    for plan in plans_of(name, "a5"):
+        results: list[bytes] = []
+        for port in (None, Doubles()):
+            case = placed(plan, 3, **{f"src{k}": SRC + 256 * k for k in range(4)})
+            if port is not None:
+                case.core.port = port
+            dtype = case.args["dest"].dtype if name == "vmrgsort4" else case.args["src"].dtype
+            values = np.sort(case.rng.standard_normal(256).astype(np.float32))[::-1]
+            if dtype in ("f32", "f16"):
+                codes = values.view(np.uint32) if dtype == "f32" else values.astype(np.float16).view(np.uint16)
+            else:
+                codes = case.rng.integers(0, 0x4000, 256)
+            source = "src0" if name == "vmrgsort4" else "src"
+            data = as_bytes(dtype, [(int(c), n) for n, c in enumerate(codes[:128])]) if name == "vmrgsort4" else packed(dtype, codes.tolist())
+            put(case, source, data)
+            if name == "vbitsort":
+                put(case, "indices", packed("u32", list(range(32))))
+            if name == "vmrgsort4":
+                case.args["count"], case.args["config"] = 0x0020002000200020, 0xF01
+            case.execute()
+            results.append(case.memory[:1024].tobytes())
+        assert results[0] == results[1], shown(plan)

@@ -1,0 +1,289 @@
+"""A failure in every phase of a run, again and again: compilation, loading, orchestration, kernels, rings, and Ctrl-C
+while orchestrating, while tasks are dispatched, and while the last ones run. Each ends with its own error; threads, open
+files, memory and child processes are the same afterwards.
+
+C++ orchestrations are told which failure by an argument, so that each is compiled once.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pto import _runtime
+from pto.diag import DiagnosticError
+from pto.engine.cpp import build
+from pto.runtime import kernel, run
+from pto.runtime.compile import Job, compile_all
+from pto.runtime.native import NativeEngine
+
+from .header_build import COMPILER
+from .leak_kit import assert_steady, needs_proc
+
+pytestmark = [needs_proc, pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")]
+
+FINE, KERNEL_THROWS, ORCHESTRATION_THROWS, OUT_OF_MEMORY, TOO_MANY = range(5)
+
+KERNEL = """\
+#include <stdint.h>
+#include <stdexcept>
+extern "C" void kernel_entry(int64_t* args) {
+  if (args[0] == 1) throw std::runtime_error("thrown by the kernel");
+}
+"""
+TENSORS = """\
+#include <stdexcept>
+#include <vector>
+#include "pto_orchestration_api.h"
+extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) {
+  const std::vector<int> held(1000);
+  uint64_t shapes[1] = {256};
+  for (int i = 0; i < 30; i++) {
+    PTO2_SCOPE(rt) {
+      if (i == 20 && args[0] == 2) throw std::runtime_error("thrown by the orchestration");
+      uint64_t huge[1] = {uint64_t(1) << 40};
+      Tensor t = make_tensor(i == 20 && args[0] == 3 ? huge : shapes, 1, DataType::FLOAT32);
+      for (int n = 0; n < (i == 20 && args[0] == 4 ? 100 : 1); n++) {
+        PTOParam params[] = {make_scalar_param(i == 20 && args[0] == 1), make_output_param(t)};
+        pto2_rt_submit_task(rt, 0, PTO2_WORKER_VECTOR, params, 2);
+      }
+    }
+  }
+}
+"""
+HOST = """\
+#include <stdexcept>
+#include "runtime.h"
+extern "C" int build(Runtime* runtime, uint64_t* args, int) {
+  for (int i = 0; i < 30; i++) {
+    uint64_t slots[] = {uint64_t(i == 20 && args[0] == 1)};
+    runtime->host_api.device_malloc(i == 20 && args[0] == 3 ? size_t(1) << 60 : 4096);
+    if (i == 20 && args[0] == 2) throw std::runtime_error("thrown by the orchestration");
+    const int task = runtime->add_task(slots, i == 20 && args[0] == 4 ? 17 : 1, 0, CoreType::AIV);
+    if (i > 0) runtime->add_successor(i - 1, task);
+  }
+  return 0;
+}
+"""
+DEVICE = """\
+#include <stdexcept>
+#include "runtime.h"
+extern "C" int build(Runtime* runtime) {
+  const AicpuBuildApi& api = runtime->aicpu_build_api;
+  const uint64_t fault = runtime->orch_args[0];
+  for (int i = 0; i < 30; i++) {
+    uint64_t slots[] = {uint64_t(i == 20 && fault == 1)};
+    api.device_malloc(i == 20 && fault == 3 ? size_t(1) << 60 : 4096);
+    if (i == 20 && fault == 2) throw std::runtime_error("thrown by the orchestration");
+    const int task = api.add_task(runtime, slots, i == 20 && fault == 4 ? 17 : 1, 0, CoreType::AIV, 0);
+    if (i > 0) api.add_successor_conditional(runtime, i - 1, task);
+    api.publish_task(runtime, task);
+  }
+  return 0;
+}
+"""
+VARIANTS = {
+    "tensormap_and_ringbuffer": (TENSORS, "aicpu_orchestration_entry"),
+    "host_build_graph": (HOST, "build"),
+    "aicpu_build_graph": (DEVICE, "build"),
+}
+#: By failure: the code, and what the message says.
+EXPECTED = {
+    KERNEL_THROWS: ("PTO-E2622", "thrown by the kernel"),
+    ORCHESTRATION_THROWS: ("PTO-E26", "thrown by the orchestration"),
+    OUT_OF_MEMORY: ("PTO-E262", ""),
+    TOO_MANY: ("PTO-E262", ""),
+}
+
+
+def compile_one(
+    folder: Path, name: str, text: str, core: str = "", variant: str = "", entry: str = ""
+) -> str:
+    source = folder / f"{name}.cpp"
+    source.write_text(text)
+    (library,) = compile_all(
+        [Job(name, str(source), core, runtime=variant or "host_build_graph", entry=entry)]
+    )
+    return library.path
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return compile_one(tmp_path_factory.mktemp("step"), "step", KERNEL, "aiv")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_compiled_orchestrations(variant: str, step: str, tmp_path: Path) -> None:
+    text, entry = VARIANTS[variant]
+    path = compile_one(tmp_path, "orchestration", text, variant=variant, entry=entry)
+    ways: list[dict[str, Any]] = [
+        {"threads": 1},
+        {"threads": 3},
+        {"seed": 1},
+        {"threads": 2, "profiling": True},
+    ]
+
+    def once(n: int) -> None:
+        fault = n % 5
+        rings = {"task_window": 32, "heap": 1 << 16} if variant == "tensormap_and_ringbuffer" else {}
+        engine = NativeEngine({"runtime": variant, "block_dim": 3, **rings, **ways[n // 5 % len(ways)]})
+        engine.add_kernel(0, "step", "aiv", step)
+        if fault == FINE:
+            engine.run_orchestration(path, entry, [fault])
+            return
+        with pytest.raises(DiagnosticError) as caught:
+            engine.run_orchestration(path, entry, [fault])
+        code, said = EXPECTED[fault]
+        (problem,) = caught.value.diagnostics
+        assert problem.code.startswith(code) and said in problem.message, problem.message
+
+    assert_steady(once, 60, 200)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_libraries_that_cannot_be_loaded(variant: str, step: str, tmp_path: Path) -> None:
+    """A name that nobody defines: the compiler is content, the loader is not."""
+    text, entry = VARIANTS[variant]
+    missing = 'extern "C" int nobody_has_this();\n' + text.replace("i < 30", "i < nobody_has_this()")
+    bad = compile_one(tmp_path, "orchestration", missing, variant=variant, entry=entry)
+    kernel_source = 'extern "C" int nobody_has_this();\n' + KERNEL.replace(
+        "args[0] == 1", "nobody_has_this()"
+    )
+    bad_kernel = compile_one(tmp_path, "kernel", kernel_source, "aiv")
+
+    def once(n: int) -> None:
+        engine = NativeEngine({"runtime": variant, "block_dim": 3, "threads": 2})
+        with pytest.raises((DiagnosticError, ValueError, RuntimeError), match="nobody_has_this"):
+            engine.add_kernel(0, "step", "aiv", bad_kernel if n % 2 else step)
+            engine.run_orchestration(bad, entry, [FINE])
+
+    assert_steady(once, 20, 100)
+
+
+def test_sources_that_cannot_be_compiled(tmp_path: Path) -> None:
+    """No file stays behind in the cache, and no compiler."""
+    folder = build.cache_dir()
+
+    def files() -> set[str]:
+        return {p.name for p in folder.iterdir() if not p.name.endswith(".lock")}
+
+    def once(n: int) -> None:
+        with pytest.raises(DiagnosticError):
+            compile_one(tmp_path, f"wrong{n}", KERNEL.replace("throw", "throw throw"), "aiv")
+
+    folder.mkdir(parents=True, exist_ok=True)
+    once(0)
+    before = files()
+    assert_steady(once, 1, 4)
+    assert not {f for f in files() - before if f.startswith(".build-")}
+
+
+# -- Ctrl-C ---------------------------------------------------------------------------------------------------
+
+_MAIN = threading.main_thread()
+RINGS: dict[str, Any] = {"block_dim": 2, "heap": 1 << 16, "log": lambda level, text: None}
+
+
+def interrupt() -> None:
+    """What Ctrl-C does, at this moment, from any thread."""
+    assert _MAIN.ident is not None
+    signal.pthread_kill(_MAIN.ident, signal.SIGINT)
+
+
+@pytest.fixture
+def handled() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with it ignored
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def while_orchestrating(rt: Any, when: int) -> None:
+    x = np.zeros(4, np.float32)
+    touch = kernel(lambda a: None, "inout", name="touch")
+    for i in range(40):
+        with rt.scope():
+            rt.submit(touch, x)
+            if i == when:
+                interrupt()
+    while True:  # the signal may be noticed a little later
+        with rt.scope():
+            rt.submit(touch, x)
+
+
+def while_waiting_for_a_slot(rt: Any, when: int) -> None:
+    ended = threading.Event()
+
+    def wait(a: Any) -> None:
+        if not ended.is_set():
+            interrupt()
+            ended.set()
+
+    slow = kernel(wait, "inout", name="slow")
+    x = np.zeros(4, np.float32)
+    while True:
+        with rt.scope():
+            rt.submit(slow, x)
+
+
+def while_draining(rt: Any, when: int) -> None:
+    over = threading.Event()
+    count = 0
+
+    def wait(a: Any) -> None:
+        nonlocal count
+        count += 1
+        if over.is_set() and count > when:
+            interrupt()
+            threading.Event().wait(0.02)
+
+    slow = kernel(wait, "inout", name="slow")
+    x = np.zeros(4, np.float32)
+    with rt.scope():
+        for _ in range(50):
+            rt.submit(slow, x)
+    over.set()
+
+
+PHASES = (while_orchestrating, while_waiting_for_a_slot, while_draining)
+
+
+@pytest.mark.usefixtures("handled")
+@pytest.mark.skipif(threading.current_thread() is not _MAIN, reason="signals go to the main thread")
+@pytest.mark.parametrize("phase", PHASES)
+def test_ctrl_c(phase: Callable[..., None]) -> None:
+    ways: list[dict[str, Any]] = [{"threads": 1}, {"threads": 2}, {"threads": 4}]
+
+    def once(n: int) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            run(phase, n % 30, task_window=64 if phase is while_draining else 8, **RINGS, **ways[n % 3])
+
+    assert_steady(once, 9, 45)
+
+
+@pytest.mark.usefixtures("handled")
+@pytest.mark.skipif(threading.current_thread() is not _MAIN, reason="signals go to the main thread")
+def test_ctrl_c_in_a_graph_with_explicit_edges() -> None:
+    def once(n: int) -> None:
+        kernels = _runtime.Kernels()
+        kernels.add_function(0, "stop", -1, lambda *_: interrupt() or threading.Event().wait(0.02))
+        options = {"block_dim": 2, "host_threads": 1 + n % 3, "concurrent": n % 2 == 0}
+        graph = _runtime.TaskGraph(kernels, options, 2, lambda level, text: None)
+
+        def build() -> None:
+            for i in range(200):
+                task = graph.add_task(0, 1, [])
+                if i > 0:
+                    graph.add_edge(i - 1, task)
+                graph.publish(task)
+
+        graph.run_function(build)
+        code, _, thrown = graph.failure()[:3]
+        assert code and isinstance(thrown, KeyboardInterrupt)
+
+    assert_steady(once, 6, 30)
