@@ -1,20 +1,18 @@
 """Runs that fail, at random moments and again and again: the error is the right one, and nothing is left behind.
 
 Failures are put into random places of a graph and met in many interleavings (deterministic mode, a seed each) and
-with threads. What the native part leaks is seen by `make sanitize` (native/tests/stress_engine.cpp).
+with threads. What the native part leaks is seen by `make sanitize` (native/tests/stress_engine.cpp); the other phases of
+a run are in test_phases.py.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import random
-import re
 import signal
 import threading
 import time
 import weakref
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,8 @@ import pytest
 
 from pto.diag import DiagnosticError
 from pto.runtime import kernel, run
+
+from .leak_kit import assert_steady, needs_proc
 
 WAYS: list[dict[str, Any]] = [{"seed": 1}, {"threads": 1}, {"threads": 3}]
 RINGS: dict[str, Any] = {"block_dim": 3, "task_window": 32, "heap": 1 << 16, "log": lambda level, text: None}
@@ -126,34 +126,10 @@ def test_a_run_after_a_failure_is_like_any_other() -> None:
 # -- what is left behind --------------------------------------------------------------------------------------
 
 
-def _used() -> dict[str, int]:
-    """Threads, memory in KiB, mappings and open files of this process."""
-    gc.collect()
-    text = Path("/proc/self/status").read_text()
-    found = {name: int(re.search(rf"{name}:\s+(\d+)", text)[1]) for name in ("Threads", "VmRSS", "VmSize")}  # pyright: ignore[reportOptionalSubscript]
-    found["maps"] = len(Path("/proc/self/maps").read_text().splitlines())
-    found["files"] = len(os.listdir("/proc/self/fd"))
-    return found
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@needs_proc
 def test_two_hundred_failures_leave_nothing() -> None:
     """Each run maps a gigabyte of addresses by default, and starts threads: none of it may stay."""
-
-    def fail(n: int) -> None:
-        fail_once(FAULTS[n % len(FAULTS)], n % 40, n, **WAYS[n % 3])
-
-    for n in range(60):  # caches fill up
-        fail(n)
-    before = _used()
-    for n in range(200):
-        fail(n)
-    after = _used()
-    assert after["Threads"] <= before["Threads"]
-    assert after["files"] <= before["files"]
-    assert after["VmRSS"] - before["VmRSS"] < 4096
-    assert after["VmSize"] - before["VmSize"] < 128 * 1024
-    assert after["maps"] - before["maps"] < 20
+    assert_steady(lambda n: fail_once(FAULTS[n % len(FAULTS)], n % 40, n, **WAYS[n % 3]), 60, 200)
 
 
 @pytest.mark.parametrize("fault", ["kernel", "orchestration", "window"])

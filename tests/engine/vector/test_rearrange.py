@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pto
 from pto.engine.reference.core import RunError
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
@@ -219,3 +220,73 @@ def test_shadows_move_along(name: str) -> None:
         for result in plan.results:
             got, want = double.get(result), plain.get(result)
             assert_codes(plain.args[result].dtype, got[None], want[None], shown(plan))
+
+
+_PROGRAM = """
+module attributes {{pto.target_arch = "a5"}} {{
+  func.func @k(%gx: !pto.ptr<i32, gm>, %gy: !pto.ptr<i32, gm>) {{
+    %zero = arith.constant 0 : i64
+    %far = arith.constant 4096 : i64
+    %one = arith.constant 1 : i64
+    %len = arith.constant 512 : i64
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %x = pto.castptr %zero : i64 -> !pto.ptr<i32, ub>
+    %y = pto.castptr %far : i64 -> !pto.ptr<i32, ub>
+    pto.mte_gm_ub %gx, %x, %zero, %len nburst(%one, %len, %len) : !pto.ptr<i32, gm>, !pto.ptr<i32, ub>, i64, i64, i64, i64, i64
+    pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.vecscope {{
+      %a = pto.vlds %x[%c0] : !pto.ptr<i32, ub> -> !pto.vreg<64xi32>
+      %b = pto.vlds %x[%c64] : !pto.ptr<i32, ub> -> !pto.vreg<64xi32>
+      {body}
+      pto.vsts %p, %y[%c0] : !pto.vreg<64xi32>, !pto.ptr<i32, ub>
+      pto.vsts %q, %y[%c64] : !pto.vreg<64xi32>, !pto.ptr<i32, ub>
+    }}
+    pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.wait_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.mte_ub_gm %y, %gy, %len nburst(%one, %len, %len) : !pto.ptr<i32, ub>, !pto.ptr<i32, gm>, i64, i64, i64, i64
+    return
+  }}
+}}
+"""
+
+
+def run(body: str) -> tuple[Codes, Codes, Codes, Codes]:
+    """The two vectors that a program reads and the two it writes."""
+    x = np.random.default_rng(4).integers(-1000, 1000, 128).astype(np.int32)
+    y = np.zeros(128, np.int32)
+    result = pto.kernel(pto.parse(_PROGRAM.format(body=body))).run(x, y, sanitize="all")
+    assert result.ok and not result.diagnostics, result.diagnostics
+    return x[:64].tolist(), x[64:].tolist(), y[:64].tolist(), y[64:].tolist()
+
+
+def test_program_that_moves_negative_numbers_to_the_front_and_back() -> None:
+    a, _, p, q = run("""
+      %all = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
+      %nought = arith.constant 0 : i32
+      %m = pto.vcmps %a, %nought, %all, "lt" : !pto.vreg<64xi32>, i32, !pto.mask<b32> -> !pto.mask<b32>
+      %p = pto.vsqz %a, %m : !pto.vreg<64xi32>, !pto.mask<b32> -> !pto.vreg<64xi32>
+      %at = pto.vusqz %m : !pto.mask<b32> -> !pto.vreg<64xi32>
+      %spread = pto.vperm %p, %at : !pto.vreg<64xi32>, !pto.vreg<64xi32> -> !pto.vreg<64xi32>
+      %nil = pto.vbr %nought : i32 -> !pto.vreg<64xi32>
+      %q = pto.vsel %spread, %nil, %m : !pto.vreg<64xi32>, !pto.vreg<64xi32>, !pto.mask<b32> -> !pto.vreg<64xi32>
+    """)
+    negative = [v for v in a if v < 0]
+    assert p == negative + [0] * (64 - len(negative))
+    assert q == [min(v, 0) for v in a]
+
+
+def test_program_that_packs_and_unpacks() -> None:
+    a, b, p, q = run("""
+      %low, %high = pto.vintlv %a, %b : !pto.vreg<64xi32>, !pto.vreg<64xi32> -> !pto.vreg<64xi32>, !pto.vreg<64xi32>
+      %n = pto.vpack %low, %high, %c0 : !pto.vreg<64xi32>, !pto.vreg<64xi32>, index -> !pto.vreg<128xui16>
+      %s = pto.vbitcast %n : !pto.vreg<128xui16> -> !pto.vreg<128xi16>
+      %wide = pto.vsunpack %s, "HIGHER" : !pto.vreg<128xi16> -> !pto.vreg<64xi32>
+      %five = arith.constant 5 : i16
+      %p = pto.vslide %wide, %low, %five : !pto.vreg<64xi32>, !pto.vreg<64xi32>, i16 -> !pto.vreg<64xi32>
+      %q = pto.vshift %p, %five : !pto.vreg<64xi32>, i16 -> !pto.vreg<64xi32>
+    """)
+    both = interleaved(a, b)
+    assert p == both[59:64] + both[64:123]
+    assert q == [0] * 5 + p[:59]

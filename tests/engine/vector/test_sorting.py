@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ ROWS = ("vtranspose", "vsort32", "vbitsort", "vmrgsort4", "get_vms4_sr")
 
 DEST, SRC, INDICES = 0, 65536, 131072
 FILL = 0xA5
+TILE_PROGRAM = Path(__file__).parents[3] / "examples" / "kernels" / "topk.pto"
 Record = tuple[int, int]  # code of the score, index
 
 
@@ -211,21 +214,18 @@ def test_repeated_merges(plan: Plan, length: int, repeat: int, few: bool, seed: 
     check(case, b"".join(as_bytes(dtype, merged(dtype, lists, False)[0]) for lists in groups))
 
 
-def test_long_lists_are_counted_without_a_sign() -> None:
+def test_counts_have_no_sign() -> None:
     case = merge_case(plans_of("vmrgsort4", "cpu")[0], 0, 2)
-    count = 8191
-    one, two = [[(0x3F800000 - n, n) for n in range(m)] for m in (count, 1)]
-    put(case, "src0", as_bytes("f32", one))
-    put(case, "src1", as_bytes("f32", [(0, 7)] * 1))
-    case.args["count"] = count | 1 << 16 | -1 << 32  # lengths of lists 2 and 3 are all ones
+    put(case, "src0", as_bytes("f32", [(0x3F800000 - n, n) for n in range(2000)]))
+    put(case, "src1", as_bytes("f32", [(0, 7)]))
+    case.args["count"] = 2000 | 1 << 16 | -1 << 32  # all ones for the lists that take no part
     case.args["config"] = 0x1301
     case.execute()
-    assert merge_status(case) == [count, 0, 0, 0]
+    assert merge_status(case) == [2000, 0, 0, 0]
     case.core.special_register("VMS4_SR", "u16", 4).buffer.data[:] = 0xFF
     status = VectorCase(plans_of("get_vms4_sr", "a5")[0])
     status.core = case.core
-    assert status.execute() == (-1, -1, -1, -1)
-    assert two
+    assert status.execute() == (-1, -1, -1, -1)  # 65535 as an i16
 
 
 @pytest.mark.parametrize(
@@ -267,19 +267,154 @@ def test_shadows_move_along(name: str) -> None:
             case = placed(plan, 3, **{f"src{k}": SRC + 256 * k for k in range(4)})
             if port is not None:
                 case.core.port = port
-            dtype = case.args["dest"].dtype if name == "vmrgsort4" else case.args["src"].dtype
-            values = np.sort(case.rng.standard_normal(256).astype(np.float32))[::-1]
-            if dtype in ("f32", "f16"):
-                codes = values.view(np.uint32) if dtype == "f32" else values.astype(np.float16).view(np.uint16)
-            else:
-                codes = case.rng.integers(0, 0x4000, 256)
             source = "src0" if name == "vmrgsort4" else "src"
-            data = as_bytes(dtype, [(int(c), n) for n, c in enumerate(codes[:128])]) if name == "vmrgsort4" else packed(dtype, codes.tolist())
-            put(case, source, data)
+            dtype = case.args[source].dtype
+            values = np.sort(case.rng.standard_normal(256).astype(np.float32))[::-1]
+            bits = values.view(np.uint32) if width(dtype) == 4 else values.astype(np.float16).view(np.uint16)
+            codes: list[int] = bits.tolist()
+            if name == "vmrgsort4":
+                put(case, source, as_bytes(dtype, [(c, n) for n, c in enumerate(codes[:128])]))
+                case.args["count"], case.args["config"] = 0x0020002000200020, 0xF01
+            else:
+                put(case, source, packed(dtype, codes))
             if name == "vbitsort":
                 put(case, "indices", packed("u32", list(range(32))))
-            if name == "vmrgsort4":
-                case.args["count"], case.args["config"] = 0x0020002000200020, 0xF01
             case.execute()
             results.append(case.memory[:1024].tobytes())
         assert results[0] == results[1], shown(plan)
+
+# -- programs ----------------------------------------------------------------------------------------------
+
+_TOP = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @top(%gx: !pto.ptr<f32, gm>, %gi: !pto.ptr<ui32, gm>, %gy: !pto.ptr<f32, gm>) {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %at_i = arith.constant 8192 : i64
+    %at_ping = arith.constant 16384 : i64
+    %at_pong = arith.constant 32768 : i64
+    %len = arith.constant 8192 : i64
+    %out = arith.constant 512 : i64
+    %c0 = arith.constant 0 : index
+    %groups = arith.constant 64 : index
+    %x = pto.castptr %zero : i64 -> !pto.ptr<f32, ub>
+    %i = pto.castptr %at_i : i64 -> !pto.ptr<ui32, ub>
+    %ping = pto.castptr %at_ping : i64 -> !pto.ptr<f32, ub>
+    %pong = pto.castptr %at_pong : i64 -> !pto.ptr<f32, ub>
+    pto.mte_gm_ub %gx, %x, %zero, %len nburst(%one, %len, %len) : !pto.ptr<f32, gm>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
+    pto.mte_gm_ub %gi, %i, %zero, %len nburst(%one, %len, %len) : !pto.ptr<ui32, gm>, !pto.ptr<ui32, ub>, i64, i64, i64, i64, i64
+    pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.vbitsort %ping, %x, %i, %groups : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, !pto.ptr<ui32, ub>, index
+@merges@
+    pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.wait_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.mte_ub_gm %pong, %gy, %out nburst(%one, %out, %out) : !pto.ptr<f32, ub>, !pto.ptr<f32, gm>, i64, i64, i64, i64
+    return
+  }
+}
+"""
+
+
+def top_program() -> str:
+    """The 64 greatest of 2048: lists of 32 are merged four by four, three times, between two buffers."""
+    merges: list[str] = []
+    for n, (source, target) in enumerate((("ping", "pong"), ("pong", "ping"), ("ping", "pong"))):
+        length, repeat = 32 << 2 * n, 16 >> 2 * n
+        p = "!pto.ptr<f32, ub>"
+        merges += [
+            "pto.barrier #pto.pipe<PIPE_V>",
+            f"%count{n} = arith.constant {sum(length << 16 * k for k in range(4))} : i64",
+            f"%config{n} = arith.constant {0xF00 | repeat} : i64",
+            *(f"%l{n}{k} = arith.constant {2 * length * k} : index" for k in range(4)),
+            *(f"%s{n}{k} = pto.addptr %{source}, %l{n}{k} : {p} -> {p}" for k in range(4)),
+            f"pto.vmrgsort4 %{target}, %s{n}0, %s{n}1, %s{n}2, %s{n}3, %count{n}, %config{n} : {', '.join([p] * 5)}, i64, i64",
+        ]  # fmt: skip
+    return _TOP.replace("@merges@", "\n".join(f"    {line}" for line in merges))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_top_of_a_row_is_that_of_the_tile_program(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((1, 2048)).astype(np.float32)
+    if seed:
+        x = np.round(x * 2)  # many are equal
+    records = np.zeros(128, np.float32)
+    result = pto.kernel(pto.parse(top_program())).run(x[0], np.arange(2048, dtype=np.uint32), records, sanitize="all")
+    assert result.ok and not result.diagnostics, result.diagnostics
+    values, columns = np.zeros((1, 64), np.float32), np.zeros((1, 64), np.uint32)
+    assert pto.kernel(pto.parse(TILE_PROGRAM.read_text())).run(x, values, columns, 1, 2048).ok
+    assert (records[::2] == values[0]).all()
+    assert (records.view(np.uint32)[1::2] == columns[0]).all()
+
+
+_STATUS = """
+module attributes {pto.target_arch = "a5"} {
+  func.func @status(%gx: !pto.ptr<f32, gm>, %gy: !pto.ptr<f32, gm>, %gn: !pto.ptr<i16, gm>, %count: i64, %config: i64) {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %len = arith.constant 256 : i64
+    %at = arith.constant 4096 : i64
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %c16 = arith.constant 16 : index
+    %c32 = arith.constant 32 : index
+    %c48 = arith.constant 48 : index
+    %x = pto.castptr %zero : i64 -> !pto.ptr<f32, ub>
+    %y = pto.castptr %at : i64 -> !pto.ptr<f32, ub>
+    %x1 = pto.addptr %x, %c16 : !pto.ptr<f32, ub> -> !pto.ptr<f32, ub>
+    %x2 = pto.addptr %x, %c32 : !pto.ptr<f32, ub> -> !pto.ptr<f32, ub>
+    %x3 = pto.addptr %x, %c48 : !pto.ptr<f32, ub> -> !pto.ptr<f32, ub>
+    pto.mte_gm_ub %gx, %x, %zero, %len nburst(%one, %len, %len) : !pto.ptr<f32, gm>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
+    pto.mte_gm_ub %gy, %y, %zero, %len nburst(%one, %len, %len) : !pto.ptr<f32, gm>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
+    pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.vmrgsort4 %y, %x, %x1, %x2, %x3, %count, %config : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, i64, i64
+    pto.set_flag["PIPE_V", "PIPE_S", "EVENT_ID0"]
+    pto.wait_flag["PIPE_V", "PIPE_S", "EVENT_ID0"]
+    %n0, %n1, %n2, %n3 = pto.get_vms4_sr : i16, i16, i16, i16
+    pto.store_scalar %n0, %gn[%c0] : !pto.ptr<i16, gm>, i16
+    pto.store_scalar %n1, %gn[%c1] : !pto.ptr<i16, gm>, i16
+    pto.store_scalar %n2, %gn[%c2] : !pto.ptr<i16, gm>, i16
+    pto.store_scalar %n3, %gn[%c3] : !pto.ptr<i16, gm>, i16
+    pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.wait_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.mte_ub_gm %y, %gy, %len nburst(%one, %len, %len) : !pto.ptr<f32, ub>, !pto.ptr<f32, gm>, i64, i64, i64, i64
+    return
+  }
+}
+"""
+
+
+def run_merge(count: int, config: int, **options: Any) -> tuple[Any, Any, Any]:
+    """Four lists of eight records whose scores fall from 40, 30, 20 and 10."""
+    x = np.array([[10 * (4 - k) - n for n in range(8)] for k in range(4)], np.float32)
+    records = np.zeros((32, 2), np.float32)
+    records[:, 0] = x.ravel()
+    records[:, 1] = np.arange(32, dtype=np.uint32).view(np.float32)
+    y, counts = np.full((32, 2), -1, np.float32), np.full(4, -1, np.int16)
+    result = pto.kernel(pto.parse(_STATUS)).run(records.ravel(), y.ravel(), counts, count, config, **options)
+    return y, counts, result
+
+
+def test_program_that_stops_early() -> None:
+    y, counts, result = run_merge(0x0008000800080008, 0x1F01, sanitize="all")
+    assert result.ok and not result.diagnostics, result.diagnostics
+    assert y[:8, 0].tolist() == [40 - n for n in range(8)]
+    assert (y[8:] == -1).all()
+    assert counts.tolist() == [8, 0, 0, 0]
+
+
+def test_program_with_a_wrong_control_word() -> None:
+    *_, result = run_merge(0x0008000800080008, 0x0501)
+    (found,) = result.diagnostics
+    assert "vmrgsort4: expects config to name two, three or four lists, got 0x501" in str(found)
+
+
+def test_status_of_no_merge_is_undefined() -> None:
+    """Without an early stop nothing fills the register that the program reads."""
+    *_, result = run_merge(0x0008000800080008, 0x0F01, sanitize="undef")
+    said = "\n".join(map(str, result.diagnostics))
+    assert all(f"it reads %n{k}, which is undefined" in said for k in range(4)), said

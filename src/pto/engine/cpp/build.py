@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,8 @@ from .compiler import Compiler
 
 #: Libraries kept in the cache; the oldest go first.
 _KEPT = 1000
+#: Seconds after which the folder of a build belongs to nobody: its process was killed.
+_ABANDONED = 3600
 
 
 class Unit(Record):
@@ -246,8 +249,11 @@ def touch(path: Path) -> None:
 
 
 def prune(folder: Path) -> None:
-    """Drop the libraries used longest ago when there are too many."""
+    """Drop the libraries used longest ago when there are too many, and what killed builds left behind."""
     with contextlib.suppress(OSError):
+        for work in folder.glob(".build-*"):
+            if time.time() - work.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(work, ignore_errors=True)
         found = [(p.stat().st_mtime, p) for p in folder.glob("*.so")]
         if len(found) > _KEPT:
             for _, path in sorted(found)[: len(found) - _KEPT * 4 // 5]:

@@ -1,0 +1,119 @@
+"""Where the cube unit keeps the elements of its matrices, one element at a time, for the cube tests.
+
+Offsets are in elements from the start of a matrix, written down from the manual's index orders (K1 M1 M0 K0 and so
+on), with C0 = 32 bytes. `Bench` runs one cube micro-instruction on given codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pto.engine.memory import Pointer
+from pto.isa.dtypes import DTYPES
+from pto.witness.plan import Plan
+
+from .cases import VectorCase
+
+Array = np.ndarray[Any, Any]
+#: Offset of element (row, column).
+Place = Callable[[int, int], int]
+
+
+def c0(dtype: str) -> int:
+    return 256 // DTYPES[dtype].bits
+
+
+def blocks(size: int, unit: int) -> int:
+    return (size + unit - 1) // unit
+
+
+def nz(rows: int, dtype: str, width: int = 0) -> Place:
+    """Columns in blocks of 32 bytes, each with all its rows: N1 M N0."""
+    w, high = width or c0(dtype), blocks(rows, 16) * 16
+    return lambda r, c: (c // w * high + r) * w + c % w
+
+
+def l0a(isa: str, m: int, k: int, dtype: str) -> Place:
+    """K1 M1 M0 K0; on A2 and A3 M1 K1 M0 K0."""
+    w = c0(dtype)
+    if isa == "a2a3":
+        return lambda r, c: ((r // 16 * blocks(k, w) + c // w) * 16 + r % 16) * w + c % w
+    return nz(m, dtype)
+
+
+def l0b(k: int, n: int, dtype: str) -> Place:
+    """K1 N1 N0 K0."""
+    w = c0(dtype)
+    return lambda r, c: ((r // w * blocks(n, 16) + c // 16) * 16 + c % 16) * w + r % w
+
+
+def l0c(m: int) -> Place:
+    """N1 M1 M0 N0 with N0 = 16."""
+    return lambda r, c: ((c // 16 * blocks(m, 16) + r // 16) * 16 + r % 16) * 16 + c % 16
+
+
+def scales_of_rows(groups: int) -> Place:
+    """Scales [m, g] in boxes of 16 rows and 2 groups, box after box along a row of boxes."""
+    return lambda r, g: (r // 16 * blocks(groups, 2) + g // 2) * 32 + r % 16 * 2 + g % 2
+
+
+def scales_of_columns(groups: int) -> Place:
+    """Scales [g, n]: the same of the transposed matrix."""
+    return lambda g, c: scales_of_rows(groups)(c, g)
+
+
+def write(pointer: Pointer, place: Place, codes: Array) -> None:
+    """Store a matrix of codes."""
+    bits, data = DTYPES[pointer.dtype].bits, pointer.buffer.data
+    for (r, c), code in np.ndenumerate(codes):
+        at = pointer.offset * 8 + place(r, c) * bits
+        if bits == 4:
+            keep = int(data[at // 8]) & (0xF0 if at % 8 == 0 else 0x0F)
+            data[at // 8] = keep | int(code) << at % 8
+        else:
+            data[at // 8 : at // 8 + bits // 8] = np.frombuffer(int(code).to_bytes(bits // 8, "little"), np.uint8)
+
+
+def read(pointer: Pointer, place: Place, rows: int, cols: int) -> Array:
+    """The codes of a matrix."""
+    bits, data = DTYPES[pointer.dtype].bits, pointer.buffer.data
+    out = np.zeros((rows, cols), f"u{max(8, bits) // 8}")
+    for r, c in np.ndindex(rows, cols):
+        at = pointer.offset * 8 + place(r, c) * bits
+        if bits == 4:
+            out[r, c] = int(data[at // 8]) >> at % 8 & 0xF
+        else:
+            out[r, c] = int.from_bytes(data[at // 8 : at // 8 + bits // 8].tobytes(), "little")
+    return out
+
+
+class Bench(VectorCase):
+    """A case whose buffers are full of noise, with scalars by name."""
+
+    small = 256
+
+    def __init__(self, plan: Plan, seed: int = 0, semantics: str = "hw", **scalars: Any) -> None:
+        super().__init__(plan, seed, semantics)
+        for buffer in [*self.core.buffers.values(), *self.core.gm.buffers]:
+            buffer.data[:] = self.rng.integers(0, 256, buffer.data.size, np.uint8)
+        for found in self.args.values():
+            if isinstance(found, Pointer) and found.buffer.space in ("bias", "scaling"):
+                found.offset = self.small  # these buffers are small
+        self.args.update(scalars)
+
+    def pointer(self, name: str) -> Pointer:
+        found = self.args[name]
+        assert isinstance(found, Pointer)
+        return found
+
+    def scale_pointer(self, name: str, loc: str) -> Pointer:
+        """Where the scales of an operand lie: in the buffer beside its own, at a sixteenth of its address."""
+        return Pointer(self.core.buffers[loc], self.pointer(name).offset // 16, "u8", name)
+
+    def snapshot(self) -> dict[str, Array]:
+        """Every buffer as it is."""
+        found = [*self.core.buffers.values(), *self.core.gm.buffers]
+        return {b.name: b.data.copy() for b in found}
