@@ -8,6 +8,8 @@
 #include <cstring>
 #include <map>
 
+#include "pto/core/launch_abi.hpp"
+
 namespace pto2 {
 
 /// Used by one thread at a time: who builds the graph, then who ends the run.
@@ -55,6 +57,15 @@ class DeviceMemory {
     --at;
     const size_t offset = address - at->first;
     return offset <= at->second && size <= at->second - offset;
+  }
+
+  /// The allocation that holds an address; false if none does.
+  bool block(uint64_t address, pto_array& out) const {
+    auto at = blocks_.upper_bound(address);
+    if (at == blocks_.begin()) return false;
+    --at;
+    out = {reinterpret_cast<void*>(at->first), at->second, "its allocation"};
+    return address - at->first < at->second;
   }
 
   size_t used() const { return used_; }

@@ -147,6 +147,16 @@ void GraphRun::fill(int64_t ticket, DispatchPayload& payload, int) {
   payload.block_num = 1;
 }
 
+/// The allocations that arguments point to. While a graph grows, so does its memory: nothing is known then.
+int GraphRun::memory(const DispatchPayload& payload, pto_array* out) const {
+  if (options_.concurrent) return 0;
+  int count = 0;
+  for (int i = 0; i < payload.num_args; ++i) {
+    if (memory_.block(static_cast<uint64_t>(payload.args[i]), out[count])) ++count;
+  }
+  return count;
+}
+
 bool GraphRun::completed(int64_t id, int scheduler) {
   completed_.fetch_add(1, std::memory_order_relaxed);
   table_->complete(static_cast<int>(id), [&](int next) {

@@ -59,6 +59,8 @@ class GraphRun final : public Graph {
   void fill(int64_t ticket, DispatchPayload& payload, int scheduler) override;
   bool completed(int64_t id, int scheduler) override;
   TaskRecord* record(int64_t id) override;
+  Progress progress() const override { return {completed_tasks(), tasks()}; }
+  int memory(const DispatchPayload& payload, pto_array* out) const override;
 
   // --- afterwards ---
   const GraphOptions& options() const { return options_; }

@@ -83,8 +83,8 @@ class Kernel(Launchable):
         `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule` seeds an adversarial order
         of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives what the program prints
         (default: standard output); `max_steps` ends a run that takes more steps; `progress` is called now and
-        then with the blocks begun, all blocks and the steps done. `semantics` says what vector instructions do
-        where the manual and the hardware differ: "hw" or "doc".
+        then with the blocks begun, all blocks and the steps done. `semantics` ("hw" or "doc") says what
+        vector instructions do where the manual and the hardware differ.
         """
         from .sanitize import observe, parse_names
 

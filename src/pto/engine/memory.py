@@ -148,7 +148,9 @@ class Pointer:
 
 
 @lru_cache(maxsize=1024)
-def tile_steps(layout: str, rows: int, cols: int, box: tuple[int, int], pitch: int) -> tuple[int, int, int, int]:
+def tile_steps(
+    layout: str, rows: int, cols: int, box: tuple[int, int], pitch: int
+) -> tuple[int, int, int, int]:
     """Element strides of a tile layout: from row block to row block, row to row, and the same for columns."""
     ir, ic = box
 

@@ -33,11 +33,11 @@ def _whole(dtype: str, lanes: int) -> Region:
 
 
 class Register:
-    """`lanes` elements in one row. A vector register has 256 bytes; a mask keeps one byte, 0 or 1, for each of
-    its 256 bits.
+    """`lanes` elements in one row. A vector register has 256 bytes; a mask keeps one byte, 0 or 1, for each
+    of its 256 bits.
 
-    Where nothing watches, an instruction takes and gives the whole `array`; else it goes through `buffer`, the
-    same bytes.
+    Where nothing watches, an instruction takes and gives the whole `array`; else it goes through `buffer`,
+    the same bytes.
     """
 
     __slots__ = ("_array", "_buffer", "dtype", "lanes", "name", "past")

@@ -161,7 +161,9 @@ def width(dtype: str) -> int:
 
 def shown(plan: Plan) -> str:
     """A short name of a plan, for test ids."""
-    types = [str(getattr(t, "dtype", "")) for ts in (*plan.operands.values(), *plan.results.values()) for t in ts]
+    types = [
+        str(getattr(t, "dtype", "")) for ts in (*plan.operands.values(), *plan.results.values()) for t in ts
+    ]
     attrs = [str(a.value) for a in plan.attrs.values()]
     return "-".join([plan.row.name, plan.isa, *dict.fromkeys(t for t in types if t), *attrs])
 

@@ -12,14 +12,24 @@ from typing import Any
 import numpy as np
 
 from pto.engine.memory import Pointer
+from pto.ir.types import PtrType
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
 from .cases import VectorCase
 
 Array = np.ndarray[Any, Any]
+#: Bytes of every buffer that hold noise at first and are watched.
+NOISE = 1 << 14
 #: Offset of element (row, column).
 Place = Callable[[int, int], int]
+
+
+def element(plan: Plan, name: str) -> str:
+    """Element type of a pointer operand."""
+    type = plan.operands[name][0]
+    assert isinstance(type, PtrType)
+    return str(type.dtype)
 
 
 def c0(dtype: str) -> int:
@@ -74,7 +84,9 @@ def write(pointer: Pointer, place: Place, codes: Array) -> None:
             keep = int(data[at // 8]) & (0xF0 if at % 8 == 0 else 0x0F)
             data[at // 8] = keep | int(code) << at % 8
         else:
-            data[at // 8 : at // 8 + bits // 8] = np.frombuffer(int(code).to_bytes(bits // 8, "little"), np.uint8)
+            data[at // 8 : at // 8 + bits // 8] = np.frombuffer(
+                int(code).to_bytes(bits // 8, "little"), np.uint8
+            )
 
 
 def read(pointer: Pointer, place: Place, rows: int, cols: int) -> Array:
@@ -98,7 +110,7 @@ class Bench(VectorCase):
     def __init__(self, plan: Plan, seed: int = 0, semantics: str = "hw", **scalars: Any) -> None:
         super().__init__(plan, seed, semantics)
         for buffer in [*self.core.buffers.values(), *self.core.gm.buffers]:
-            buffer.data[:] = self.rng.integers(0, 256, buffer.data.size, np.uint8)
+            buffer.data[:NOISE] = self.rng.integers(0, 256, min(NOISE, buffer.data.size), np.uint8)
         for found in self.args.values():
             if isinstance(found, Pointer) and found.buffer.space in ("bias", "scaling"):
                 found.offset = self.small  # these buffers are small
@@ -114,6 +126,6 @@ class Bench(VectorCase):
         return Pointer(self.core.buffers[loc], self.pointer(name).offset // 16, "u8", name)
 
     def snapshot(self) -> dict[str, Array]:
-        """Every buffer as it is."""
+        """The noisy part of every buffer as it is."""
         found = [*self.core.buffers.values(), *self.core.gm.buffers]
-        return {b.name: b.data.copy() for b in found}
+        return {b.name: b.data[:NOISE].copy() for b in found}

@@ -179,7 +179,9 @@ def inputs(case: VectorCase) -> tuple[list[str], list[list[Number]]]:
             if row.name == "vdiv" and name == "rhs" and DTYPES[dtype].is_int:
                 codes = np.where(codes == 0, 1, codes)
                 case.set(name, codes)
-            columns.append(list(map(int, codes)) if row.name in BITWISE else numbers(case.args[name].dtype, codes))
+            columns.append(
+                list(map(int, codes)) if row.name in BITWISE else numbers(case.args[name].dtype, codes)
+            )
         else:
             value: Number = float(case.rng.choice([0.0, -2.5, 1.0, 3e4, -1e-3]))
             if DTYPES[dtype].is_int:
@@ -201,9 +203,7 @@ def test_lane_by_lane(plan: Plan) -> None:
         dtype, lanes = case.args["r"].dtype, case.args["r"].lanes
         on = case.some_lanes("mask", width(dtype)) if "mask" in case.args else np.ones(lanes, bool)
         case.execute()
-        want = [
-            expected(plan.row.name, dtype, [c[n] for c in columns]) if on[n] else 0 for n in range(lanes)
-        ]
+        want = [expected(plan.row.name, dtype, [c[n] for c in columns]) if on[n] else 0 for n in range(lanes)]
         got = case.get("r")
         assert_codes(dtype, got[None], np.array([want], np.uint64).astype(got.dtype), shown(plan))
         assert not got[~on].any()

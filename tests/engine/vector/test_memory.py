@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pto
-from pto.asm.type_text import parse_type
 from pto import DiagnosticError
+from pto.asm.type_text import parse_type
 from pto.engine.reference.core import RunError
 from pto.isa.dtypes import DTYPES
 from pto.isa.row import Row

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import pto
 from pto.engine.reference.core import RunError
+from pto.ir.types import VRegType
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
@@ -42,6 +43,13 @@ def extended(dtype: str, code: int) -> int:
     bits = DTYPES[dtype].bits
     negative = DTYPES[dtype].kind == "i" and code >> (bits - 1)
     return code | (((1 << bits) - 1) << bits if negative else 0)
+
+
+def dtype_of(plan: Plan, name: str) -> str:
+    """Element type of a register."""
+    found = (plan.operands.get(name) or plan.results[name])[0]
+    assert isinstance(found, VRegType)
+    return str(found.dtype)
 
 
 def check(case: VectorCase, **want: Codes) -> None:
@@ -145,8 +153,8 @@ def test_count_below(plan: Plan, share: float) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(["i8", "i16", "i32"]), st.integers(0, 2**32 - 1), st.floats(0, 1))
 def test_counts_say_where_squeezed_lanes_went(dtype: str, seed: int, share: float) -> None:
-    squeeze = VectorCase(next(p for p in plans_of("vsqz", "a5") if p.results["r"][0].dtype == dtype), seed)
-    count = VectorCase(next(p for p in plans_of("vusqz", "a5") if p.results["r"][0].dtype == dtype), seed)
+    squeeze = VectorCase(next(p for p in plans_of("vsqz", "a5") if dtype_of(p, "r") == dtype), seed)
+    count = VectorCase(next(p for p in plans_of("vusqz", "a5") if dtype_of(p, "r") == dtype), seed)
     codes = squeeze.fill("src")
     on = squeeze.on("mask", squeeze.rng.random(codes.size) < share)
     count.on("mask", on)

@@ -90,14 +90,14 @@ def test_transpose(plan: Plan) -> None:
 @pytest.mark.parametrize("name", ["dest", "src"])
 def test_transpose_wants_whole_blocks(name: str) -> None:
     case = placed(plans_of("vtranspose", "a5")[0], **{name: 4112})
-    with pytest.raises(RunError, match="vtranspose: expects .* multiple of 32 bytes, got 4112"):
+    with pytest.raises(RunError, match=r"vtranspose: expects .* multiple of 32 bytes, got 4112"):
         case.execute()
 
 
 def test_only_the_plain_transpose() -> None:
     case = placed(plans_of("vtranspose", "a5")[0])
     case.args["config"] = 3
-    with pytest.raises(RunError, match="expects config to be 0, .* got 3"):
+    with pytest.raises(RunError, match=r"expects config to be 0, .* got 3"):
         case.execute()
 
 
@@ -112,7 +112,9 @@ def test_sort_values(plan: Plan, config: int, groups: int) -> None:
     codes = some_codes(case, dtype, 32 * groups, few=config == 5)
     put(case, "src", packed(dtype, codes))
     case.args["config"] = config
-    want = [c for g in range(groups) for c in sorted(codes[32 * g : 32 * g + 32], key=lambda c: -score(dtype, c))]
+    want = [
+        c for g in range(groups) for c in sorted(codes[32 * g : 32 * g + 32], key=lambda c: -score(dtype, c))
+    ]
     check(case, packed(dtype, want))
 
 
@@ -128,12 +130,18 @@ def test_sort_records(plan: Plan, groups: int, few: bool, seed: int) -> None:
     put(case, "indices", packed("u32", indices))
     case.args["repeat_times"] = groups
     pairs = list(zip(codes, indices, strict=True))
-    want = [p for g in range(groups) for p in sorted(pairs[32 * g : 32 * g + 32], key=lambda p: -score(dtype, p[0]))]
+    want = [
+        p
+        for g in range(groups)
+        for p in sorted(pairs[32 * g : 32 * g + 32], key=lambda p: -score(dtype, p[0]))
+    ]
     check(case, as_bytes(dtype, want))
 
 
 def test_every_type_of_records() -> None:
-    found = {(case.args["src"].dtype, case.args["dest"].dtype) for case in map(VectorCase, plans_of("vbitsort"))}
+    found = {
+        (case.args["src"].dtype, case.args["dest"].dtype) for case in map(VectorCase, plans_of("vbitsort"))
+    }
     assert found == {("f32", "f32"), ("f16", "f16"), ("f32", "u32"), ("f16", "u32")}
 
 
@@ -251,7 +259,10 @@ def test_illegal_merges(config: int, change: dict[str, int], message: str) -> No
 
 def test_an_unsorted_list_merges_record_by_record() -> None:
     case = merge_case(plans_of("vmrgsort4", "a5")[0], 0, 2)
-    lists = [[(struct.unpack("<I", struct.pack("<f", v))[0], n) for n, v in enumerate(values)] for values in ([1, 5, 3], [4, 2, 6])]
+    lists = [
+        [(struct.unpack("<I", struct.pack("<f", v))[0], n) for n, v in enumerate(values)]
+        for values in ([1, 5, 3], [4, 2, 6])
+    ]
     for k, records in enumerate(lists):
         put(case, f"src{k}", as_bytes("f32", records))
     case.args["count"], case.args["config"] = 3 | 3 << 16, 0x301
@@ -282,6 +293,7 @@ def test_shadows_move_along(name: str) -> None:
             case.execute()
             results.append(case.memory[:1024].tobytes())
         assert results[0] == results[1], shown(plan)
+
 
 # -- programs ----------------------------------------------------------------------------------------------
 
@@ -340,7 +352,9 @@ def test_top_of_a_row_is_that_of_the_tile_program(seed: int) -> None:
     if seed:
         x = np.round(x * 2)  # many are equal
     records = np.zeros(128, np.float32)
-    result = pto.kernel(pto.parse(top_program())).run(x[0], np.arange(2048, dtype=np.uint32), records, sanitize="all")
+    result = pto.kernel(pto.parse(top_program())).run(
+        x[0], np.arange(2048, dtype=np.uint32), records, sanitize="all"
+    )
     assert result.ok and not result.diagnostics, result.diagnostics
     values, columns = np.zeros((1, 64), np.float32), np.zeros((1, 64), np.uint32)
     assert pto.kernel(pto.parse(TILE_PROGRAM.read_text())).run(x, values, columns, 1, 2048).ok

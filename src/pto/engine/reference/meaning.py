@@ -170,7 +170,9 @@ def _extreme(which: Any, a: Any, b: Any) -> Array:
     if which is np.maximum and isinstance(b, int):  # a constant 0 is positive, so that no -0 is left
         return found + 0
     signs = np.signbit(a) & np.signbit(b) if which is np.maximum else np.signbit(a) | np.signbit(b)
-    return select((found == 0) & (a == b), np.copysign(found, np.where(signs, -1, 1).astype(found.dtype)), found)
+    return select(
+        (found == 0) & (a == b), np.copysign(found, np.where(signs, -1, 1).astype(found.dtype)), found
+    )
 
 
 def _fma(n: Numbers, a: Any, b: Array, c: Array) -> Array:
@@ -201,7 +203,13 @@ def _codes(n: Numbers, a: Array) -> Array:
 
 
 def _bit_count(n: Numbers, a: Array) -> Array:
-    return np.unpackbits(_codes(n, a).view(np.uint8)).reshape(a.size, 64).sum(1).reshape(a.shape).astype(np.int64)
+    return (
+        np.unpackbits(_codes(n, a).view(np.uint8))
+        .reshape(a.size, 64)
+        .sum(1)
+        .reshape(a.shape)
+        .astype(np.int64)
+    )
 
 
 def _bit_length(n: Numbers, a: Array) -> Array:

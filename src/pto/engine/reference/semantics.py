@@ -1,4 +1,4 @@
-"""Where the manual of the vector instructions and the hardware differ: two presets, and what each switch does.
+"""Where the manual of the vector instructions and the hardware differ: two presets, and what a switch does.
 
 `hw` is what A5 headers and the vendor's documentation show, `doc` is the manual's formula. Where the manual
 cannot be carried out as written there is no switch: the hardware's meaning holds in both.

@@ -66,7 +66,11 @@ def is_atomic(op: Operation) -> bool:
         return False
     if op.row.family == "signal":
         return True
-    kinds = (str(op.attr(n) or "none") for n in ("atomicType", "scatterAtomicOp", "atomic_op") if n in op.row.attr_index)
+    kinds = (
+        str(op.attr(n) or "none")
+        for n in ("atomicType", "scatterAtomicOp", "atomic_op")
+        if n in op.row.attr_index
+    )
     return any(not k.endswith("none") for k in kinds)
 
 

@@ -1,9 +1,10 @@
-"""Hazards inside a vecscope: a load and a store of the same bytes that neither a register nor a `mem_bar` orders.
+"""Hazards inside a vecscope: a load and a store of the same bytes that neither register nor `mem_bar` orders.
 
-To other pipes an interval is one event. Inside it, vector loads and stores of the unified buffer may pass each
-other. A load after a store needs a barrier between them; a store after a load needs one unless what is stored
-was computed from what was loaded. Two stores stay in order. Scalar accesses of the interval (load_scalar,
-store_scalar) are in order among themselves, and need a barrier against those of the vector unit.
+To other pipes an interval is one event. Inside it, vector loads and stores of the unified buffer may pass
+each other. A load after a store needs a barrier between them; a store after a load needs one unless what is
+stored was computed from what was loaded. Two stores stay in order. Scalar accesses of the interval
+(load_scalar, store_scalar) are in order among themselves, and need a barrier against those of the vector
+unit.
 
 Every byte of the buffer remembers its last store and its last load, by their number in the launch: what is
 older than the last barrier of the right kind is ordered.

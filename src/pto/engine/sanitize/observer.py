@@ -412,7 +412,6 @@ class Watched(Port):
         if o.map is not None and buffer.space not in ("gm", "fifo"):
             o.map.touch(i, place, write, region, at)
 
-
     def _leaves(self, i: Instr, place: Pointer, home: tuple[int, int, str], low: int, high: int) -> None:
         """An access through a pointer made from a tile stays inside that tile."""
         first, end, name = home
@@ -420,8 +419,9 @@ class Watched(Port):
             d = i.core.diagnostic(
                 i.op,
                 "PTO-E2209",
-                f"touches bytes {low - first}..{high - first} from the start of %{name}, which has {end - first}",
-                help="the pointer comes from that tile: check offsets and sizes, or give the access a tile of its own",
+                f"touches bytes {low - first}..{high - first} from the start of %{name}, "
+                f"which has {end - first}",
+                help="the pointer comes from that tile: check offsets and sizes",
             )
             self.observer.reports.add(("home", i.op, name), d)
 

@@ -16,7 +16,7 @@ _FAMILIES = ("unary", "binary", "vec-scalar")
 
 
 def letters(row: Row) -> dict[str, str]:
-    """The operand that each letter of a meaning stands for: x, y, z are the vectors in order, s the scalar."""
+    """The operand each letter of a meaning stands for: x, y, z are the vectors in order, s the scalar."""
     vectors = iter("xyz")
     return {
         (next(vectors) if "vreg" in operand.kinds else "s"): operand.name

@@ -23,7 +23,7 @@ def width(i: Instr, name: str) -> int:
 
 
 def raw(i: Instr, name: str) -> Array:
-    """The lanes of a register to be moved, in one dimension; bit patterns are kept. Not to be written into."""
+    """The lanes of a register to be moved, in one dimension, as bit patterns; not to be written into."""
     if i.port.plain:
         return i.args[name].array
     return i.raw(name, (1, i.args[name].lanes))[0]
@@ -71,7 +71,7 @@ def granule(i: Instr, mask: str) -> int:
 
 
 def put(i: Instr, name: str, found: Array, on: Array | None = None, **rounding: Any) -> None:
-    """Round numbers to the element type of a result register and write them; lanes that are not `on` are 0."""
+    """Round numbers to the element type of a result register and write them; lanes not `on` are 0."""
     put_raw(i, name, i.encoded(found, i.args[name].dtype, **rounding), on)
 
 

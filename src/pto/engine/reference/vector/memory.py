@@ -42,8 +42,8 @@ class Grid(Pointer):
 
 
 class Mode(NamedTuple):
-    """Items of `width` bytes at `rows` x `cols` steps, aligned to `align` bytes. A load widens every item to
-    `slot` bytes, and what it leaves of the register is 0; a store takes items out of lanes of `slot` bytes."""
+    """Items of `width` bytes on a grid, at a multiple of `align` bytes. A load widens every item to `slot`
+    bytes, and what it leaves of the register is 0; a store takes items out of lanes of `slot` bytes."""
 
     width: int
     rows: int
@@ -54,7 +54,9 @@ class Mode(NamedTuple):
     align: int = BLOCK
 
 
-def _mode(width: int, rows: int, cols: int, row_step: int, col_step: int, slot: int = 0, align: int = BLOCK) -> Mode:  # fmt: skip
+def _mode(
+    width: int, rows: int, cols: int, row_step: int, col_step: int, slot: int = 0, align: int = BLOCK
+) -> Mode:
     return Mode(width, rows, cols, row_step, col_step, slot or width, align)
 
 
@@ -222,7 +224,9 @@ def lanes_as(i: Instr, name: str, mode: Mode) -> tuple[Array, str]:
     return codes[:: mode.slot // mode.width], f"u{8 * mode.width}"
 
 
-def put_items(i: Instr, at: Pointer, dtype: str, mode: Mode, found: Array, on: Array | None, start: int = 0) -> None:  # fmt: skip
+def put_items(
+    i: Instr, at: Pointer, dtype: str, mode: Mode, found: Array, on: Array | None, start: int = 0
+) -> None:
     """Store items on the grid of a mode; those that are not `on` are not touched."""
     place = Grid(at, at.offset + start * mode.width, dtype, mode.row_step, mode.col_step)
     count = found.size
