@@ -590,7 +590,9 @@ void Exec::run(const std::function<void()>& orchestrate) {
   } catch (const std::system_error&) {  // the system gives no more of them: these will do
     for (size_t k = threads_.size() + 1; k < waiting_.size(); ++k) looks_[k].found_nothing = Look::kAsleep;
   }
+  orchestrating = true;
   guarded();
+  orchestrating = false;
   const Outside outside(options_);
   work(0);
   parking_.wake_all();

@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <mutex>
 
 #include "pto/core/fiber.hpp"
@@ -19,6 +21,7 @@
 namespace pto2 {
 
 thread_local Guarded* guarded_kernel = nullptr;
+thread_local bool orchestrating = false;
 
 const char* fault_name(int signal) {
   switch (signal) {
@@ -50,6 +53,11 @@ void pass_on(int at, int signal, siginfo_t* info, void* context) {
   } else if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
     old.sa_handler(signal);
   } else {
+    if (orchestrating) {
+      const char* parts[] = {"pto runtime: the orchestration was ended by ", fault_name(signal), "\n"};
+      for (const char* part : parts) [[maybe_unused]]
+        const auto written = write(STDERR_FILENO, part, std::strlen(part));
+    }
     ::signal(signal, SIG_DFL);  // the instruction is repeated, and ends the process
   }
 }

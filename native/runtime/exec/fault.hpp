@@ -22,6 +22,9 @@ struct Guarded {
 /// What the calling thread runs; null: nothing that could be given up.
 extern thread_local Guarded* guarded_kernel;
 
+/// Whether the calling thread orchestrates: its faults end the process, but not without a word.
+extern thread_local bool orchestrating;
+
 /// While one of these lives, faults of kernels are caught. Others go to whoever handled them before.
 class Faults {
  public:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 from argparse import Namespace
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
+from .impatience import Impatience
 from .terminal import Screen
 
 if TYPE_CHECKING:
@@ -20,15 +22,15 @@ if TYPE_CHECKING:
     from ..runtime.runner import CaseResult, Runner
 
 _EXAMPLES = """\
-  pto runtime run examples/vector                run the default case of a folder
-  pto runtime run examples/vector --all -v       all cases, and what goes on
+  pto runtime run examples/runtime/vector_dag             run the default case of a folder
+  pto runtime run examples/runtime/bgemm --all -v         all cases, and what goes on
 """
 _RUN_EXAMPLES = """\
-  pto runtime run examples/vector
-  pto runtime run examples/attention --case Case2 --block-dim 3
-  pto runtime run examples/attention --all --trace trace.json --swimlane run.html
-  pto runtime run -k vector/kernels -g vector/golden.py -p a2a3sim -v
-  PTO2_RING_TASK_WINDOW=16 pto runtime run examples/attention
+  pto runtime run examples/runtime/vector_dag
+  pto runtime run examples/runtime/paged_attention --case Case1 --block-dim 3
+  pto runtime run examples/runtime/bgemm --all --trace trace.json --swimlane run.html
+  pto runtime run -k my/kernels -g my/golden.py -p a2a3sim -v
+  PTO2_RING_TASK_WINDOW=16 pto runtime run examples/runtime/vector_dag
 
 A folder has golden.py (generate_inputs, compute_golden) and kernels/kernel_config.py (KERNELS, ORCHESTRATION,
 RUNTIME_CONFIG). Exit status: 0 passed, 1 failed or diagnostics, 2 usage, 70 a bug of ours.
@@ -107,7 +109,8 @@ def run(options: Namespace) -> int:
     with knobs.environment({"PTO_LOG_LEVEL": level} if level else {}):
         session = _Session(options)
         try:
-            session.run()
+            with Impatience("pto runtime"):
+                session.run()
         except DiagnosticError as e:
             session.problems += e.diagnostics
     show(session.problems, options.diagnostics)
@@ -224,6 +227,8 @@ class _Session:
                 os.makedirs("outputs", exist_ok=True)
                 stamp = time.strftime("%Y%m%d_%H%M%S")
                 perf_swimlane.write(records, _named(f"outputs/perf_swimlane_{stamp}.json", case))
+        except DiagnosticError as e:
+            self.problems += e.diagnostics
         except OSError as e:
             why = (e.strerror or str(e)).lower()
             self.problems.append(Diagnostic("PTO-E0002", f"cannot write '{e.filename}': {why}"))
@@ -234,7 +239,8 @@ class _Session:
 def _named(path: str, case: str) -> str:
     """A file for each case, where there are several."""
     root, extension = os.path.splitext(path)
-    return f"{root}_{case}{extension}" if case else path
+    word = re.sub(r"[^\w.+=,-]", "_", case)
+    return f"{root}_{word}{extension}" if case else path
 
 
 def _table(screen: Screen, results: Sequence[CaseResult]) -> list[str]:

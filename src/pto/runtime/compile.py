@@ -3,7 +3,9 @@
 A C++ kernel is compiled as it stands, in one translation unit with `pto2/kernel_entry.hpp`, which exports
 what the engine calls. A `.pto` kernel is emitted as C++ first. An orchestration exports its own entry point.
 A library is known by the compiler, its flags, our headers, the source and every file that the source
-includes: the list of those comes from the compiler and is kept beside the library.
+includes: the list of those comes from the compiler and is kept beside the library, as seen from the source,
+so that a kernel is the same wherever its folder lies. An orchestration is not: it says where its tasks come
+from.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 #: Kernels to build from which on it pays to precompile our headers.
 _MANY = 3
 _LISTINGS = 4000
+_OURS = "<pto>/"  # begins the names of our headers in lists of included files
 
 
 class Job(Record):
@@ -141,6 +144,8 @@ class _Plan:
                 self.guards = [_GUARDS[job.core_type]]
         else:
             self.flags = [*_ORCHESTRATION]
+        if not self.compiler.is_clang:
+            self.flags.append("-fno-gnu-unique")  # inline variables of two libraries are two, and go with them
 
     @property
     def plain(self) -> bool:
@@ -151,9 +156,29 @@ class _Plan:
     def key(self) -> str:
         state = hashlib.sha256()
         digests = (self.compiler.identity, compiler.headers_digest(), _digest(self.source))
-        for part in (*digests, *self.flags, *self.guards, self._family, self.source):
+        place = "" if self.job.core_type else self.source
+        for part in (*digests, *self.flags, *self.guards, self._family, place):
             state.update(part.encode() + b"\0")
         return state.hexdigest()
+
+    def _full_key(self, key: str, included: Sequence[str]) -> str:
+        """The key of a library: also what is in the files that its source includes."""
+        state = hashlib.sha256(key.encode())
+        for name in included:
+            state.update(f"{name}\0{_digest(self._file(name))}\0".encode())
+        return state.hexdigest()
+
+    def _name(self, path: str) -> str:
+        """An included file as the list has it: one of our headers, or as seen from the source."""
+        ours = str(compiler.include_dir()) + os.sep
+        if path.startswith(ours):
+            return f"{_OURS}{path.removeprefix(ours)}"
+        return os.path.relpath(path, os.path.dirname(self.source))
+
+    def _file(self, name: str) -> str:
+        if name.startswith(_OURS):
+            return str(compiler.include_dir() / name.removeprefix(_OURS))
+        return os.path.join(os.path.dirname(self.source), name)
 
     @property
     def _family(self) -> str:
@@ -162,7 +187,7 @@ class _Plan:
 
     def _foreign(self, included: Sequence[str]) -> bool:
         """Whether a library was built with the headers of another runtime of the family."""
-        others = [str(compiler.include_dir() / "pto2" / g) + os.sep for g in _GRAPHS if g != self.job.runtime]
+        others = [f"{_OURS}pto2/{g}/" for g in _GRAPHS if g != self.job.runtime]
         return self._family == "graph" and any(p.startswith(tuple(others)) for p in included)
 
     def stored(self) -> Library | None:
@@ -172,8 +197,8 @@ class _Plan:
         folder = build.cache_dir()
         try:
             included = json.loads((folder / f"{self.key}.includes").read_text(encoding="utf-8"))
-            path = folder / f"{_full_key(self.key, included)}.so"
-        except (OSError, ValueError):
+            path = folder / f"{self._full_key(self.key, included)}.so"
+        except (OSError, ValueError, TypeError, AttributeError):
             return None
         if not path.exists() or self._foreign(included):
             return None
@@ -201,7 +226,7 @@ class _Plan:
                     return Library(
                         self.job, problems=tuple(explain(self.job.name, self.source, built.output))
                     )
-                path = folder / f"{_full_key(key, included)}.so"
+                path = folder / f"{self._full_key(key, included)}.so"
                 os.replace(built.path, path)
                 listing = Path(work, "includes")
                 listing.write_text(json.dumps(included), encoding="utf-8")
@@ -228,7 +253,7 @@ class _Plan:
         users = {os.path.abspath(p) for p in _listed(listing.read_text(encoding="utf-8", errors="replace"))}
         known = (f"{compiler.include_dir() / 'pto'}{os.sep}", f"{build.cache_dir()}{os.sep}")
         users = {p for p in users if p != self.source and not p.startswith(known)}
-        return Built(str(target), done.stderr), sorted(users)
+        return Built(str(target), done.stderr), sorted(map(self._name, users))
 
     def _checked(self, built: Built) -> Library:
         """A library, or a diagnostic where it lacks the entry point of an orchestration."""
@@ -265,13 +290,6 @@ def _prune_listings(folder: Path) -> None:
             found.sort(key=lambda p: p.stat().st_mtime)
             for path in found[: _LISTINGS // 2]:
                 path.unlink(missing_ok=True)
-
-
-def _full_key(key: str, included: Sequence[str]) -> str:
-    state = hashlib.sha256(key.encode())
-    for path in included:
-        state.update(f"{path}\0{_digest(path)}\0".encode())
-    return state.hexdigest()
 
 
 def _digest(path: str) -> str:

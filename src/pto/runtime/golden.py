@@ -8,6 +8,7 @@ runner expect. Element types that NumPy lacks are those of ml_dtypes.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -58,6 +59,7 @@ class Golden:
         self.atol = float(self._number("ATOL"))
         self.cases = self._cases()
         self._functions()
+        self._outputs()
 
     # -- cases ---------------------------------------------------------------------------------------------
 
@@ -67,7 +69,7 @@ class Golden:
             return [self._params(name) for name in self.cases]
         wanted = knobs.get("PA_CASE") if case is None and self.file.get("ALL_CASES") else ""
         name = case or wanted or self.file.get("DEFAULT_CASE", "Default")
-        if name not in self.cases:
+        if not isinstance(name, str) or name not in self.cases:
             if case or wanted:
                 which, place = "--case" if case else "PA_CASE", None
             else:
@@ -145,6 +147,8 @@ class Golden:
     def _from_dict(self, given: Mapping[str, Any]) -> Arguments:
         """The older form: all addresses, all sizes in bytes, the number of elements of the first tensor."""
         order = self.file.get("TENSOR_ORDER") or list(given)
+        if not isinstance(order, list | tuple):
+            self._refuse("TENSOR_ORDER is a list of names", self.file.span("TENSOR_ORDER"))
         for name in order:
             if name not in given:
                 self._refuse(
@@ -168,8 +172,8 @@ class Golden:
         if not isinstance(value, np.ndarray):
             help = "tensors are NumPy arrays or torch tensors, scalars ctypes values: ctypes.c_int64(5)"
             self._inputs(f"gives '{name}' as {_kind(value)}", help)
-        if value.dtype.hasobject:
-            self._inputs(f"gives '{name}' as an array of Python objects")
+        if not _is_numeric(value.dtype):
+            self._inputs(f"gives '{name}' as an array of {value.dtype}, which are no numbers")
         array = np.ascontiguousarray(value).reshape(value.shape)
         seen = as_torch(array) if torch is not None and self._uses(torch) else array
         return Tensor(name, seen, array, self._is_output(name))
@@ -207,7 +211,21 @@ class Golden:
         seen = {t.name: _copy(t.value) if t.output else t.value for t in arguments.tensors}
         values = {**seen, **arguments.scalars}
         self.file.call(self.file.get("compute_golden"), "compute_golden of", values, dict(params))
-        return {t.name: as_array(values[t.name]) for t in arguments.outputs}
+        return {t.name: self._expected(t.name, values) for t in arguments.outputs}
+
+    def _expected(self, name: str, values: Mapping[str, Any]) -> Array:
+        if name not in values:
+            self._refuse(f"compute_golden took '{name}' away", self.file.span("compute_golden"))
+        try:
+            array = as_array(values[name])
+        except ValueError:  # nested lists of different lengths
+            array = np.array(None)
+        if not _is_numeric(array.dtype):
+            self._refuse(
+                f"compute_golden makes '{name}' {_kind(values[name])}, expected an array of numbers",
+                self.file.span("compute_golden"), "write into it: tensors[name][:] = ...",
+            )  # fmt: skip
+        return array
 
     # -- checks --------------------------------------------------------------------------------------------
 
@@ -216,10 +234,17 @@ class Golden:
             if not callable(self.file.get(name)):
                 self._refuse(f"'{self.file.source.name}' defines no {name}({takes})", self.file.span(name))
 
+    def _outputs(self) -> None:
+        named = self.file.get("__outputs__")
+        if named is not None and not isinstance(named, list | tuple | set | frozenset):
+            message = f"__outputs__ is {_kind(named)}, expected a list of names"
+            self._refuse(message, self.file.span("__outputs__"), "__outputs__ = ['tensor_name']")
+
     def _number(self, name: str) -> float:
         value = self.file.get(name, DEFAULT_TOLERANCE)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-            self._refuse(f"{name} is {value!r}, expected a number that is not negative", self.file.span(name))
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            self._refuse(f"{name} is {value!r}, expected a finite number that is not negative",
+                         self.file.span(name))  # fmt: skip
         return value
 
     def _inputs(self, message: str, help: str = "") -> NoReturn:
@@ -253,6 +278,11 @@ def as_torch(array: Array) -> Any:
     except TypeError:
         bits = {1: np.uint8, 2: np.int16}[array.dtype.itemsize]
         return torch.from_numpy(array.view(bits)).view(getattr(torch, array.dtype.name))
+
+
+def _is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Numbers of NumPy, or of ml_dtypes, which are void to NumPy."""
+    return dtype.kind in "biufc" or (dtype.kind == "V" and dtype.type is not np.void)
 
 
 def _copy(value: Any) -> Any:

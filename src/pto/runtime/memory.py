@@ -1,4 +1,5 @@
-"""Global memory of a run: each tensor in a place of its own, between guards that a stray write changes.
+"""Global memory of a run: each tensor in a place of its own, between guards that a stray write changes, and
+behind those pages that nobody may touch: what goes far beside a tensor is stopped there, whatever it hits.
 
 Outputs start with the content that they have in the host's tensors, as golden does; the tensors themselves
 are left alone, so that nothing a run does can reach what it is compared with.
@@ -6,6 +7,9 @@ are left alone, so that nothing a run does can reach what it is compared with.
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +21,7 @@ Array = np.ndarray[Any, Any]
 
 _ALIGN = 4096
 _GUARD = 4096
+_FENCE = 1 << 16  # a multiple of any page
 _PATTERN = 0xA5
 
 
@@ -25,14 +30,19 @@ class Memory:
 
     def __init__(self, tensors: Iterable[Tensor]) -> None:
         self._places: dict[str, tuple[Array, int, Tensor]] = {}
+        self._before: dict[str, int] = {}  # checksums of what is no output: golden may change its own copy
         for tensor in tensors:
             size = tensor.array.nbytes
-            space = np.empty(size + 2 * _GUARD + _ALIGN, np.uint8)
-            start = _GUARD + -(space.ctypes.data + _GUARD) % _ALIGN
+            pages = -(-size // _ALIGN) * _ALIGN
+            space = _fenced(pages + 2 * _GUARD)
+            start = _FENCE + _GUARD
             space[start - _GUARD : start] = _PATTERN
             space[start + size : start + size + _GUARD] = _PATTERN
-            space[start : start + size] = tensor.array.reshape(-1).view(np.uint8)
+            content = tensor.array.reshape(-1).view(np.uint8)
+            space[start : start + size] = content
             self._places[tensor.name] = space, start, tensor
+            if not tensor.output:
+                self._before[tensor.name] = zlib.crc32(content)
 
     @property
     def addresses(self) -> dict[str, int]:
@@ -62,7 +72,26 @@ class Memory:
         """Tensors that are no outputs but have another content than before."""
         return [
             name
-            for name, (space, start, t) in self._places.items()
-            if not t.output
-            and not np.array_equal(space[start : start + t.array.nbytes], t.array.reshape(-1).view(np.uint8))
+            for name, before in self._before.items()
+            if zlib.crc32(self.array(name).reshape(-1).view(np.uint8)) != before
         ]
+
+    def near(self, address: int) -> str:
+        """Words for an address that lies beside a tensor, or nothing."""
+        for name, (space, start, tensor) in self._places.items():
+            at = address - space.ctypes.data
+            if 0 <= at < len(space):
+                where = f"{start - at} bytes before" if at < start else f"byte {at - start} of"
+                return f"{where} '{name}', which has {tensor.array.nbytes} bytes"
+        return ""
+
+
+def _fenced(size: int) -> Array:
+    """Memory of whole pages between two stretches that nobody may touch."""
+    space = mmap.mmap(-1, size + 2 * _FENCE)
+    array = np.frombuffer(space, np.uint8)
+    mprotect = getattr(ctypes.CDLL(None), "mprotect", None)
+    if mprotect is not None and array.ctypes.data % mmap.PAGESIZE == 0 and _FENCE % mmap.PAGESIZE == 0:
+        for at in (0, _FENCE + size):
+            mprotect(ctypes.c_void_p(array.ctypes.data + at), ctypes.c_size_t(_FENCE), 0)
+    return array

@@ -6,6 +6,7 @@ engine of its own and memory of its own, so that no case sees what another one l
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -19,6 +20,9 @@ from .folder import PLATFORMS, RUNTIMES, Folder
 from .golden import Arguments
 from .hazards import problems as unordered
 from .memory import Memory
+
+
+_ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
 
 
 class Engine(Protocol):
@@ -154,7 +158,11 @@ class Runner:
         self._log("info", "=== Launching Runtime ===")
         started = time.perf_counter()
         with knobs.environment(config.environment):
-            records, hazards = self._launch(arguments.words(memory.addresses))
+            try:
+                records, hazards = self._launch(arguments.words(memory.addresses))
+            except DiagnosticError as e:
+                _say_where(e, memory)
+                raise
         seconds = time.perf_counter() - started
         self._log("info", "Launch completed successfully")
         self._log("info", "=== Comparing Results ===")
@@ -193,6 +201,14 @@ class Runner:
         if len(arguments.slots) > most:
             message = f"Too many arguments: {len(arguments.slots)} (max {most} for {self.runtime})"
             raise DiagnosticError([Diagnostic("PTO-E2603", message)])
+
+
+def _say_where(error: DiagnosticError, memory: Memory) -> None:
+    """A kernel that went beside a tensor has an address only: say which tensor that is."""
+    for d in error.diagnostics:
+        found = _ADDRESS.search(d.message)
+        if found and (where := memory.near(int(found[1], 16))):
+            d.notes.append((f"the address is {where}", None))
 
 
 def _side_effects(case: str, memory: Memory) -> Sequence[Diagnostic]:

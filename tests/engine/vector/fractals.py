@@ -21,8 +21,8 @@ from .cases import VectorCase
 Array = np.ndarray[Any, Any]
 #: Bytes of every buffer that hold noise at first and are watched.
 NOISE = 1 << 14
-#: Offset of element (row, column).
-Place = Callable[[int, int], int]
+#: Offsets of elements by row and column, numbers or arrays of them.
+Place = Callable[[Any, Any], Any]
 
 
 def element(plan: Plan, name: str) -> str:
@@ -75,31 +75,40 @@ def scales_of_columns(groups: int) -> Place:
     return lambda g, c: scales_of_rows(groups)(c, g)
 
 
+def _bits_at(pointer: Pointer, place: Place, shape: tuple[int, ...]) -> Array:
+    """The first bit of every element; offsets are computed for all of them at once."""
+    r, c = np.indices(shape)
+    return pointer.offset * 8 + place(r, c) * DTYPES[pointer.dtype].bits
+
+
 def write(pointer: Pointer, place: Place, codes: Array) -> None:
     """Store a matrix of codes."""
-    bits, data = DTYPES[pointer.dtype].bits, pointer.buffer.data
-    for (r, c), code in np.ndenumerate(codes):
-        at = pointer.offset * 8 + place(r, c) * bits
-        if bits == 4:
-            keep = int(data[at // 8]) & (0xF0 if at % 8 == 0 else 0x0F)
-            data[at // 8] = keep | int(code) << at % 8
-        else:
-            data[at // 8 : at // 8 + bits // 8] = np.frombuffer(
-                int(code).to_bytes(bits // 8, "little"), np.uint8
-            )
+    data, at, size = (
+        pointer.buffer.data,
+        _bits_at(pointer, place, codes.shape),
+        DTYPES[pointer.dtype].bits // 8,
+    )
+    if size:
+        raw = np.ascontiguousarray(codes.astype(f"<u{size}")).view(np.uint8)
+        data[at[..., None] // 8 + np.arange(size)] = raw.reshape(*codes.shape, size)
+        return
+    for half in (0, 4):
+        mine = at % 8 == half
+        keep = data[at[mine] // 8] & (0xF0 if half == 0 else 0x0F)
+        data[at[mine] // 8] = keep | codes[mine].astype(np.uint8) << half
 
 
 def read(pointer: Pointer, place: Place, rows: int, cols: int) -> Array:
     """The codes of a matrix."""
-    bits, data = DTYPES[pointer.dtype].bits, pointer.buffer.data
-    out = np.zeros((rows, cols), f"u{max(8, bits) // 8}")
-    for r, c in np.ndindex(rows, cols):
-        at = pointer.offset * 8 + place(r, c) * bits
-        if bits == 4:
-            out[r, c] = int(data[at // 8]) >> at % 8 & 0xF
-        else:
-            out[r, c] = int.from_bytes(data[at // 8 : at // 8 + bits // 8].tobytes(), "little")
-    return out
+    data, at, size = (
+        pointer.buffer.data,
+        _bits_at(pointer, place, (rows, cols)),
+        DTYPES[pointer.dtype].bits // 8,
+    )
+    if not size:
+        return data[at // 8] >> (at % 8).astype(np.uint8) & 0xF
+    found = np.ascontiguousarray(data[at[..., None] // 8 + np.arange(size)])
+    return found.view(f"<u{size}").reshape(rows, cols)
 
 
 class Bench(VectorCase):

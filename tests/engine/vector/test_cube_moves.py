@@ -17,9 +17,10 @@ from pto.isa.profiles import profile
 from pto.witness.plan import Plan
 
 from ..rows import Array, Doubles, random_codes
-from .cases import over, plans_of, shown, with_attrs
+from .cases import plans_of, shown, with_attrs
 from .fractals import (
     Bench,
+    Place,
     blocks,
     c0,
     element,
@@ -133,6 +134,11 @@ def frac(
     return case
 
 
+def boxed(first: int, loop2: int, loop3: int, width: int) -> Place:
+    """Blocks of 32 bytes from block `first` on, `loop2` apart from row to row, `loop3` along a row."""
+    return lambda r, c: (first + c // width * loop3 + r * loop2) * width + c % width
+
+
 FRACS = (
     (16, 16, (1, 1, 16, 0), 0), (5, 37, (1, 1, 16, 0), 0), (20, 70, (1, 1, 32, 0), 0), (3, 9, (2, 2, 8, 64), 512),
     (1, 33, (3, 1, 1, 4), 128), (7, 5, (0, 1, 8, 0), 0),
@@ -160,7 +166,7 @@ def test_frac(mode: str, n: int, d: int, group: tuple[int, int, int, int], outer
             whole[:, :d] = codes
             write(
                 copy,
-                lambda r, c, g=g: (g * loop4 + c // width * loop3 + r * loop2) * width + c % width,
+                boxed(g * loop4, loop2, loop3, width),
                 whole,
             )
         case.execute()
@@ -188,7 +194,7 @@ def test_small_c0(mode: str) -> None:
                 want.append(flat)
             case.execute()
             for g, flat in enumerate(want):
-                got = read(dst, lambda r, c, g=g: g * 40 * width + c, 1, flat.size)
+                got = read(dst, boxed(g * 40, 0, 1, width), 1, flat.size)
                 assert (got[0] == flat).all(), (shown(plan), n, d)
 
 
@@ -298,7 +304,8 @@ def test_feed_refused() -> None:
     case = feed(plan, 16, 16)
     case.pointer("src").offset += 16
     refuses(case, "expects src to be a multiple of 32 bytes, got address 4112")
-    refuses(feed(plan, 1024, 1024), "of L0A, which has 65536 bytes")
+    refuses(feed(plan, 256, 512 // DTYPES[element(plan, "src")].bits * 8), "of L0A, which has 65536 bytes")
+    refuses(feed(plan, 4000, 4000), "of L1, which has 524288 bytes")
 
 
 # -- scales --------------------------------------------------------------------------------------------------
@@ -401,6 +408,3 @@ def test_shadow_run(name: str) -> None:
             place = (lambda r, c: c) if name == "mte_l1_bt" else nz(4, dtype)
             pair.append(read(case.pointer("dst"), place, 1 if name == "mte_l1_bt" else 4, 4))
         assert (pair[0] == pair[1]).all(), shown(plan)
-
-
-__all__ = ["over"]

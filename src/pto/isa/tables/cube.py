@@ -47,8 +47,8 @@ _MAD_RULES = (
 _BIAS_RULES = (*spaces(bias="BT"), R("bias.dtype == dst.dtype"))
 _MAD_NOTES = (
     "sat: inputs +-inf become the largest finite value, nan becomes 0, overflow saturates; "
-    "nosat: exceptional values propagate",
-    "run time: pointers aligned to their fractal; FIXPIPE reads dst only after an M to FIX flag or unit_flag",
+    "nosat, and neither: exceptional values propagate",
+    "run time: pointers aligned to their fractal, 512 B, dst 1024 B, bias 64 B; FIXPIPE reads dst only after an M to FIX flag or unit_flag",
 )
 
 
@@ -94,7 +94,8 @@ def _mad_mx(name: str, opcode: int, level: str, bias: bool = False, acc: bool = 
         format=_mad_format(names, tf32=False), isas="cpu a5", **own,
         combos=(Combos.of("dst lhs rhs", cpu=legal, a5=legal),),
         rules=(*(_BIAS_RULES if bias else ()), R("k.const % 64 == 0")),
-        notes=("the scales are state of the lhs and rhs tiles: load both, mte_l1_l0a_mx and mte_l1_l0b_mx",),
+        notes=("the scales lie beside the operands, in buffers of their own at a sixteenth of the addresses: "
+               "load both, mte_l1_l0a_mx and mte_l1_l0b_mx",),
         no_cpp=f"no builtin signature is documented; at tile level {level}",
         types=_ptrs(lhs="{T}, l0a", rhs="{T}, l0b", dst="{T}, l0c", bias="{dst}, bt" if bias else ""),
     )  # fmt: skip
@@ -143,8 +144,9 @@ def _feed(name: str, opcode: int, space: str, extents: str, mx: bool = False, **
             R(f"has({a}_start) == has({b}_start)"),
         ),
         notes=(
-            f"{a}_start and {b}_start (default 0) pick a sub-tile of the source; generated code writes them",
-            "run time: 32 B fragments" if mx else "run time: 512 B fractals; transpose in whole fractals",
+            f"{a}_start and {b}_start (default 0) pick a sub-tile of the source, in elements of the operand; its "
+            "column blocks are as high as the sub-tile" + ("; k_start is a multiple of 32" if mx else ""),
+            "run time: src at 32 B, dst at 512 B" + ("" if mx else "; whole 512 B fractals are copied"),
         ),
         no_cpp="no builtin signature is documented", isas="cpu a5" if mx else "cpu a2a3 a5",
         types={**_ptrs(src="{T}, l1", dst=f"{{T}}, {space.lower()}"),
@@ -266,9 +268,9 @@ _FIX_MEANING = (
     "dst + r * loop3_dst_stride elements; for i < m, j < n: x = source element "
     "((j // N0) * src_stride + i) * N0 + j % N0; x = quantise(x); x = relu(x); "
     "if clip, x = min(x, clip); write convert(x). "
-    "nz2nd: to i * dst_stride + j. nz2dn: to j * dst_stride + i, layout_arg = stride of the swapped source "
-    "walk. nz2nz: NZ blocks kept, layout_arg = split point. "
-    "No layout: to (j // N0) * dst_stride + i * N0 + j % N0. "
+    "nz2nd: to i * dst_stride + j. nz2dn: to j * dst_stride + i, with i * layout_arg for i in the source. "
+    "No layout, nz2nz: to (j // W) * dst_stride + i * W + j % W with W = N0, but 32 B for narrower types, and "
+    "8 for nz2nz with a layout_arg other than 0. "
     "quantise: y = float(x) * scale; to 8 bits clamp(nearbyint(y + offset), [-128,127] if signed else "
     "[0,255]); 4 and 16 bits likewise in their range; deqf16 clamps to +-65504; to f16 and bf16 round to "
     "even, finite overflow clamps; f32_f16, f32_bf16, f322f16 and f322bf16 do not scale; shifts322s16: "
@@ -282,7 +284,8 @@ _FIX_NOTES = (
     "32 B with N0 = 32 / sizeof(T); programs that pass the padded m mean the same in both readings",
     "64-bit parameter word: scalar form, bits 0..31 an f32 scale; vector form, scale in bits 13..31 (1 sign, "
     "8 exponent, 10 mantissa); offset in bits 37..45, shift in bits 32..35, sign flag in bit 46",
-    "f16 and bf16 payloads widen to f32; FB rows: 128 B for pre_quant, 64 B for pre_relu, in channel order",
+    "f16 and bf16 payloads widen to f32; FB rows: 128 B for pre_quant, 64 B for pre_relu, in channel order: 8 "
+    "and 4 bytes per channel, the element of the pointer's type first",
     "to f16/bf16 without a sat word: nan becomes 0 and inf clamps only when CTRL bit 48 is set",
     "sat and nosat do not govern integer narrowing; the quantisation mode and clip do",
     "reading a tile a mad still writes is an error: order by an M to FIX flag or by unit_flag",
@@ -380,14 +383,16 @@ ROWS = (
           meaning="Copy the m x k tile from NZ in L1 to L0A: A5 NZ (K1 M1 M0 K0), A2A3 ZZ (M1 K1 M0 K0). "
           "Padding up to 16 rows and K0 columns comes along. transpose: transpose the logical tile first."),
     _feed("mte_l1_l0b", 0x318A, "L0B", "k n", doc="Load a right tile from L1 into L0B, K innermost.",
-          meaning="Copy the k x n tile from NZ in L1 (K1 N1 K0 N0) to ZN in L0B (K1 N1 N0 K0), transposing "
-          "every 512 B block so that K is innermost. transpose: transpose the logical tile first."),
+          meaning="Copy the operand to ZN in L0B (K1 N1 N0 K0), which is the NZ order of the n x k matrix: L1 "
+          "holds that matrix in NZ; with transpose, the k x n matrix in NZ, and K becomes innermost. The "
+          "manual has it the other way round (semantics doc)."),
     _feed("mte_l1_l0a_mx", 0x318B, "L0A", "m k", mx=True, doc="Load the MX scales of a left tile.",
-          meaning="Load scales of logical shape [m, ceil(k/32)], 32 B fragments in the order of the data "
-          "tile; the next mad_mx* with that lhs uses them."),
+          meaning="Load scales of logical shape [m, ceil(k/32)], boxes of 16 rows and 2 groups (32 B) row by "
+          "row, into the scale buffer at dst / 16; mad_mx* with that lhs uses them."),
     _feed("mte_l1_l0b_mx", 0x318C, "L0B", "k n", mx=True, doc="Load the MX scales of a right tile.",
-          meaning="Load scales of logical shape [ceil(k/32), n], 32 B fragments in the order of the data "
-          "tile; the next mad_mx* with that rhs uses them."),
+          meaning="Load scales of logical shape [ceil(k/32), n], boxes of 2 groups and 16 columns (32 B, "
+          "groups innermost), the boxes of 16 columns together, into the scale buffer at dst / 16; mad_mx* "
+          "with that rhs uses them."),
     parameters(
         "mte_l1_bt", opcode=0x318D, pipe="MTE1", doc="Load bias values from L1 into the bias table.",
         combos=(Combos.of("src dst", **dict.fromkeys(("cpu", "a2a3", "a5"),
@@ -403,10 +408,11 @@ ROWS = (
     parameters(
         "mte_l1_fb", opcode=0x318E, pipe="FIX", doc="Load FIXPIPE parameters from L1 into FB.",
         **dict.fromkeys(("cpu", "a2a3", "a5"), "any"), rules=spaces(src="L1", dst="FB"),
-        meaning="for r < count: load len_burst parameters; source and destination advance by "
+        meaning="for r < count: copy len_burst units of 64 B (a2a3: 128 B); source and destination advance by "
         "len_burst + src_gap and len_burst + dst_gap units per burst.",
         notes=("consumers read rows of 64 B (vector pre_relu) or 128 B (vector pre_quant), in channel order",
-               "lengths and gaps count parameter-load units; 64-bit quant words exist at tile level",
+               "lengths and gaps count parameter-load units, those of the headers; 64-bit quant words exist at "
+               "tile level",
                "on FIX, as in the headers; the assembler puts a mat to scaling tmov on MTE1"),
         no_cpp="builtin copy_cbuf_to_fbuf; no signature is documented",
         types=_ptrs(src="{T}, l1", dst="{T}, fb"),

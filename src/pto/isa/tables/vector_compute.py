@@ -456,8 +456,8 @@ _SUMS = "f32,f32 f16,f16 i32,i32 u32,u32 i16,i16 u16,u16 i16,i32 u16,u32"
 _WIDENS = "16-bit integers give a 32-bit sum where the result type is 32-bit (the A5 form), else wrap."
 _TREE = (
     "Order of a float sum: lanes 2k and 2k+1 are added, then neighbours of these sums, and so on until one "
-    "is left; every sum is rounded to the element type (nearest even, overflow to infinity), and lanes that are "
-    "off stand in the tree as +0."
+    "is left; every sum is rounded to the element type (nearest even, overflow to infinity), and lanes that "
+    "are off stand in the tree as +0."
 )
 _ORDER = "-0 is below +0; a NaN among the active lanes is the result."
 _EXTREMA = "f32 f16 i16 u16 i32 u32"
