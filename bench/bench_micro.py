@@ -54,7 +54,7 @@ def instructions(names: list[str]) -> None:
             else:
                 found.append((made, row.name))
     found.sort(reverse=True)
-    slow = sum(seconds > LIMIT for seconds, _ in found)
+    slow = sum(seconds > LIMIT for seconds, _ in found)  # cube instructions multiply whole matrices
     print(f"{len(found)} instructions, {slow} over {LIMIT * 1e6:.0f} us")
     for seconds, name in found:
         over = f"  {seconds / LIMIT:.1f} x the limit" if seconds > LIMIT else ""

@@ -94,35 +94,6 @@ inline void fill_slot(const Place<Out>& to, const TileT& tile, ptrdiff_t rows, p
   }
 }
 
-/// Values of one float type as elements of another.
-template <class T, class S>
-[[gnu::noinline, gnu::cold]] void recode(const Place<S>& from, const Place<T>& to, ptrdiff_t rows,
-                                         ptrdiff_t cols) {
-  for (ptrdiff_t r = 0; r < rows; ++r) {
-    for (ptrdiff_t c = 0; c < cols; ++c)
-      to.data[to.at(r, c)] = element_of<T>(value_of<float>(from.data[from.at(r, c)]));
-  }
-}
-
-/// A window of an entry to a tile; false where the types cannot be brought together.
-template <class T>
-inline bool empty_slot(const Place<T>& to, char* base, const FifoSlot& slot, ptrdiff_t pitch, ptrdiff_t row,
-                       ptrdiff_t col, ptrdiff_t rows, ptrdiff_t cols) {
-  const auto as = [&]<class S>(S*) { return dense_place(reinterpret_cast<S*>(base), pitch, row, col); };
-  const auto dtype = slot.is_tile ? static_cast<DType>(slot.dtype) : dtype_of<T>;
-  const bool same_bits = slot.is_integer && !is_float_v<T> && slot.bits == bits_of<T>;
-  if (dtype == dtype_of<T> || same_bits) {
-    copy(to, as(static_cast<T*>(nullptr)), rows, cols);
-    return true;
-  }
-  if constexpr (std::is_same_v<compute_t<T>, float> && bits_of<T> >= 8) {
-    if (dtype == DType::f32) return recode(as(static_cast<float*>(nullptr)), to, rows, cols), true;
-    if (dtype == DType::f16) return recode(as(static_cast<half*>(nullptr)), to, rows, cols), true;
-    if (dtype == DType::bf16) return recode(as(static_cast<bfloat16_t*>(nullptr)), to, rows, cols), true;
-  }
-  return false;
-}
-
 /// Where an entry lies. Elements of 4 bits never lie in global memory.
 inline char* entry_of(const Fifo& fifo, int64_t index, int bits) {
   const bool global = fifo.global != nullptr && bits >= 8 && !fifo.tiles_in_ring;
@@ -147,6 +118,40 @@ struct Part {
     touch_elements(name, at, bits, row * pitch + col, (row + rows - 1) * pitch + col + cols - 1);
   }
 };
+
+/// The i-th of the elements of f32, f16 or bf16 that lie somewhere.
+inline float float_at(DType dtype, const char* base, ptrdiff_t i) {
+  if (dtype == DType::f16) return value_of<float>(reinterpret_cast<const half*>(base)[i]);
+  if (dtype == DType::bf16) return value_of<float>(reinterpret_cast<const bfloat16_t*>(base)[i]);
+  return reinterpret_cast<const float*>(base)[i];
+}
+
+/// Values of one float type as elements of another.
+template <class T>
+[[gnu::noinline, gnu::cold]] void recode(DType dtype, const char* base, ptrdiff_t pitch, const Part& part,
+                                         const Place<T>& to) {
+  for (ptrdiff_t r = 0; r < part.rows; ++r) {
+    for (ptrdiff_t c = 0; c < part.cols; ++c)
+      to.data[to.at(r, c)] = element_of<T>(float_at(dtype, base, (part.row + r) * pitch + part.col + c));
+  }
+}
+
+/// A part of an entry to a tile; false where the types cannot be brought together.
+template <class T>
+inline bool empty_slot(const Place<T>& to, const FifoSlot& slot, const Part& part) {
+  const auto dtype = slot.is_tile ? static_cast<DType>(slot.dtype) : dtype_of<T>;
+  const bool same_bits = slot.is_integer && !is_float_v<T> && slot.bits == bits_of<T>;
+  if (dtype == dtype_of<T> || same_bits) {
+    copy(to, dense_place(reinterpret_cast<T*>(part.at), part.pitch, part.row, part.col), part.rows,
+         part.cols);
+    return true;
+  }
+  if constexpr (std::is_same_v<compute_t<T>, float> && bits_of<T> >= 8) {
+    if (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16)
+      return recode(dtype, part.at, part.pitch, part, to), true;
+  }
+  return false;
+}
 
 /// Wait for a slot, and say where in it this lane's part goes; false where it stands aside.
 [[gnu::noinline]] inline bool start_push(const Fifo& fifo, PipeProducer& prod, FifoSlot about, int split,
@@ -219,15 +224,20 @@ inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   }
 }
 
+/// Where an entry that is popped lies in the consumer's buffer.
+[[gnu::noinline]] inline char* staged_at(const Fifo& fifo, size_t first, uint32_t local, int64_t index,
+                                         int space, size_t bytes) {
+  const int64_t slots = fifo.global == nullptr ? fifo.count : local;
+  return resolve(space, first + static_cast<size_t>(index % slots) * fifo.size, bytes);
+}
+
 /// Let a tile that is popped lie in the consumer's buffer; one that a plain thread has placed stays.
 template <class Pipe, class TileT>
 inline void stage(Pipe& pipe, TileT& tile, const Fifo& fifo, int64_t index) {
   if (core().host == nullptr && Binder<TileT>::bound(tile)) return;
   constexpr uint32_t local = Pipe::RingFiFo::LOCAL_SLOT_NUM == 0 ? 1 : Pipe::RingFiFo::LOCAL_SLOT_NUM;
   const size_t first = fifo.direction == 0 ? pipe.fifo.C2V_CONSUMER_BUF : pipe.fifo.V2C_CONSUMER_BUF;
-  const size_t at =
-      first + static_cast<size_t>(index % (fifo.global == nullptr ? fifo.count : local)) * fifo.size;
-  bind(tile, resolve(static_cast<int>(TileT::Loc), at, TileT::GetSizeInBytes()));
+  bind(tile, staged_at(fifo, first, local, index, static_cast<int>(TileT::Loc), TileT::GetSizeInBytes()));
 }
 
 /// Wait for an entry; false where this lane stands aside.
@@ -270,14 +280,16 @@ inline void stage(Pipe& pipe, TileT& tile, const Fifo& fifo, int64_t index) {
   return true;
 }
 
-/// This lane's part of an entry into a tile; `part` has the extents of the tile.
+/// This lane's part of an entry into a tile, zeros where it stands aside; `part` has the extents of the tile.
 template <class T>
 [[gnu::noinline]] void pop_copy(const Fifo& fifo, const PipeConsumer& cons, int split, bool vector,
-                                const Place<T>& to, ptrdiff_t valid_rows, ptrdiff_t valid_cols, Part& part) {
+                                bool takes_part, const Place<T>& to, ptrdiff_t valid_rows,
+                                ptrdiff_t valid_cols, Part& part) {
+  if (!takes_part) return fill(to, 0, 0, valid_rows, valid_cols, 0);
   const FifoSlot slot = fifo.slot(part.index);
   if (!part_of(fifo, slot, cons.entryOffset, split, vector, valid_rows, valid_cols, bits_of<T>, part)) {
     fill(to, 0, 0, part.rows, part.cols, 0);
-  } else if (!empty_slot(to, part.at, slot, part.pitch, part.row, part.col, part.rows, part.cols)) {
+  } else if (!empty_slot(to, slot, part)) {
     failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
           static_cast<long long>(part.index), fifo.name(), fifo.flag);
   }
@@ -296,12 +308,8 @@ inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   part.cols = TileT::Cols;
   const bool takes_part = start_pop(fifo, pipe.cons, split, lane, vector, part);
   stage(pipe, tile, fifo, part.index);
-  const ptrdiff_t rows = tile.GetValidRow(), cols = tile.GetValidCol();
-  if (takes_part) {
-    pop_copy(fifo, pipe.cons, split, vector, place(tile), rows, cols, part);
-  } else {
-    fill(place(tile), 0, 0, rows, cols, 0);
-  }
+  pop_copy(fifo, pipe.cons, split, vector, takes_part, place(tile), tile.GetValidRow(), tile.GetValidCol(),
+           part);
 }
 
 [[gnu::noinline]] inline void free_entry(const Fifo& fifo, const PipeConsumer& cons, int split) {

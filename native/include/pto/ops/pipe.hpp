@@ -371,7 +371,7 @@ struct TPipe : detail::PipeTag {
   }
 
   /// One direction. Its entries lie in global memory if that was given, in memory of the ring otherwise.
-  static detail::Fifo side(int direction, void* global = nullptr) {
+  [[gnu::noinline]] static detail::Fifo side(int direction, void* global = nullptr) {
     SharedState& state = GetSharedState();
     Ring& ring = state.rings[direction];
     char* slots = static_cast<char*>(global);

@@ -134,6 +134,10 @@ class Core(CoreState):
         #: Sets less waits of every flag in the order of issue, and the set issued last.
         self.balance: dict[tuple[str, str, int], tuple[int, Operation | None]] = {}
         self.tokens: dict[int, Any] = {}
+        #: Unit flags, see `cube/unit_flag.py`: matrices of L0C by address, with clocks of those who set or
+        #: cleared them.
+        self.published: dict[int, tuple[int, Any]] = {}
+        self.freed: dict[int, Any] = {}
         #: The vecscope that runs right now, see `interval.py`.
         self.interval: Any = None
         self.pipes: dict[Any, Any] = {}  # FIFO handles by number and direction

@@ -19,6 +19,7 @@ from . import fifo, handles, registry, scalars, sync
 from .code import Code, Step
 from .control import Control, set_mark
 from .core import BLOCKED, Core
+from .cube import unit_flag
 from .instr import Instr
 
 
@@ -197,6 +198,7 @@ class Lower(Control):
         poison = self.poisoning(op)
         pipe = pipe_of(op, self.program.profile)
         results = [self.slot(r) for r in op.results]
+        issue = unit_flag.issue if unit_flag.used(op) else Core.issue
         if not results:
 
             def step(core: Core) -> int | None:
@@ -210,7 +212,7 @@ class Lower(Control):
                     core.issue(i, execute)
                     sync.drained(core)
                 else:
-                    core.issue(i, execute)
+                    issue(core, i, execute)
                 return None
 
             self.emit(op, step)

@@ -162,7 +162,8 @@ _converting = _fused.but(
     rules=(*same_dtype("lhs rhs"), *full_width("lhs rhs r"), *mask_of("mask", "lhs")),
     notes=(ZEROING, "Lane i goes to lane i, so the result fills the low part of the register; the rest is 0.",
            "The mask has the granularity of the source.",
-           "Rounds to nearest, ties to even, as no source names a mode; i8 saturates.",
+           "Rounds to nearest, ties to even, as no source names a mode; i8 saturates, and NaN gives 0.",
+           "The sum or product rounds in the source's type first, as with two instructions.",
            "The A5 has no single instruction for it."),
 )  # fmt: skip
 _NO_PTOAS = "Not in the newest assembler."
@@ -187,7 +188,7 @@ _FUSED = (
         meaning="Same type: r[i] = mask[i] ? exp(input[i] - maximum[i]) : 0. f16 to f32, p = 0 for EVEN and "
                 "1 for ODD: r[i] = mask[2i+p] ? exp(input[2i+p] - maximum[2i+p]) : 0.",
         types={"maximum": "!pto.vreg<{N}x{input}>", "mask": _MASK, "unmasked/mask": ""},
-        notes=("The manual keeps the type and has no mask; the A5 gives f32.",),
+        notes=("The manual keeps the type and has no mask; the A5 gives f32.", "The difference rounds to f32."),
     ),
     _float(
         "vaddrelu", opcode=0x30D2, doc="Sum followed by ReLU.", meaning="max(x + y, 0)", notes=(_NO_PTOAS,),
@@ -240,7 +241,8 @@ _FUSED = (
             for modes in (", $rnd, $part", "")
         ),
         rules=(*full_width("input r"), R("mask.gran == 'b32'")),
-        doc="Product with a scalar, converted to f16.", notes=(EXTENSION,),
+        doc="Product with a scalar, converted to f16.",
+        notes=(EXTENSION, "The product rounds to f32 first, to nearest even. Overflow gives infinity."),
         meaning="p = 0 for EVEN and 1 for ODD: r[2i+p] = mask[i] ? f16(input[i] * scalar) rounded by rnd : "
                 "0; r[2i+1-p] = 0.",
         types={"input": "!pto.vreg<64xf32>", "scalar": "f32", "r": "!pto.vreg<128xf16>",
@@ -321,6 +323,7 @@ _BUFFERS = (
                 "left in VMS4_SR; without it everything is merged.",
         types=_ptrs(_MERGE),
         notes=("The lists are sorted in descending order beforehand.",
+               "A valid list of no records is never exhausted. Without bit 12, VMS4_SR stays as it is.",
                "Repeated merges need four contiguous lists of equal length.",
                "The manual has one length and an order flag instead; this layout is the hardware's."),
     ),

@@ -83,7 +83,7 @@ def mte_l1_fb(i: Instr) -> None:
 
 @executor("mte_gm_l1_frac")
 def mte_gm_l1_frac(i: Instr) -> None:
-    """Matrices of n rows and d columns, stored by rows (nd2nz) or columns (dn2nz), into blocks of 32 bytes."""
+    """Matrices of n rows and d columns, stored by rows (nd2nz) or columns (dn2nz), into blocks of 32 B."""
     source, target = aligned(i, "src"), aligned(i, "dst")
     n, d, groups = extent(i, "n_value"), extent(i, "d_value"), extent(i, "group_count", 0)
     inner = _elements(i, "src_inner_stride", source.dtype)

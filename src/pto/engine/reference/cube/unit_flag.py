@@ -1,0 +1,82 @@
+"""Unit flags: how a product hands a matrix in L0C to the fix-pipe without a flag between their pipes.
+
+Every matrix in L0C is free or published. A `mad` with a unit flag waits until its matrix is free, and with
+`check_and_set` publishes it; a write-back with a unit flag waits until it is published, and with
+`check_and_clear` frees it. The waits are items of the pipes M and FIX like those of flags.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....ir.core import Operation
+from ..core import Core, Item, queued
+from ..instr import Instr
+from .matrix import M0, N0, up
+
+
+def used(op: Operation) -> bool:
+    return op.row is not None and "unit_flag" in op.row.attr_index and op.attr("unit_flag") is not None
+
+
+def issue(core: Core, i: Instr, execute: Any) -> None:
+    """Issue an instruction between its check and, where it has one, its change of the flag."""
+    product = i.pipe == "M"
+    at = i.arg("dst" if product else "src").offset
+    end = at + 4 * up(int(i.arg("m")), M0) * up(int(i.arg("n")), N0)
+    core.enqueue(i.pipe, Check(i.op, at, product))
+    core.issue(i, execute)
+    if i.attr("unit_flag") != "check_only":
+        core.enqueue(i.pipe, Change(i.op, at, product, end))
+
+
+class Check(Item):
+    """Waits until a matrix is free for a product, or published for a write-back."""
+
+    __slots__ = ("at", "product")
+    nobody = ", which no mad publishes"
+
+    def __init__(self, op: Operation, at: int, product: bool) -> None:
+        super().__init__(op)
+        self.at = at
+        self.product = product
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        return (_matrix(core, self.at) in core.published) != self.product
+
+    def perform(self, core: Core, pipe: str) -> None:
+        token = core.freed.get(self.at) if self.product else core.published[_matrix(core, self.at)][1]
+        if core.clock is not None:
+            core.clock.acquire(core, pipe, token)
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        return f"the matrix at address {self.at} of L0C to be {'free' if self.product else 'complete'}"
+
+    def provider(self, core: Core) -> tuple[Core, str] | None:
+        return queued([core], lambda item: isinstance(item, Change) and item.product != self.product)
+
+
+class Change(Item):
+    """Publishes or frees a matrix."""
+
+    __slots__ = ("at", "end", "product")
+
+    def __init__(self, op: Operation, at: int, product: bool, end: int) -> None:
+        super().__init__(op)
+        self.at = at
+        self.end = end
+        self.product = product
+
+    def perform(self, core: Core, pipe: str) -> None:
+        token = core.clock.release(core, pipe) if core.clock is not None else None
+        if self.product:
+            core.published[self.at] = self.end, token
+        else:
+            at = _matrix(core, self.at)
+            core.published.pop(at, None)
+            core.freed[at] = token
+
+
+def _matrix(core: Core, at: int) -> int:
+    """The published matrix that an address lies in, by its own; else the address."""
+    return next((first for first, (end, _) in core.published.items() if first <= at < end), at)
