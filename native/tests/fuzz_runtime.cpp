@@ -202,6 +202,7 @@ Buffers oracle(const Program& p) {
 
 struct Outcome {
   bool failed = false;
+  ErrorCode code = ErrorCode::None;
   std::string text;
   size_t hazards = 0;
   Buffers externals;
@@ -269,28 +270,57 @@ Outcome execute(const Program& p, const TmrOptions& options) {
   });
   Outcome out;
   out.failed = tmr.failure().failed();
+  out.code = tmr.failure().code();
   out.text = tmr.failure().text();
+  const SharedMemoryHeader& header = tmr.memory().header();
+  if (!out.failed && (header.last_task_alive.load() != header.current_task_index.load() ||
+                      header.heap_tail.load() != header.heap_top.load())) {
+    out.failed = true;
+    out.text = "not everything was given back";
+  }
   out.hazards = tmr.hazards().size();
   memory.resize(static_cast<size_t>(p.externals));
   out.externals = memory;
   return out;
 }
 
-/// How many slots of the ring a graph needs: from the oldest task that an open scope holds to the newest.
-uint64_t span(const Program& p) {
-  uint64_t widest = 0, next = 0;
-  std::vector<uint64_t> firsts{UINT64_MAX};  // by open scope: its first task
+/// The ring or pool that a graph is bound to find too small: when all that can run has run, the tasks that
+/// are left are those from the oldest one that an open scope holds on. None: it has to run. What the
+/// dependency pool has to hold depends on the order of events.
+ErrorCode too_small(const Program& p, const TmrOptions& options) {
+  struct Task {
+    uint64_t end;  // of its block in the heap, or of the last one before it
+    uint64_t entries;
+  };
+  std::vector<Task> tasks;
+  std::vector<size_t> firsts{SIZE_MAX};  // by open scope: its first task
+  uint64_t top = 0;
   for (const Step& step : p.steps) {
-    if (step.kind == Step::kBegin) firsts.push_back(UINT64_MAX);
+    if (step.kind == Step::kBegin) firsts.push_back(SIZE_MAX);
     if (step.kind == Step::kEnd) firsts.pop_back();
     if (step.kind != Step::kTask) continue;
-    if (firsts.back() == UINT64_MAX) firsts.back() = next;
-    uint64_t oldest = next;
-    for (const uint64_t first : firsts) oldest = first < oldest ? first : oldest;
-    ++next;
-    if (next - oldest > widest) widest = next - oldest;
+    size_t oldest = tasks.size();
+    for (const size_t first : firsts) oldest = first < oldest ? first : oldest;
+    if (firsts.back() == SIZE_MAX) firsts.back() = tasks.size();
+    uint64_t bytes = 0, entries = 0, held = 0;
+    for (const Param& param : step.params) {
+      bytes += param.fresh ? 1024 : 0;
+      entries += param.type != PTOParamType::INPUT ? 1 : 0;
+    }
+    for (size_t i = oldest; i < tasks.size(); ++i) held += tasks[i].entries;
+    if (tasks.size() - oldest >= options.task_window - 1) return ErrorCode::FlowControlDeadlock;
+    if (bytes > 0) {
+      uint64_t tail = oldest > 0 ? tasks[oldest - 1].end : 0;
+      const bool empty = tail == top;
+      if (top % options.heap + bytes > options.heap) top += options.heap - top % options.heap;
+      if (empty) tail = top;
+      if (top + bytes - tail > options.heap) return ErrorCode::HeapRingDeadlock;
+      top += bytes;
+    }
+    if (held + entries > options.tensormap_pool) return ErrorCode::TensorMapOverflow;
+    tasks.push_back({top, entries});
   }
-  return widest;
+  return ErrorCode::None;
 }
 
 /// The same with room for any of the graphs.
@@ -313,7 +343,7 @@ int main(int argc, char** argv) {
   const uint64_t first = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
   const uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1000;
   const int threads = argc > 3 ? std::atoi(argv[3]) : 0;
-  uint64_t runs = 0, hazardous = 0, tasks = 0, too_small = 0;
+  uint64_t runs = 0, hazardous = 0, tasks = 0, deadlocks = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Random random{seed};
     const Program p = generate(random);
@@ -348,20 +378,16 @@ int main(int argc, char** argv) {
 #endif
       Outcome got = execute(p, options);
       ++runs;
-      // Heap, pools and window are often too small. For the window it is known when: then this must be found,
-      // and only then. With room for everything the graph must run.
+      const ErrorCode code = got.code == ErrorCode::ScopeDeadlock ? ErrorCode::FlowControlDeadlock : got.code;
       const bool deadlock = got.text.find("FATAL") != std::string::npos;
-      const bool flow = got.text.find("Flow Control") != std::string::npos;
-      const bool narrow = span(p) > options.task_window - 1;
-      if (deadlock ? flow && !narrow : narrow) {
-        std::printf("seed %llu: the window of %llu is %s, but the run said: %s\n",
-                    static_cast<unsigned long long>(seed),
-                    static_cast<unsigned long long>(options.task_window),
-                    narrow ? "too small" : "large enough", deadlock ? got.text.c_str() : "nothing");
+      if (code != too_small(p, options) && code != ErrorCode::DepPoolOverflow) {
+        std::printf("seed %llu, %s: error %d was due, it ended with %d: %s\n",
+                    static_cast<unsigned long long>(seed), mode == 0 ? "plain" : "track_war",
+                    static_cast<int>(too_small(p, options)), static_cast<int>(code), got.text.c_str());
         return 1;
       }
       if (deadlock) {
-        ++too_small;
+        ++deadlocks;
         got = execute(p, with_room(options));
       }
       const bool ordered = mode == 1 || got.hazards == 0;
@@ -376,6 +402,6 @@ int main(int argc, char** argv) {
   std::printf("%llu graphs, %llu tasks, %llu runs: %llu with unordered accesses, %llu with pools too small\n",
               static_cast<unsigned long long>(count), static_cast<unsigned long long>(tasks),
               static_cast<unsigned long long>(runs), static_cast<unsigned long long>(hazardous),
-              static_cast<unsigned long long>(too_small));
+              static_cast<unsigned long long>(deadlocks));
   return 0;
 }

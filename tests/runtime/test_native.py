@@ -22,17 +22,9 @@ from .header_build import ABG, HBG, TMR, build
 
 NATIVE = Path(__file__).parents[2] / "native"
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-ENGINE = (
-    "exec/exec",
-    "exec/fiber",
-    "exec/interleave",
-    "exec/machine",
-    "graph/graph_run",
-    "tmr/complete",
-    "tmr/report",
-    "tmr/submit",
-)
-LOADERS = ("graph/device", "graph/host", "tmr/orchestration")  # each has its own idea of a Runtime
+#: Orchestrations from shared objects: each has its own idea of a Runtime. The rest is compiled in one go.
+LOADERS = tuple(NATIVE / "runtime" / f"{p}.cpp" for p in ("graph/device", "graph/host", "tmr/orchestration"))
+ENGINE = tuple(p for p in sorted(NATIVE.glob("runtime/*/*.cpp")) if p not in LOADERS)
 FLAGS = ("-std=c++20", "-O1", "-Wall", "-Wextra", *(f"-I{NATIVE / p}" for p in (
     "runtime", "include", "include/pto2/tensormap_and_ringbuffer")))  # fmt: skip
 
@@ -63,7 +55,7 @@ LIBRARY_TESTS = (
 def _folder() -> Path:
     """Where the programs of this content are kept."""
     assert COMPILER is not None
-    state = hashlib.sha256("\0".join((COMPILER, *FLAGS, *ENGINE, *LOADERS)).encode())
+    state = hashlib.sha256("\0".join((COMPILER, *FLAGS)).encode())
     for folder in ("runtime", "include", "tests"):
         for path in sorted(p for p in (NATIVE / folder).rglob("*") if p.suffix in (".cpp", ".hpp", ".h")):
             state.update(path.read_bytes())
@@ -91,9 +83,9 @@ def program(name: str) -> Path:
     """A program of native/tests with the engine; the engine is compiled once for all of them."""
     folder = _folder()
     unit = folder / "engine.cpp"
-    unit.write_text("".join(f'#include "{NATIVE / "runtime" / p}.cpp"\n' for p in ENGINE))
+    unit.write_text("".join(f'#include "{p}"\n' for p in ENGINE))
     engine = _compile(folder / "engine.o", "-c", unit)
-    loaders = [NATIVE / "runtime" / f"{p}.cpp" for p in LOADERS if name == "stress_libraries"]
+    loaders = LOADERS if name == "stress_libraries" else ()
     return _compile(folder / name, NATIVE / "tests" / f"{name}.cpp", *loaders, engine, "-lpthread", "-ldl")
 
 

@@ -176,6 +176,7 @@ void Tmr::advance() {
       continue;
     moved = true;
     ++oldest;
+    exec_.pause().point();
     uint64_t tail = header.heap_tail.load(std::memory_order_relaxed);
     while (end > tail && !header.heap_tail.compare_exchange_weak(tail, end, std::memory_order_seq_cst)) {
     }

@@ -66,6 +66,7 @@ def loops(native: bool | None) -> Any:
     return None if native is False else _native
 
 
+@cache
 def code_dtype(dtype: str) -> np.dtype[Any]:
     """Array type of the codes of `dtype`: the unsigned integer of its size, one byte for 4 bits and less."""
     return np.dtype(f"u{max(8, DTYPES[dtype].bits) // 8}")
@@ -77,7 +78,9 @@ def decode(dtype: str, codes: Array, to: Any = None, *, native: bool | None = No
     codes = _codes(d, codes)
     natural = _value_dtype(d)
     out = natural if to is None else np.dtype(to)
-    if not np.can_cast(natural, out, "safe") or (natural.itemsize == 8 and out != natural):
+    if to is not None and (
+        not np.can_cast(natural, out, "safe") or (natural.itemsize == 8 and out != natural)
+    ):
         raise ValueError(f"{dtype} values are not exact in {out}")
     if out.kind == "f" and (fast := loops(native)):
         return fast.decode(dtype, codes.ravel(), out.itemsize == 8).reshape(codes.shape)

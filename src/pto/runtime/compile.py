@@ -26,7 +26,7 @@ from ..engine.cpp import build, compiler
 from ..engine.cpp.build import Built
 from ..engine.cpp.compiler import Compiler
 from ..engine.cpp.handwritten import kinds
-from ..isa.profiles import PROFILES
+from ..isa.profiles import PROFILES, Profile
 from ..isa.record import Record
 from . import precompiled
 from .compiler_messages import explain
@@ -118,9 +118,9 @@ def include_flags(runtime: str) -> list[str]:
     return [f"-I{folder}" for folder in folders]
 
 
-def kernel_flags(job: Job) -> list[str]:
+def kernel_flags(profile: Profile) -> list[str]:
     """What a kernel is compiled with, beside what all kernels are."""
-    return [*compiler.arch_flags(PROFILES[job.profile]), *_KERNEL]
+    return [*compiler.arch_flags(profile), *_KERNEL]
 
 
 class _Plan:
@@ -136,7 +136,7 @@ class _Plan:
         if job.is_program or not self.exists:
             return
         if job.core_type:
-            self.flags = [*self.compiler.flags, *kernel_flags(job)]
+            self.flags = [*self.compiler.flags, *kernel_flags(PROFILES[job.profile])]
             if not self.compiler.is_clang:
                 self.flags.append("-fpermissive")  # what users' sources are compiled with elsewhere
             text = Path(self.source).read_text(encoding="utf-8", errors="replace")
@@ -214,7 +214,8 @@ class _Plan:
         if self.job.is_program:
             from .program import build_program
 
-            built = build_program(self.job, [*kernel_flags(self.job), *include_flags(self.job.runtime)])
+            includes = include_flags(self.job.runtime)
+            built = build_program(self.job, lambda profile: [*kernel_flags(profile), *includes])
             return Library(self.job, built.path, built.cached)
         folder, key = build.cache_dir(), self.key
         with build.locked(folder, key):

@@ -9,7 +9,7 @@ the vector core) take no slot. Of a mixed kernel the half of the core type is co
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..asm import parse_source
@@ -21,7 +21,7 @@ from ..engine.entry import SPMD, Launchable
 from ..frontdoor import read
 from ..ir.core import Value
 from ..ir.types import ViewType
-from ..isa.profiles import PROFILES
+from ..isa.profiles import PROFILES, Profile
 
 if TYPE_CHECKING:
     from .compile import Job
@@ -35,19 +35,24 @@ _DEFINES = {
 }
 
 
-def build_program(job: Job, flags: Sequence[str]) -> Built:
-    """The library of a program; raises where it is wrong."""
+#: The target of a job that names no other: a program that says what it is for has its way then.
+DEFAULT = "a2a3"
+
+
+def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
+    """The library of a program, with flags for its target; raises where it is wrong."""
     source, problems = read(job.source)
     if source is None:
         raise DiagnosticError(problems)
     module, problems = parse_source(source)
     if module is None:
         raise DiagnosticError(problems)
-    profile = PROFILES[job.profile]
-    kernel = Launchable(module, job.entry or None, profile, True)
+    own = job.profile == DEFAULT and "pto.target_arch" in module.attrs
+    kernel = Launchable(module, job.entry or None, None if own else PROFILES[job.profile], True)
+    profile = kernel.profile
     kind, function = _half(kernel, job)
     tensors = job.runtime == "tensormap_and_ringbuffer"
-    every = [*flags, *(["-DPTO2_TENSOR_SLOTS"] if tensors else [])]
+    every = [*flags(profile), *(["-DPTO2_TENSOR_SLOTS"] if tensors else [])]
 
     def made(lines: bool) -> Built:
         body = Unit(_BODY, emitted(module, profile, lines=lines))

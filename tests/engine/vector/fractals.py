@@ -116,7 +116,7 @@ class Bench(VectorCase):
 
     small = 256
 
-    def __init__(self, plan: Plan, seed: int = 0, semantics: str = "hw", **scalars: Any) -> None:
+    def __init__(self, plan: Plan, seed: Any = 0, semantics: Any = "hw", **scalars: Any) -> None:
         super().__init__(plan, seed, semantics)
         for buffer in [*self.core.buffers.values(), *self.core.gm.buffers]:
             buffer.data[:NOISE] = self.rng.integers(0, 256, min(NOISE, buffer.data.size), np.uint8)

@@ -140,7 +140,7 @@ def check(plan: Plan, seed: int) -> None:
 
 
 def every_way(plan: Plan, rounds: str = "RAFCZO") -> list[Plan]:
-    sizes = [DTYPES[str(t.dtype)].bits for t in (plan.operands["input"][0], plan.results["r"][0])]  # type: ignore[union-attr]
+    sizes = [DTYPES[_dtype(plan, name)].bits for name in ("input", "r")]
     ratio = max(sizes) // min(sizes)
     choices: dict[str, Any] = {"rnd": list(rounds), "sat": ["NOSAT", "SAT"]}
     if ratio > 1:
@@ -267,13 +267,36 @@ def test_wide_integers_round_once(found: list[int], rnd: str) -> None:
 def test_rounding_to_odd_lets_a_second_rounding_be_right(seed: int) -> None:
     """From i64 over f32 (to odd) to bf16 is as good as one rounding: what was lost still shows."""
     case = one("i64", "f32", rnd="O", part="EVEN")
-    x = case.rng.integers(-(2**62), 2**62, 32) >> case.rng.integers(0, 50, 32)
     rng = np.random.default_rng(seed)
-    x = np.where(rng.random(32) < 0.5, (x >> 30 << 30) + rng.integers(-2, 3, 32), x)
+    x = rng.integers(-(2**62), 2**62, 32)
+    ties = (x >> 53 << 53) + rng.integers(-2, 3, 32)  # beside halfway points of bf16
+    x = np.where(rng.random(32) < 0.5, ties, x >> rng.integers(0, 50, 32))
     case.set("input", x.view(np.uint64))
     case.execute()
     twice = case.get("r")[0::2].view(np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
     assert twice.tolist() == [to_float("bf16", int(v), "R", False) for v in x]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["i16", "i32", "i64"]), st.integers(50, 75))
+def test_low_bits_of_large_numbers(seed: int, dst: str, size: int) -> None:
+    """Numbers of up to `size` bits and none beyond, so that no other large one is about."""
+    case = one("f32", dst, sat="NOSAT", **({} if dst == "i32" else {"part": "EVEN"}))
+    rng = np.random.default_rng(seed)
+    x = np.ldexp(rng.uniform(-1, 1, 64), rng.integers(20, size + 1, 64)).astype(np.float32)
+    case.set("input", x.view(np.uint32))
+    case.execute()
+    got = case.get("r")
+    want = [int(np.rint(v)) % 2 ** DTYPES[dst].bits for v in x.astype(np.float64)]
+    assert got[:: max(1, got.size // 64)].tolist() == (want[0::2] if dst == "i64" else want)
+
+
+def test_one_nan_for_all() -> None:
+    for rnd in "RAFCZO":
+        case = one("f32", "f16", rnd=rnd, part="EVEN")
+        case.set("input", np.array([0x7FC00000, 0xFFC00001, 0x7F800001, 0x7FFFFFFF] * 16, np.uint32))
+        case.execute()
+        assert set(case.get("r")[0::2].tolist()) == {0x7E00}
 
 
 # -- vtrc --------------------------------------------------------------------------------------------------
@@ -390,5 +413,6 @@ module attributes {pto.target_arch = "a5"} {
 def test_a_program_that_narrows_contiguously() -> None:
     x = np.random.default_rng(3).standard_normal(256).astype(np.float32)
     y = np.zeros(256, ml_dtypes.bfloat16)
-    pto.kernel(pto.parse(BF16)).run(x, y)
+    result = pto.kernel(pto.parse(BF16)).run(x, y, sanitize="all")
+    assert not result.diagnostics
     assert (y.view(np.uint16) == x.astype(ml_dtypes.bfloat16).view(np.uint16)).all()

@@ -55,7 +55,7 @@ class Store(Bench):
     """A write-back of an m x n matrix; `expected` gives the elements one at a time."""
 
     def __init__(
-        self, plan: Plan, m: int = 5, n: int = 35, seed: int = 0, special: bool = True, **args: Any
+        self, plan: Plan, m: Any = 5, n: Any = 35, seed: Any = 0, special: Any = True, **args: Any
     ) -> None:
         super().__init__(plan, seed, m=m, n=n, src_stride=m + 3, dst_stride=n + 5, sid=0, l2_cache_ctrl=0)
         self.args.update(args)

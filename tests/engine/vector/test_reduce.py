@@ -82,9 +82,7 @@ def best(dtype: str, values: list[Number], on: list[bool], largest: bool) -> tup
     if nan:
         return math.nan, nan[0]
     if not lanes:
-        bits = DTYPES[dtype].bits
-        low, high = (-math.inf, math.inf) if dtype[0] not in "iu" else (0, 2**bits - 1) if dtype[0] == "u" else (
-            -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)  # fmt: skip
+        low, high = (-math.inf, math.inf) if dtype[0] not in "iu" else DTYPES[dtype].int_range
         return (low if largest else high), 0
     found = (max if largest else min)(key(values[n]) for n in lanes)
     at = next(n for n in lanes if key(values[n]) == found)
@@ -357,5 +355,6 @@ module attributes {pto.target_arch = "a5"} {
 def test_a_program_that_finds_the_largest() -> None:
     x = np.random.default_rng(5).standard_normal(64).astype(np.float32)
     y = np.ones(64, np.float32)
-    pto.kernel(pto.parse(TOP)).run(x, y)
+    result = pto.kernel(pto.parse(TOP)).run(x, y, sanitize="all")
+    assert not result.diagnostics
     assert y[0] == x.max() and y.view(np.uint32)[1] == x.argmax() and not y[2:].any()

@@ -73,8 +73,8 @@ struct Binder {
   using DType = typename T::DType;
   /// Let a tile or tensor lie at a byte in memory.
   static void bind(T& object, const void* at) { object.data_ = static_cast<DType*>(const_cast<void*>(at)); }
-  /// Whether it has an address.
-  static bool bound(const T& object) { return object.data_ != nullptr; }
+  /// Where that is; null where it has no address yet.
+  static const void* at(const T& object) { return object.data_; }
 };
 
 /// Let a tile lie where another object does: for views, FIFO slots and the like.

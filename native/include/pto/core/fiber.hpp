@@ -17,9 +17,9 @@
 namespace pto::detail {
 
 inline constexpr size_t kStack = size_t{1} << 20;
-inline constexpr size_t kGuard = 4096;
+inline constexpr size_t kGuard = size_t{1} << 16;  // wider than most frames, which could jump over a page
 
-/// A stack with a page below it that nobody may touch; null where there is no memory.
+/// A stack with pages below it that nobody may touch; null where there is no memory.
 inline char* make_stack() {
   void* memory = mmap(nullptr, kStack + kGuard, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -190,12 +190,24 @@ inline bool empty_slot(const Place<T>& to, const FifoSlot& slot, const Part& par
   return true;
 }
 
-/// A tile as an entry, element by element.
+/// What an entry with so many elements of a type is like.
 template <class T>
-[[gnu::noinline]] void push_copy(const Fifo& fifo, PipeProducer& prod, const FifoSlot& about, int split,
-                                 int lane, bool vector, const Place<T>& from) {
+inline FifoSlot entry_with(ptrdiff_t rows, ptrdiff_t cols) {
+  FifoSlot about;
+  about.rows = static_cast<int32_t>(rows);
+  about.cols = static_cast<int32_t>(cols);
+  about.dtype = static_cast<uint8_t>(dtype_of<T>);
+  about.bits = bits_of<T>;
+  about.is_integer = !is_float_v<T>;
+  return about;
+}
+
+/// The valid elements of a tile as an entry.
+template <class T>
+[[gnu::noinline]] void push_copy(const Fifo& fifo, PipeProducer& prod, int split, int lane, bool vector_tile,
+                                 const Place<T>& from, ptrdiff_t rows, ptrdiff_t cols) {
   Part part;
-  if (!start_push(fifo, prod, about, split, lane, vector, part)) return;
+  if (!start_push(fifo, prod, entry_with<T>(rows, cols), split, lane, on_vector(vector_tile), part)) return;
   copy(dense_place(reinterpret_cast<T*>(part.at), part.pitch, part.row, part.col), from, part.rows,
        part.cols);
   if (prod.isRecord) fifo.publish(part.index, part.lane, split);
@@ -203,41 +215,20 @@ template <class T>
 
 template <class Config, class Pipe, class TileT>
 inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
-  using Out = decltype(quantised_type<Config::QuantPre, typename TileT::DType>());
   constexpr bool cube_tile = TileT::Loc != TileType::Vec;
   const Fifo fifo = pipe.side_with_slots(Pipe::outgoing(cube_tile));
-  FifoSlot about;
-  about.rows = static_cast<int32_t>(tile.GetValidRow());
-  about.cols = static_cast<int32_t>(tile.GetValidCol());
-  about.dtype = static_cast<uint8_t>(dtype_of<Out>);
-  about.bits = bits_of<Out>;
-  about.is_integer = !is_float_v<Out>;
-  const bool vector = on_vector(!cube_tile);
+  const ptrdiff_t rows = tile.GetValidRow(), cols = tile.GetValidCol();
   if constexpr (Config::QuantPre == NoQuant && Config::ReluMode == ReluPreMode::NoRelu) {
-    push_copy(fifo, pipe.prod, about, split, lane, vector, place(tile));
+    push_copy(fifo, pipe.prod, split, lane, !cube_tile, place(tile), rows, cols);
   } else {
+    using Out = decltype(quantised_type<Config::QuantPre, typename TileT::DType>());
     Part part;
-    if (!start_push(fifo, pipe.prod, about, split, lane, vector, part)) return;
+    const bool vector = on_vector(!cube_tile);
+    if (!start_push(fifo, pipe.prod, entry_with<Out>(rows, cols), split, lane, vector, part)) return;
     const auto to = dense_place(reinterpret_cast<Out*>(part.at), part.pitch, part.row, part.col);
     fill_slot<Config>(to, tile, part.rows, part.cols);
     if (pipe.prod.isRecord) fifo.publish(part.index, part.lane, split);
   }
-}
-
-/// Where an entry that is popped lies in the consumer's buffer.
-[[gnu::noinline]] inline char* staged_at(const Fifo& fifo, size_t first, uint32_t local, int64_t index,
-                                         int space, size_t bytes) {
-  const int64_t slots = fifo.global == nullptr ? fifo.count : local;
-  return resolve(space, first + static_cast<size_t>(index % slots) * fifo.size, bytes);
-}
-
-/// Let a tile that is popped lie in the consumer's buffer; one that a plain thread has placed stays.
-template <class Pipe, class TileT>
-inline void stage(Pipe& pipe, TileT& tile, const Fifo& fifo, int64_t index) {
-  if (core().host == nullptr && Binder<TileT>::bound(tile)) return;
-  constexpr uint32_t local = Pipe::RingFiFo::LOCAL_SLOT_NUM == 0 ? 1 : Pipe::RingFiFo::LOCAL_SLOT_NUM;
-  const size_t first = fifo.direction == 0 ? pipe.fifo.C2V_CONSUMER_BUF : pipe.fifo.V2C_CONSUMER_BUF;
-  bind(tile, staged_at(fifo, first, local, index, static_cast<int>(TileT::Loc), TileT::GetSizeInBytes()));
 }
 
 /// Wait for an entry; false where this lane stands aside.
@@ -280,14 +271,47 @@ inline void stage(Pipe& pipe, TileT& tile, const Fifo& fifo, int64_t index) {
   return true;
 }
 
-/// This lane's part of an entry into a tile, zeros where it stands aside; `part` has the extents of the tile.
+/// What the types of a tile and a pipe say about a pop.
+struct PopFacts {
+  int32_t rows, cols;
+  uint32_t bytes;  // of the tile
+  uint32_t local;  // slots of the consumer's buffer where the entries lie in global memory
+  int space;
+  bool vector_tile;
+};
+
+/// A pop that has begun. The tile lies in the consumer's buffer; one that a plain thread has placed stays.
+struct Popped {
+  Part part;  // with the extents of the tile
+  const void* data;
+  int split;
+  bool vector, takes_part;
+};
+[[gnu::noinline]] inline Popped begin_pop(const Fifo& fifo, PipeConsumer& cons, const PopFacts& facts,
+                                          const void* data, int split, int lane, uint32_t buffer) {
+  Popped pop;
+  pop.split = split;
+  pop.vector = on_vector(facts.vector_tile);
+  pop.part.rows = facts.rows;
+  pop.part.cols = facts.cols;
+  pop.takes_part = start_pop(fifo, cons, split, lane, pop.vector, pop.part);
+  pop.data = data;
+  if (core().host != nullptr || data == nullptr) {
+    const int64_t slot = pop.part.index % (fifo.global == nullptr ? fifo.count : facts.local);
+    const size_t at = buffer + static_cast<size_t>(slot) * fifo.size;
+    pop.data = resolve(facts.space, at, facts.bytes);
+  }
+  return pop;
+}
+
+/// This lane's part of an entry into a tile, zeros where it stands aside.
 template <class T>
-[[gnu::noinline]] void pop_copy(const Fifo& fifo, const PipeConsumer& cons, int split, bool vector,
-                                bool takes_part, const Place<T>& to, ptrdiff_t valid_rows,
-                                ptrdiff_t valid_cols, Part& part) {
-  if (!takes_part) return fill(to, 0, 0, valid_rows, valid_cols, 0);
+[[gnu::noinline]] void pop_copy(const Fifo& fifo, const PipeConsumer& cons, Popped& pop, const Place<T>& to,
+                                ptrdiff_t rows, ptrdiff_t cols) {
+  if (!pop.takes_part) return fill(to, 0, 0, rows, cols, 0);
+  Part& part = pop.part;
   const FifoSlot slot = fifo.slot(part.index);
-  if (!part_of(fifo, slot, cons.entryOffset, split, vector, valid_rows, valid_cols, bits_of<T>, part)) {
+  if (!part_of(fifo, slot, cons.entryOffset, pop.split, pop.vector, rows, cols, bits_of<T>, part)) {
     fill(to, 0, 0, part.rows, part.cols, 0);
   } else if (!empty_slot(to, slot, part)) {
     failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
@@ -295,21 +319,24 @@ template <class T>
   }
   // A copy for good: the slot is free again at once.
   const bool copies = kIsa == Isa::a2a3 || (kIsa == Isa::a5 && fifo.global != nullptr);
-  if (copies && cons.isFree) fifo.release(part.index, part.lane, split);
+  if (copies && cons.isFree) fifo.release(part.index, part.lane, pop.split);
 }
 
 template <class Pipe, class TileT>
 inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   constexpr bool cube_tile = TileT::Loc != TileType::Vec;
+  constexpr uint32_t local = Pipe::RingFiFo::LOCAL_SLOT_NUM == 0 ? 1 : Pipe::RingFiFo::LOCAL_SLOT_NUM;
+  static constexpr PopFacts facts{static_cast<int32_t>(TileT::Rows),
+                                  static_cast<int32_t>(TileT::Cols),
+                                  static_cast<uint32_t>(TileT::GetSizeInBytes()),
+                                  local,
+                                  static_cast<int>(TileT::Loc),
+                                  !cube_tile};
   const Fifo fifo = pipe.side_with_slots(Pipe::incoming(cube_tile));
-  const bool vector = on_vector(!cube_tile);
-  Part part;
-  part.rows = TileT::Rows;
-  part.cols = TileT::Cols;
-  const bool takes_part = start_pop(fifo, pipe.cons, split, lane, vector, part);
-  stage(pipe, tile, fifo, part.index);
-  pop_copy(fifo, pipe.cons, split, vector, takes_part, place(tile), tile.GetValidRow(), tile.GetValidCol(),
-           part);
+  const uint32_t buffer = fifo.direction == 0 ? pipe.fifo.C2V_CONSUMER_BUF : pipe.fifo.V2C_CONSUMER_BUF;
+  Popped pop = begin_pop(fifo, pipe.cons, facts, Binder<TileT>::at(tile), split, lane, buffer);
+  bind(tile, pop.data);
+  pop_copy(fifo, pipe.cons, pop, place(tile), tile.GetValidRow(), tile.GetValidCol());
 }
 
 [[gnu::noinline]] inline void free_entry(const Fifo& fifo, const PipeConsumer& cons, int split) {

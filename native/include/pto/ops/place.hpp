@@ -17,10 +17,16 @@ constexpr ptrdiff_t lesser(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 /// One direction of a place.
 struct Axis {
-  int digits = 0;
+  int digits;
   ptrdiff_t size[4], step[4];  // of the digits, the fastest one first; the last one has no end
-  ptrdiff_t first = 0;         // where a window starts
-  ptrdiff_t count = 1;         // rows or columns that there are
+  ptrdiff_t first;             // where a window starts
+  ptrdiff_t count;             // rows or columns that there are
+
+  void begin() {
+    digits = 0;
+    first = 0;
+    count = 1;
+  }
 
   /// One more digit; one that goes on where the last one ends is part of it.
   [[gnu::noinline]] void add(ptrdiff_t n, ptrdiff_t s) {
@@ -112,9 +118,17 @@ inline Place<T> turned(const Place<T>& place) {
 
 // --- tiles ------------------------------------------------------------------------------------------------
 
-/// See `offset` in core/tile.hpp.
-[[gnu::noinline]] inline void describe_tile(Form form, ptrdiff_t box_rows, ptrdiff_t box_cols,
-                                            ptrdiff_t width, ptrdiff_t pitch, Axis& rows, Axis& cols) {
+/// What the type of a tile says about it.
+struct TileFacts {
+  Form form;
+  int32_t box_rows, box_cols, width;
+};
+
+/// See `offset` in core/tile.hpp. Not inline, like all that describes places: an instruction is a few calls.
+[[gnu::noinline]] inline void describe_tile(TileFacts facts, ptrdiff_t pitch, Axis& rows, Axis& cols) {
+  const auto [form, box_rows, box_cols, width] = facts;
+  rows.begin();
+  cols.begin();
   if (form == Form::ND || form == Form::DN) {
     rows.add(1, form == Form::ND ? width : 1);
     cols.add(1, form == Form::ND ? 1 : pitch);
@@ -122,23 +136,41 @@ inline Place<T> turned(const Place<T>& place) {
   }
   const bool columns_inside = form == Form::ZN || form == Form::NN,
              rows_outside = form == Form::ZN || form == Form::ZZ;
+  const ptrdiff_t box = ptrdiff_t{box_rows} * box_cols;
   rows.add(box_rows, columns_inside ? 1 : box_cols);
   cols.add(box_cols, columns_inside ? box_rows : 1);
   // the last digit has no end: its size does not matter
-  rows.add(2, rows_outside ? width * box_rows : box_rows * box_cols);
-  cols.add(2, rows_outside ? box_rows * box_cols : pitch * box_cols);
+  rows.add(2, rows_outside ? ptrdiff_t{width} * box_rows : box);
+  cols.add(2, rows_outside ? box : pitch * box_cols);
 }
 
 template <class TileT>
   requires(is_tile_data_v<TileT>)
-inline auto place(const TileT& tile, ptrdiff_t row = 0, ptrdiff_t col = 0) {
+inline auto place(const TileT& tile) {
+  constexpr TileFacts facts{TileT::form, static_cast<int32_t>(TileT::InnerRows),
+                            static_cast<int32_t>(TileT::InnerCols), static_cast<int32_t>(TileT::Cols)};
   Place<typename TileT::DType> found;
   found.data = tile.data();
-  describe_tile(TileT::form, TileT::InnerRows, TileT::InnerCols, TileT::Cols, tile.pitch(), found.rows,
-                found.cols);
+  describe_tile(facts, tile.pitch(), found.rows, found.cols);
+  return found;
+}
+template <class TileT>
+  requires(is_tile_data_v<TileT>)
+inline auto place(const TileT& tile, ptrdiff_t row, ptrdiff_t col) {
+  auto found = place(tile);
   found.rows.first = row;
   found.cols.first = col;
   return found;
+}
+
+[[gnu::noinline]] inline void describe_dense(ptrdiff_t width, ptrdiff_t row, ptrdiff_t col, Axis& rows,
+                                             Axis& cols) {
+  rows.begin();
+  cols.begin();
+  rows.add(1, width);
+  cols.add(1, 1);
+  rows.first = row;
+  cols.first = col;
 }
 
 /// A matrix that lies dense, row by row, or the window of one that starts at (row, col).
@@ -146,10 +178,7 @@ template <class T>
 inline Place<T> dense_place(T* data, ptrdiff_t width, ptrdiff_t row, ptrdiff_t col) {
   Place<T> found;
   found.data = data;
-  found.rows.add(1, width);
-  found.cols.add(1, 1);
-  found.rows.first = row;
-  found.cols.first = col;
+  describe_dense(width, row, col, found.rows, found.cols);
   return found;
 }
 
@@ -185,9 +214,9 @@ constexpr ViewMap view_map(Layout layout) {
   }
 }
 
-[[gnu::noinline]] inline void describe_axis(Axis& axis, unsigned dims, ptrdiff_t group, const int64_t* sizes,
-                                            const int64_t* steps) {
-  ptrdiff_t count = 1;
+inline void describe_axis(Axis& axis, unsigned dims, ptrdiff_t group, const int64_t* sizes,
+                          const int64_t* steps) {
+  ptrdiff_t count = axis.count;
   for (; dims != 0; dims >>= 3, group = 0) {
     const unsigned d = dims % 8 - 1;
     count *= sizes[d];
@@ -196,21 +225,23 @@ constexpr ViewMap view_map(Layout layout) {
   axis.count = count;
 }
 
+/// A view of five dimensions; `inner`: elements side by side that are no dimension.
+[[gnu::noinline]] inline void describe_view(ViewMap map, ptrdiff_t inner, const int64_t* sizes,
+                                            const int64_t* steps, Axis& rows, Axis& cols) {
+  rows.begin();
+  cols.begin();
+  describe_axis(rows, map.rows, map.row_group, sizes, steps);
+  if (inner != 0) cols.add(inner, 1);
+  describe_axis(cols, map.cols, map.col_group, sizes, steps);
+}
+
 /// A view of five dimensions as the matrix that its layout says.
 template <Layout L, class T>
 inline Place<T> view_place(T* data, const int64_t (&sizes)[5], const int64_t (&steps)[5]) {
-  constexpr ViewMap map = view_map(L);
   Place<T> found;
   found.data = data;
-  describe_axis(found.rows, map.rows, map.row_group, sizes, steps);
-  if constexpr (L == Layout::NDC1HWC0) {
-    constexpr ptrdiff_t c0 = 256 / bits_of<T>;
-    found.cols.add(c0, 1);
-    describe_axis(found.cols, map.cols, map.col_group, sizes, steps);
-    found.cols.count *= c0;
-  } else {
-    describe_axis(found.cols, map.cols, map.col_group, sizes, steps);
-  }
+  describe_view(view_map(L), L == Layout::NDC1HWC0 ? 256 / bits_of<T> : 0, sizes, steps, found.rows,
+                found.cols);
   return found;
 }
 

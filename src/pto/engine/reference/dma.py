@@ -231,11 +231,21 @@ def _register_loops(i: Instr, way: str) -> list[Loop]:
     ]
 
 
+def _rows_aligned(i: Instr, name: str, loops: list[Loop], side: int) -> None:
+    """On hardware every row of UB starts at a block of 32 bytes, in these forms."""
+    count, stride = loops[-1][0], loops[-1][side]
+    i.require(
+        i.isa == "cpu" or count <= 1 or stride % 32 == 0,
+        f"expects {name} to be a multiple of 32 bytes, got {stride}",
+    )
+
+
 @executor("copy_gm_to_ubuf")
 def copy_gm_to_ubuf(i: Instr) -> None:
     target = i.arg("ub_dst")
     length, loops = _nest(i, _GM, _UB, _register_loops(i, "outtoub"))
     _rows_apart(i, length, loops)
+    _rows_aligned(i, "dst_stride", loops, 2)
     _aligned(i, target)
     # No instruction of the table sets the pad value register: it holds 0. The left and right counts of this
     # form have no defined effect.
@@ -247,5 +257,7 @@ def copy_gm_to_ubuf(i: Instr) -> None:
 @executor("copy_ubuf_to_gm")
 def copy_ubuf_to_gm(i: Instr) -> None:
     length, loops = _nest(i, _UB, _GM, _register_loops(i, "ubtoout"))
+    _rows_aligned(i, "src_stride", loops, 1)
+    i.require(int(i.arg("reserved")) == 0, f"expects reserved to be 0, got {i.arg('reserved')}")
     _aligned(i, i.arg("ub_src"))
     copy_bursts(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)

@@ -148,7 +148,7 @@ _WITNESS = {
 
 def _witness(operands: str, gemv: bool = False) -> dict[str, str]:
     """A 16x64 by 64x32 product; one valid row for the vector forms, a ZZ Left tile on a2a3."""
-    valid = {f"VALID{k}": f"valid=1x{k}, " if gemv else "" for k in (64, 2)}
+    valid = {f"VALID{k}": f"valid=1x{k}, " if gemv else "" for k in (64, 32, 2)}
     types = {n: _WITNESS[n] for n in operands.split()}
     for name, text in valid.items():
         types = {n: t.replace(name, text) for n, t in types.items()}

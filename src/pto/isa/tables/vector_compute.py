@@ -52,10 +52,14 @@ def full_width(names: str) -> tuple[Rule, ...]:
 def mask_of(masks: str, data: str, when: str = "") -> tuple[Rule, ...]:
     """Every named mask has the granularity of the elements of `data`; 64-bit elements take b32."""
     return tuple(
-        R(f"{m}.gran == 'b8' if {data}.bits == 8 else {m}.gran == 'b16' if {data}.bits == 16"
-          f" else {m}.gran == 'b32'", when=when,
-          msg=f"expects {m} granularity to be the element width of {data}")
+        R(f"{m}.gran == '{gran}'", when=" and ".join(filter(None, (f"({when})" if when else "", width))),
+          msg=f"expects {m} to be a mask of granularity {gran}: {data} has {lanes}")
         for m in masks.split()
+        for gran, width, lanes in (
+            ("b8", f"{data}.bits == 8", "256 lanes of 8 bits"),
+            ("b16", f"{data}.bits == 16", "128 lanes of 16 bits"),
+            ("b32", f"{data}.bits >= 32", "lanes of 32 bits or pairs of them"),
+        )
     )  # fmt: skip
 
 
@@ -374,7 +378,8 @@ _CONVERSION = (
         doc="Rounding of floating-point elements to integral values.",
         domain="lanes on in mask, all without one; the others are 0",
         meaning="r[i] = mask[i] ? round_mode(input[i]) : 0, an integral value of the same element type.",
-        types={"attr:round_mode": "R"}, notes=(ZEROING, "Rounding to odd is not a mode of this row."),
+        types={"attr:round_mode": "R", "masked/mask": "!pto.mask<b{W}>"},
+        notes=(ZEROING, "Rounding to odd is not a mode of this row."),
     ),
     _convert(
         "vci", opcode=0x3082, operands="index=scalar", dtype_of="r", **everywhere("i32 i16 i8 f32 f16"),
