@@ -475,7 +475,7 @@ def streamed(steps: int, flush: bool = False) -> Array:
         first += count
     if flush:
         body += f"      pto.vstas %s{steps}, %p{steps}, %none : !pto.align, {ptr('u32')}, i32\n"
-    return trace(body, "u32", "u32")[:40]
+    return trace(body, "u32", "u32")[:32]
 
 
 def stream() -> str:
@@ -488,7 +488,7 @@ def stream() -> str:
         held = f"{missing[0]}..{missing[-1]}" if len(missing) > 1 else "".join(map(str, missing))
         rows.append(Row(f"vstus {count}", cells(found), group=8, remark=held or "-"))
     rows.append(Row("vstas", cells(streamed(len(APPENDED), flush=True)), group=8, remark="-"))
-    return drawing("stream", "An unaligned store stream: memory after every step, and the items held back", rows, cell=12.6)
+    return drawing("stream", "An unaligned store stream: memory after every step, and the items held back", rows, cell=15.4)
 
 
 DRAWINGS: dict[str, Callable[[], str]] = {

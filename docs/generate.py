@@ -10,6 +10,7 @@ Nothing here needs mkdocs, and nothing it makes is kept in the repository.
 from __future__ import annotations
 
 import html
+import inspect
 import os
 import re
 import subprocess
@@ -17,7 +18,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+import drawings
+
 from pto import isa
+from pto.engine.reference.semantics import Semantics
 from pto.isa import describe
 from pto.isa.dtypes import DTYPES
 from pto.isa.enums import ENUMS
@@ -380,6 +384,17 @@ def _enums() -> str:
     return table(("written", "values V", "what it is"), lines)
 
 
+def _semantics() -> str:
+    """The switches of `--semantics`, from the comments at their fields."""
+    lines: list[tuple[str, ...]] = []
+    for comment, name in re.findall(r"((?: +#: .*\n)+) +(\w+): str\n", inspect.getsource(Semantics)):
+        words = " ".join(line.strip()[3:] for line in comment.splitlines())
+        parts = re.fullmatch(r"(.+): hw (.+)[,;] doc (.+)\.", words)
+        assert parts, f"a comment of the form 'what: hw .., doc ..', got {words!r}"
+        lines.append((code(name), *(text(p) for p in parts.groups())))
+    return table(("switch", "concerns", "`hw`", "`doc`"), lines)
+
+
 #: Commands whose help is shown in docs/tools.md.
 TOOLS: dict[str, tuple[str, ...]] = {
     "ptoas": ("pto.cli.ptoas",),
@@ -414,6 +429,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "differences": _differences,
     "dtypes": _dtypes,
     "enums": _enums,
+    "semantics": _semantics,
+    **{f"drawing {name}": make for name, make in drawings.DRAWINGS.items()},
     **{f"help {tool}": _help(tool) for tool in TOOLS},
 }
 

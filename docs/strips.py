@@ -23,7 +23,7 @@ STEP = 24
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in it, and how it is filled: a tone, or none of them. `zero` is grey, `kept` is hatched."""
+    """What stands in it, and its tone; one without is grey, or hatched if its bytes were kept as they were."""
 
     text: str
     tone: int | None = None
@@ -31,7 +31,7 @@ class Cell:
 
     @property
     def words(self) -> str:
-        return self.text or "kept"
+        return "kept" if self.kept else self.text.strip() or ("on" if self.tone is not None else "off")
 
 
 ZERO = Cell("0")
@@ -68,9 +68,10 @@ class _Canvas:
     def box(self, kind: str, x: float, y: float, w: float, h: float) -> None:
         self.paths[kind].append(f"M{x:g} {y:g}h{w:g}v{h:g}h{-w:g}z")
 
-    def text(self, kind: str, x: float, y: float, words: str) -> None:
-        if words:
-            self.texts[kind].append(f'<text x="{x:g}" y="{y:g}">{html.escape(words)}</text>')
+    def text(self, kind: str, x: float, y: float, words: str, room: float = 0) -> None:
+        size = ' font-size="9"' if room and len(words) * 6.4 > room else ""
+        if words.strip():
+            self.texts[kind].append(f'<text x="{x:g}" y="{y:g}"{size}>{html.escape(words)}</text>')
 
     def parts(self) -> Iterable[str]:
         hatch = f"{self.name}-kept"
@@ -130,4 +131,5 @@ def drawing(name: str, title: str, rows: Sequence[Row], cell: float = 26) -> str
 def _draw(canvas: _Canvas, cell: Cell, x: float, y: float, wide: float) -> None:
     kind = "kept" if cell.kept else "zero" if cell.tone is None else TONES[cell.tone % len(TONES)]
     canvas.box(kind, x, y, wide - 1.5, HIGH)
-    canvas.text("zero" if cell.tone is None else "cell", x + (wide - 1.5) / 2, y + HIGH / 2 + 3.8, cell.text)
+    kind = "zero" if cell.tone is None else "cell"
+    canvas.text(kind, x + (wide - 1.5) / 2, y + HIGH / 2 + 3.8, cell.text, wide)

@@ -24,6 +24,7 @@ _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def generate() -> ModuleType:
+    sys.path.insert(0, str(DOCS))  # it has neighbours
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

@@ -301,6 +301,8 @@ def test_any_nest(data: st.DataObject) -> None:
     padded = "pad_value" in plan.operands and data.draw(st.booleans())
     if into_ub:
         loops[-1] = (*loops[-1][:2], data.draw(st.sampled_from([64, 96, 128])))
+    elif name == "copy_ubuf_to_gm":
+        loops[-1] = (loops[-1][0], data.draw(st.sampled_from([0, 32, 96])), loops[-1][2])
     bench = Bench(plan)
     value, pad = pad_scalar(bench.dtype, length)
     extra: dict[str, Any] = {"pad_value": None, "left_padding": None, "right_padding": None}
@@ -400,6 +402,27 @@ def test_rows_of_the_destination_do_not_overlap() -> None:
         bench = Bench(plans_of(name)[0])
         with pytest.raises(IllegalInstruction, match="at least len_burst, got 32 < 64"):
             bench.run(**arguments(name, 64, [(2, 64, 32)]), data_select_bit=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "strides"), [("copy_gm_to_ubuf", (7, 40)), ("copy_ubuf_to_gm", (40, 7))]
+)  # fmt: skip
+def test_rows_under_registers_are_aligned_on_hardware(name: str, strides: tuple[int, int]) -> None:
+    """Rows in UB start at blocks of 32 bytes; a single one has no stride."""
+    for plan in plans_of(name):
+        extra = {"data_select_bit": 0} if name == "copy_gm_to_ubuf" else {}
+        Bench(plan).run(**arguments(name, 8, [(1, *strides)]), **extra)
+        if plan.isa == "cpu":
+            Bench(plan).run(**arguments(name, 8, [(2, *strides)]), **extra)
+        else:
+            with pytest.raises(IllegalInstruction, match="stride to be a multiple of 32 bytes, got 40"):
+                Bench(plan).run(**arguments(name, 8, [(2, *strides)]), **extra)
+
+
+def test_the_reserved_field_is_zero() -> None:
+    bench = Bench(plans_of("copy_ubuf_to_gm")[0])
+    with pytest.raises(IllegalInstruction, match="expects reserved to be 0, got 1"):
+        bench.run(**{**arguments("copy_ubuf_to_gm", 8, [(1, 0, 0)]), "reserved": 1})
 
 
 def test_padded_rows_are_aligned_on_hardware() -> None:

@@ -300,6 +300,26 @@ def test_other_names_of_files(write: Write, own_cache: Path) -> None:
     assert not compile_all([_job(source)])[0].cached
 
 
+def test_a_kernel_is_the_same_wherever_its_folder_lies(write: Write, own_cache: Path) -> None:
+    """A copy of a folder finds the libraries of the original; a copy with another header does not."""
+    made: list[tuple[bool, str]] = []
+    for name, factor in (("one", 6), ("two", 6), ("three", 7)):
+        source = write(f"{name}/aiv/scale.cpp", SCALE.replace("factor.h", "../factor.h"))
+        write(f"{name}/factor.h", f"#define FACTOR {factor}\n")
+        library = compile_all([_job(source)])[0]
+        made.append((library.cached, library.path))
+    assert [cached for cached, _ in made] == [False, True, False]
+    assert made[0][1] == made[1][1] != made[2][1]
+
+
+def test_variables_of_a_library_are_its_own(write: Write, own_cache: Path) -> None:
+    """Inline variables of an orchestration are no unique symbols: those are shared by all libraries of the
+    process, and keep a library loaded for ever."""
+    source = write("o.cpp", 'inline int counter = 0;\nextern "C" int go() { return ++counter; }\n')
+    library = compile_all([Job("orchestration", source, "", "host_build_graph", entry="go")])[0]
+    assert {"counter", "go"} <= exports(library.path)
+
+
 def test_a_compiler_is_asked_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler._probe.cache_clear()
     first = compiler.find()

@@ -184,6 +184,12 @@ def test_three_kernels(tmp_path: Path) -> None:
     assert {p.name for p in tmp_path.iterdir()} == {"trace.json", "run.html"}
 
 
+def test_cluster_pipe() -> None:
+    """In-cluster function groups: data goes from the cube task to the vector task through TPUSH and TPOP."""
+    lines = _script("cluster_pipe.py")
+    assert lines[0].startswith("24 tasks, 12 dependencies") and lines[1] == "equal to NumPy: True"
+
+
 def test_troubles() -> None:
     lines = _script("troubles.py")
     text = "\n".join(lines)

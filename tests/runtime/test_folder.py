@@ -280,6 +280,57 @@ def test_a_python_function_as_kernel(tmp_path: Path, sources: Path) -> None:
     assert kernel[:2] == ("times", "aiv") and kernel[2].__globals__["calls"] == [(4, 5)]
 
 
+TASK = """\
+#include "pto_orchestration_api.h"
+extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int count) {
+  (void)count;
+  const uint64_t shape[] = {2, args[2] / 2};
+  Tensor x = make_tensor_external(reinterpret_cast<void*>(args[0]), shape, 2);
+  Tensor y = make_tensor_external(reinterpret_cast<void*>(args[1]), shape, 2);
+  PTOParam params[] = {make_input_param(x), make_scalar_param(args[3]), make_output_param(y)};
+  pto2_rt_submit_task(rt, 0, PTO2_WORKER_VECTOR, params, 3);
+}
+"""
+TASK_CONFIG = """\
+def scale(x, factor, out):
+    out[:] = x * factor
+KERNELS = [{"func_id": 0, "core_type": "aiv", "function": scale, "args": "in float out"}]
+ORCHESTRATION = {"source": "task.cpp"}
+RUNTIME_CONFIG = {"runtime": "tensormap_and_ringbuffer", "block_dim": 1}
+"""
+TASK_GOLDEN = """\
+import ctypes
+import numpy as np
+__outputs__ = ["y"]
+def generate_inputs(params):
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    return [("x", x), ("y", np.zeros_like(x)), ("n", ctypes.c_int64(8)), ("factor", ctypes.c_float(0.5))]
+def compute_golden(tensors, params):
+    tensors["y"][:] = tensors["x"] * 0.5
+    tensors["x"][:] = 0
+"""
+
+
+def test_a_python_function_gets_arrays_and_golden_may_change_its_inputs(tmp_path: Path) -> None:
+    """Of tensormap_and_ringbuffer, which knows the tensors: as in runtime.kernel, numbers as `args` says.
+    What compute_golden does to its own copy of an input is no write of the run."""
+    write_folder(tmp_path / "f", golden=TASK_GOLDEN, config=TASK_CONFIG)
+    (tmp_path / "f" / "kernels" / "task.cpp").write_text(TASK)
+    runner = Runner(folder.load(str(tmp_path / "f")))
+    runner.compile()
+    result = runner.run({"name": "Default"})
+    assert result.ok and not result.problems
+
+
+def test_e2603_roles_of_a_python_function(tmp_path: Path) -> None:
+    path = write_folder(tmp_path / "f", config=TASK_CONFIG.replace("in float out", "in flaot out"))
+    with pytest.raises(DiagnosticError, match="unknown role 'flaot'"):
+        folder.load(str(path))
+    path = write_folder(tmp_path / "g", config=TASK_CONFIG.replace('"tensormap_and_ringbuffer"', "['a']"))
+    with pytest.raises(DiagnosticError, match="unknown runtime"):
+        folder.load(str(path))
+
+
 def test_too_many_arguments(tmp_path: Path, sources: Path) -> None:
     """Section 2.11: 32 arguments in tensormap_and_ringbuffer."""
     text = GOLDEN.replace('("n", ctypes.c_int64(n))]', '*((f"s{i}", ctypes.c_int64(i)) for i in range(30))]')

@@ -16,6 +16,8 @@ from pto.diag import Diagnostic, DiagnosticError
 from pto.runtime.compare import compare
 from pto.runtime.golden import Golden
 
+from .folder_kit import GOLDEN
+
 Load = Callable[[str], Golden]
 HEAD = "import ctypes\nimport numpy as np\n"
 
@@ -132,6 +134,8 @@ def test_e2604_unknown_case(load: Load) -> None:
     assert caught.value.diagnostics[0].code == "PTO-E2604"
     with pytest.raises(DiagnosticError, match=r"case 'Default' \(DEFAULT_CASE\) not found"):
         load(_inputs("[]", "ALL_CASES = {'A': {}}")).choose()
+    with pytest.raises(DiagnosticError, match=r"DEFAULT_CASE\) not found"):
+        load(_inputs("[]", CASES + "DEFAULT_CASE = ['A']")).choose()
 
 
 def test_case_and_lengths_from_the_environment(load: Load) -> None:
@@ -184,6 +188,9 @@ def test_e2602_an_exception_names_its_line(load: Load) -> None:
         ("def generate_inputs(params): return []\n", "defines no compute_golden(tensors, params)"),
         (_inputs("[]", "RTOL = 'small'"), "RTOL is 'small'"),
         (_inputs("[]", "ATOL = -1"), "ATOL is -1"),
+        (_inputs("[]", "ATOL = float('inf')"), "ATOL is inf"),
+        (_inputs("[]", "__outputs__ = 'out_y'"), "__outputs__ is a str"),
+        (_inputs("[]", "__outputs__ = 5"), "__outputs__ is an int"),
         (_inputs("[]", "ALL_CASES = ['A']"), "ALL_CASES is a dict"),
         (_inputs("[]", "ALL_CASES = {'A': 3}"), "case 'A' of ALL_CASES"),
     ],
@@ -265,3 +272,25 @@ def test_shapes() -> None:
     found = compare("y", np.zeros(6), np.zeros(5), 0.0, 0.0)
     assert not found.ok and "the shapes differ" in found.problem("A").message
     assert compare("y", np.zeros(0), np.zeros(0), 0.0, 0.0).ok
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('tensors["f"][:] = ', 'del tensors["f"]; _ = ', "compute_golden took 'f' away"),
+        ('tensors["f"][:] = ', 'tensors["f"] = None; _ = ', "makes 'f' a NoneType"),
+        ('tensors["f"][:] = ', 'tensors["f"] = [[1], [2, 3]]; _ = ', "makes 'f' a list"),
+    ],
+)
+def test_what_golden_may_not_make_of_an_output(load: Load, old: str, new: str, words: str) -> None:
+    golden = load(GOLDEN.replace(old, new))
+    params = golden.choose()[0]
+    with pytest.raises(DiagnosticError, match=words):
+        golden.expected(golden.arguments(params), params)
+
+
+@pytest.mark.parametrize("dtype", ["'U4'", "[('a', 'f4')]", "'M8[s]'", "object", "'V3'"])
+def test_arrays_of_what_is_no_number(load: Load, dtype: str) -> None:
+    golden = load(GOLDEN.replace("np.zeros(n, np.float32)", f"np.zeros(n, {dtype})"))
+    with pytest.raises(DiagnosticError, match="which are no numbers"):
+        golden.arguments(golden.choose()[0])

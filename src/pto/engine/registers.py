@@ -20,8 +20,10 @@ from .region import Region, blocked
 
 #: Bytes of a vector register, and bits of a mask: one for each of them.
 WIDTH = 256
-#: The name of the space that registers are in.
+#: The name of the space that registers are in, and of the one for hidden registers, which the pipes of a core
+#: share.
 SPACE = "register"
+SPECIAL = "special"
 
 #: Bytes that one lane of a mask covers, by granularity.
 GRANULES = {"b8": 1, "b16": 2, "b32": 4}
@@ -40,15 +42,16 @@ class Register:
     the same bytes.
     """
 
-    __slots__ = ("_array", "_buffer", "dtype", "lanes", "name", "past")
+    __slots__ = ("_array", "_buffer", "dtype", "lanes", "name", "past", "space")
 
     offset = 0
     v_row = 1
 
-    def __init__(self, dtype: str, lanes: int, name: str = "") -> None:
+    def __init__(self, dtype: str, lanes: int, name: str = "", space: str = SPACE) -> None:
         self.dtype = dtype
         self.lanes = lanes
         self.name = name
+        self.space = space
         self._array: Array | None = None
         self._buffer: Buffer | None = None
         #: The loads of the interval that the contents come from, as bits of a number; for the hazard checker.
@@ -78,7 +81,7 @@ class Register:
                 self._array = self._array.copy()
             data = np.ascontiguousarray(self.array)
             self._array = data
-            found = self._buffer = Buffer(self.name, SPACE, data.view(np.uint8))
+            found = self._buffer = Buffer(self.name, self.space, data.view(np.uint8))
         return found
 
     @property

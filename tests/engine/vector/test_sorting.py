@@ -421,6 +421,20 @@ def test_program_that_stops_early() -> None:
     assert counts.tolist() == [8, 0, 0, 0]
 
 
+def test_status_is_read_too_early() -> None:
+    """The counts are written by pipe V: the scalar unit waits for it."""
+    flags = [line for line in _STATUS.splitlines() if '"PIPE_V", "PIPE_S"' in line]
+    text = _STATUS
+    for line in flags:
+        text = text.replace(line + "\n", "")
+    records, y, counts = np.zeros(64, np.float32), np.zeros(64, np.float32), np.zeros(4, np.int16)
+    result = pto.kernel(pto.parse(text)).run(
+        records, y, counts, 0x0008000800080008, 0x1F01, sanitize="race"
+    )
+    assert [d.code for d in result.diagnostics] == ["PTO-E2201"]
+    assert "get_vms4_sr" in result.diagnostics[0].message and "VMS4_SR" in result.diagnostics[0].message
+
+
 def test_program_with_a_wrong_control_word() -> None:
     *_, result = run_merge(0x0008000800080008, 0x0501)
     (found,) = result.diagnostics

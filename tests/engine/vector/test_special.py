@@ -248,6 +248,8 @@ def to_half(value: float, rounding: str) -> int:
     if rounding in "FCZ":
         down = rounding == "F" or (rounding == "Z" and value > 0)
         chosen = low if down else high
+    elif rounding == "O":  # whatever is not exact goes to the neighbour whose last bit is set
+        chosen = low if code[low] & 1 else high
     else:
         size = Fraction(32)  # between the last finite numbers, and to where the next one would be
         below = Fraction(value) - (Fraction(low) if math.isfinite(low) else Fraction(high) - size)
@@ -256,8 +258,8 @@ def to_half(value: float, rounding: str) -> int:
             chosen = low if below < above else high
         elif rounding == "A":
             chosen = low if value < 0 else high
-        else:  # to the even or odd one
-            chosen = high if code[low] & 1 == (rounding == "R") else low
+        else:  # to the even one
+            chosen = high if code[low] & 1 else low
     return code[chosen] | (sign if chosen == 0 else 0)
 
 

@@ -90,9 +90,11 @@ inline void expand_rows(Dst& dst, const Src0& src0, const Src1& src1) {
   const auto have0 = static_cast<ptrdiff_t>(src0.GetValidCol()),
              have1 = static_cast<ptrdiff_t>(src1.GetValidCol());
   if (rows == 0 || cols == 0) return;
-  // one column repeats as a number; the types tell where that cannot be
-  const bool one0 = (Src0::ValidCol == DYNAMIC || Src0::ValidCol == 1) && have0 == 1;
-  const bool one1 = (Src1::ValidCol == DYNAMIC || Src1::ValidCol == 1) && have1 == 1;
+  // one column repeats as a number; the types tell where that cannot be, or nothing else can
+  constexpr bool may0 = Src0::ValidCol == DYNAMIC || Src0::ValidCol == 1;
+  constexpr bool may1 = Src1::ValidCol == DYNAMIC || Src1::ValidCol == 1;
+  constexpr bool always1 = Src1::ValidCol == 1 && Dst::ValidCol != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+                           Src0::ValidCol >= Dst::ValidCol;
   if (have0 == 0 || have1 == 0) fail("[PTO] a row expansion needs sources with a valid column");
   const Lines<Dst> out(dst);
   const Lines<Src0> in0(src0);
@@ -103,13 +105,16 @@ inline void expand_rows(Dst& dst, const Src0& src0, const Src1& src1) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<C> to, from0, from1;
       C* y = out.template spot<C>(r, c, to.at);
-      if (one1 && have0 >= cols) {
-        map_run(n, ExpansionOf<M, T, false>{first1}, y, in0.template read<C>(r, c, n, from0.at));
-      } else if (one0 && have1 >= cols) {
-        map_run(n, ExpansionOf<M, T, true>{first0}, y, in1.template read<C>(r, c, n, from1.at));
+      if (always1 || (may1 && have1 == 1 && have0 >= cols)) {
+        if constexpr (may1)
+          map_run(n, ExpansionOf<M, T, false>{first1}, y, in0.template read<C>(r, c, n, from0.at));
+      } else if (may0 && have0 == 1 && have1 >= cols) {
+        if constexpr (may0 && !always1)
+          map_run(n, ExpansionOf<M, T, true>{first0}, y, in1.template read<C>(r, c, n, from1.at));
       } else {
-        map_run(n, Expansion<M, T>{}, y, repeated<C>(in0, r, c, n, have0, from0.at),
-                repeated<C>(in1, r, c, n, have1, from1.at));
+        if constexpr (!always1)
+          map_run(n, Expansion<M, T>{}, y, repeated<C>(in0, r, c, n, have0, from0.at),
+                  repeated<C>(in1, r, c, n, have1, from1.at));
       }
       out.template write<C>(r, c, n, y);
     }

@@ -95,26 +95,26 @@ inline Scratch& scratch() {
 // ---------------------------------------------------------------------------------------------------------
 // Products
 
-// sums[Rows][Columns vectors] of Rows lines of a (`pitch` apart) and one packed panel of b.
-template <int Rows, int Columns>
+// sums[Rows][kWidth] of Rows lines of a (`pitch` apart) and one packed panel of b.
+template <int Rows>
 [[gnu::noinline]] void block(const float* a, std::ptrdiff_t pitch, const float* b, int k,
                              float (*out)[kWidth]) {
-  Vec sum[Rows][Columns] = {};
+  Vec sum[Rows][kVectors] = {};
   for (int step = 0; step < k; ++step, b += kWidth) {
-    Vec right[Columns];
+    Vec right[kVectors];
     PTO_UNROLL
-    for (int v = 0; v < Columns; ++v) right[v] = load(b + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) right[v] = load(b + v * kLanes);
     PTO_UNROLL
     for (int r = 0; r < Rows; ++r) {
       const Vec left = splat(a[r * pitch + step]);
       PTO_UNROLL
-      for (int v = 0; v < Columns; ++v) sum[r][v] = fma(left, right[v], sum[r][v]);
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = fma(left, right[v], sum[r][v]);
     }
   }
   PTO_UNROLL
   for (int r = 0; r < Rows; ++r) {
     PTO_UNROLL
-    for (int v = 0; v < Columns; ++v) save(out[r] + v * kLanes, sum[r][v]);
+    for (int v = 0; v < kVectors; ++v) save(out[r] + v * kLanes, sum[r][v]);
   }
 }
 
@@ -128,11 +128,7 @@ template <int Rows>
 inline void rows(const float* a, std::ptrdiff_t pitch, const float* b, int k, bool first, int row, int col,
                  int wide, const Sink& sink) {
   alignas(64) float out[Rows][kWidth];
-  if (wide > kLanes) {
-    block<Rows, kVectors>(a, pitch, b, k, out);
-  } else {
-    block<Rows, 1>(a, pitch, b, k, out);
-  }
+  block<Rows>(a, pitch, b, k, out);
   for (int r = 0; r < Rows; ++r) sink.take(sink.context, first, row + r, col, out[r], wide);
 }
 

@@ -12,7 +12,7 @@ from ...diag import Diagnostic
 from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, core_buffers
-from ..registers import Register
+from ..registers import SPECIAL, Register
 from .semantics import SEMANTICS
 
 
@@ -68,7 +68,7 @@ class CoreState:
         """A hidden register, zero at first."""
         found = self.special.get(name)
         if found is None:
-            found = self.special[name] = Register(dtype, lanes, name)
+            found = self.special[name] = Register(dtype, lanes, name, SPECIAL)
         return found
 
     def where(self) -> str:

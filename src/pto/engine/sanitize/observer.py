@@ -14,7 +14,7 @@ from ..memory import Buffer, ConvTile, Pointer, Tile, View
 from ..reference.grid import Watch
 from ..reference.instr import Instr, Place, Port, start_of
 from ..region import Region
-from ..registers import SPACE
+from ..registers import SPACE, SPECIAL
 from .blocks import forget_blocks
 from .clock import Clock, meet
 from .interval import IntervalHazards
@@ -409,7 +409,7 @@ class Watched(Port):
             core: Any = i.core
             if core.interval is not None and buffer.space == "vec" and i.isa != "cpu":
                 o.intervals[core].access(i, place, write, region, at)
-        if o.map is not None and buffer.space not in ("gm", "fifo"):
+        if o.map is not None and buffer.space not in ("gm", "fifo", SPECIAL):
             o.map.touch(i, place, write, region, at)
 
     def _leaves(self, i: Instr, place: Pointer, home: tuple[int, int, str], low: int, high: int) -> None:

@@ -1,6 +1,6 @@
 """Cube micro instructions: pointer-level matrix multiply, the copies that feed it, the FIXPIPE write-back.
 
-C0 = 32 bytes, M0 = 16, K0 = 32 / sizeof(T). L1 tiles are NZ (K1 M1 M0 K0 left, K1 N1 K0 N0 right), L0B is
+C0 = 32 bytes, M0 = 16, K0 = 32 / sizeof(T). L1 tiles are NZ (blocks of C0 columns with all their rows), L0B is
 K1 N1 N0 K0, L0C is N1 M1 M0 N0 with N0 = 16, as an acc tile of fractal 1024. Clauses are bare words, in the
 order of the format.
 """

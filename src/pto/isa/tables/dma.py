@@ -197,7 +197,7 @@ ROWS = (
         rules=(
             *spaces(gm_src="GM", ub_dst="UB"), R("ub_dst.dtype == gm_src.dtype"),
             *fits(16, "len_burst n_burst"), *fits(40, "src_stride"), *fits(21, "dst_stride"),
-            _OVERLAP,
+            _OVERLAP, R("dst_stride.const % 32 == 0", when="n_burst.const > 1", on="a2a3 a5"),
         ),
         doc="Copy bursts from GM to UB under the outtoub loop registers.",
         meaning=f"src = gm_src, dst = ub_dst: {_REGISTER_NEST} If data_select_bit, fill bytes "
@@ -215,6 +215,7 @@ ROWS = (
         rules=(
             *spaces(ub_src="UB", gm_dst="GM"), R("gm_dst.dtype == ub_src.dtype"), R("reserved.const == 0"),
             *fits(16, "len_burst n_burst"), *fits(21, "src_stride"), *fits(40, "dst_stride"),
+            R("src_stride.const % 32 == 0", when="n_burst.const > 1", on="a2a3 a5"),
         ),
         doc="Copy bursts from UB to GM under the ubtoout loop registers.",
         meaning=f"src = ub_src, dst = gm_dst: {_REGISTER_NEST}",

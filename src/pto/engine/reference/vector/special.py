@@ -9,12 +9,10 @@ from ..instr import Instr
 from ..meaning import FUNCTIONS, Numbers
 from ..registry import builder, executor
 from .arithmetic import build
+from .convert import converted
 from .lanes import active, put, put_raw, values, width
 
 builder("vprelu", "vaddrelu", "vsubrelu", "vaxpy", "vmula")(build)
-
-#: The words of rounding attributes.
-_ROUNDING = {"R": "RINT", "A": "ROUND", "F": "FLOOR", "C": "CEIL", "Z": "TRUNC", "O": "ODD"}
 
 
 def _odd(i: Instr) -> int:
@@ -66,8 +64,7 @@ def multiply_convert(i: Instr) -> None:
 def scale_convert(i: Instr) -> None:
     """The product is one of f32; it goes to every other lane."""
     product = values(i, "input") * Numbers(i, "f32").scalar(i.args["scalar"])
-    mode = _ROUNDING[i.attr("rnd").removeprefix("ROUND_")]
-    codes = i.encoded(product, "f16", mode)
+    codes = converted(i, product, "f32", "f16", i.attr("rnd"), False)
     found = np.zeros(i.args["r"].lanes, codes.dtype)
     np.copyto(found[_odd(i) :: 2], codes, where=active(i, "mask", 4))
     put_raw(i, "r", found)
