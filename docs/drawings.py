@@ -372,11 +372,12 @@ def predicated() -> dict[str, Array]:
 def predication() -> str:
     found = predicated()
     on = mask_bits("pset_b32", "PAT_M3")[::4]
+    more = [Cell(str(n), (n - 101) % 8) if n else ZERO for n in map(int, found["vadds"])]
     marks = [Cell("on", 0) if bit else Cell("off") for bit in on]
     rows = [
         strip("register", np.arange(1, 65)),
         Row("mask, PAT_M3", marks[:HEAD], marks[-TAIL:]),
-        strip("vadds 100", found["vadds"], "a register", space=True),
+        Row("vadds 100", more[:HEAD], more[-TAIL:], "a register", space=True),
         strip("vsts", found["vsts"], "memory"),
     ]
     return drawing("predication", "Lanes that are off: 0 in a result, nothing stored in memory", rows)

@@ -69,7 +69,7 @@ class _Canvas:
         self.paths[kind].append(f"M{x:g} {y:g}h{w:g}v{h:g}h{-w:g}z")
 
     def text(self, kind: str, x: float, y: float, words: str, room: float = 0) -> None:
-        size = ' font-size="9"' if room and len(words) * 6.4 > room else ""
+        size = ' font-size="9"' if room and len(words) * 6.4 > room - 2 else ""
         if words.strip():
             self.texts[kind].append(f'<text x="{x:g}" y="{y:g}"{size}>{html.escape(words)}</text>')
 

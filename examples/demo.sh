@@ -7,7 +7,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 step=0
-say() { step=$((step + 1)); printf '\n[%d/10] %s\n' "$step" "$*"; }
+say() { step=$((step + 1)); printf '\n[%d/11] %s\n' "$step" "$*"; }
 run() { printf '$ %s\n' "${*//$out\//}"; "$@"; }
 fail() { printf 'demo: %s\n' "$*" >&2; exit 1; }
 # caught CODE COMMAND...: the command must fail, and name the code.
@@ -15,7 +15,7 @@ caught() {
   local code=$1
   shift
   if run "$@" 2>"$out/problems"; then fail "$code was not found"; fi
-  cat "$out/problems"
+  sed "s,$out/,,g" "$out/problems"
   grep -q "error\[$code\]" "$out/problems" || fail "$code was not found"
 }
 compare() { # compare FILE EXPRESSION over a, b and c
@@ -54,8 +54,8 @@ done
 echo 'All forms read back as the same program'
 
 say 'Every example is legal for its target, but for one'
-echo '$ pto check 0*.pto* 1[1-9]_*.pto kernels/*.pto'
-pto check 0*.pto* 1[1-9]_*.pto kernels/*.pto
+echo '$ pto check 0*.pto* 1[1-9]_*.pto kernels/*.pto micro/*.pto'
+pto check 0*.pto* 1[1-9]_*.pto kernels/*.pto micro/*.pto
 if run pto check 10_wrong.pto 2>"$out/problems"; then fail '10_wrong.pto was accepted'; fi
 cat "$out/problems"
 [ "$(grep -c ' error\[' "$out/problems")" -eq 3 ] || fail '10_wrong.pto should have three errors'
@@ -81,6 +81,13 @@ say 'Memory nobody wrote, and arithmetic that loses too much'
 caught PTO-E2203 pto run 13_undefined.pto --sanitize undef -- "@$out/a.npy" f32:16x128
 caught PTO-E2301 pto run 14_cancellation.pto --shadow f64 -- "@$out/small.npy" f16:16x128
 
+say 'Below tiles: softmax in vector registers; and without the barrier between its stores and loads'
+run pto run micro/softmax.pto --sanitize all -- "@$out/a.npy" "f32:64x128=$out/c.npy" 64 128
+compare c 'f"softmax of every row, to {abs(c - (e := np.exp(a - a.max(1)[:, None])) / e.sum(1)[:, None]).max():.0e}"'
+printf "$ grep -v 'pto.mem_bar' micro/softmax.pto > no_barrier.pto\n"
+grep -v 'pto.mem_bar' micro/softmax.pto >"$out/no_barrier.pto"
+caught PTO-E2206 pto run "$out/no_barrier.pto" --sanitize race -- "@$out/a.npy" f32:64x128 64 128
+
 say 'A picture of memory: two tiles on the same bytes'
 run pto run 15_overlap.pto --memory-map - -- "@$out/a.npy" "@$out/b.npy" f32:64x128 | tee "$out/map"
 grep -q 'overlap: %ta and %tb' "$out/map" || fail 'the overlap was not found'
@@ -101,4 +108,5 @@ echo "Open $(cd "$pictures" && pwd)/swimlane.html in a browser, and trace.json b
 
 say 'Done'
 echo 'docs/tutorial.md is half an hour from the first kernel on; docs/kernels.md explains softmax, GEMM, attention and more;'
+echo 'docs/micro.md draws what vector instructions do;'
 echo 'docs/runtime.md has ten minutes of graphs of tasks; make docs builds the site, with a page per instruction and per diagnostic code.'

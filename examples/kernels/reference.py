@@ -74,14 +74,6 @@ def gemm(rng: Generator) -> Case:
     return [a, b, c, m, n, k], {2: a.astype(np.float64) @ b.astype(np.float64)}
 
 
-def micro_gemm(rng: Generator) -> Case:
-    """2 blocks of 64 rows, 3 slabs along K: the slots come in either order."""
-    m, n, k = 128, 64, 192
-    a, b = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((k, n)).astype(np.float16)
-    c = np.zeros((m, n), np.float32)
-    return [a, b, c, k], {2: a.astype(np.float64) @ b.astype(np.float64)}
-
-
 def flash_attention(rng: Generator) -> Case:
     """3 blocks of 64 queries over 192 keys."""
     length, dim, blocks = 192, 64, 3
@@ -141,7 +133,6 @@ KERNELS = {
         (softmax, 2e-6, 1e-8, 2),
         (layer_norm, 1e-3, 1e-3, 3),  # f16 output
         (gemm, 1e-5, 1e-4, 4),
-        (micro_gemm, 1e-5, 1e-4, 2),
         (flash_attention, 5e-4, 5e-4, 3),  # f16 weights
         (topk, 0, 0, 2),
         (quantised_matmul, 1e-3, 1e-3, 2),  # f16 output

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,3 +203,46 @@ def test_a_kernel_that_does_not_compile(run: Run, tmp_path: Path, sources: Path)
     config.write_text(CONFIG.replace('"o.cpp"', f'r"{sources / "o.cpp"}"'))
     status, out, err = run("case")
     assert status == 1 and "inc.cpp:3:" in err and "error[PTO-E2402]" in err and "TEST FAILED" in out
+
+
+def test_cases_have_files_whatever_they_are_called(run: Run) -> None:
+    golden = Path("case/golden.py")
+    golden.write_text(golden.read_text().replace('"Two"', '"a/b c"'))
+    assert run("case", "--all", "--trace", "t.json")[0] == 0
+    assert {p.name for p in Path().glob("t*.json")} == {"t_One.json", "t_a_b_c.json"}
+
+
+def test_a_file_that_cannot_be_written_hides_no_result(run: Run) -> None:
+    status, out, err = run("case", "--trace", "missing/t.json")
+    assert status == 1 and "PTO-E0002" in err and "4/4" in out
+
+
+#: A C function that starts again after a signal, as a loop in a kernel would.
+_BLOCKS = """\
+import ctypes, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from pto.cli.impatience import Impatience
+libc = ctypes.CDLL(None)
+with Impatience("me", 0.3):
+    print("go", flush=True)
+    if sys.argv[1] == "long":
+        libc.sem_init(ctypes.byref(gate := (ctypes.c_char * 64)()), 0, 0)
+        signal.siginterrupt(signal.SIGINT, False)
+        libc.sem_wait(ctypes.byref(gate))
+print("end")
+"""
+
+
+@pytest.mark.parametrize("how", ["long", "short"])
+def test_ctrl_c_ends_what_does_not_return(how: str) -> None:
+    """Python would wait for the C function. What ends by itself is left in peace."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _BLOCKS, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "go\n"
+    if how == "long":
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == (130 if how == "long" else 0), err
+    assert ("does not return" in err) == (how == "long") and ("end" in out) == (how == "short")

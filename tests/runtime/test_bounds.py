@@ -139,7 +139,8 @@ def test_a_fault_ends_the_task_not_the_process(tmp_path: Path, body: str, words:
     source.write_text(FAULT.format(body=body))
     fault = runtime.kernel(source, "inout")
     fill = runtime.kernel(lambda x: x.fill(5), "out", name="fill")
-    for how in ({"threads": 1}, {"threads": 3}, {"seed": 1}, {"threads": 2}):
+    ways: list[dict[str, Any]] = [{"threads": 1}, {"threads": 3}, {"seed": 1}, {"threads": 2}]
+    for how in ways:
         x = _floats(4)
         problem = _fails(lambda rt, x=x: rt.submit(fault, x), **how)
         assert problem.code == "PTO-E2622" and words in problem.message, how

@@ -15,6 +15,7 @@ from pto.diag import Diagnostic, DiagnosticError
 from pto.engine.cpp import compiler
 from pto.runtime import precompiled
 from pto.runtime.compile import Job, Library, _listed, compile_all
+from pto.runtime.elf import exports
 
 from .folder_kit import KERNEL, call_kernel
 
@@ -341,7 +342,7 @@ def test_precompiled_headers_are_used(write: Write, own_cache: Path, monkeypatch
     monkeypatch.setattr(precompiled, "_TEXT", "#include <cstdint>\n#define FIRST 7\n")
     monkeypatch.setattr("pto.runtime.compile._MANY", 2)
     text = '#include <cstdint>\nextern "C" void kernel_entry(int64_t* args) {\n#ifdef FIRST\nargs[0] = FIRST;\n#endif\n}\n'
-    jobs = [_job(write(f"{name}.cpp", text)) for name in "abc"]
+    jobs = [_job(write(f"{name}.cpp", f"// {name}\n{text}")) for name in "abc"]
     compile_all(jobs[:2])  # makes them
     assert list(own_cache.glob("cpp/headers-*/*.gch"))
     library = compile_all(jobs[2:])[0]
@@ -351,13 +352,13 @@ def test_precompiled_headers_are_used(write: Write, own_cache: Path, monkeypatch
 
 
 def test_progress_counts_all_jobs(write: Write, own_cache: Path) -> None:
-    jobs = [_job(write(f"{name}.cpp", KERNEL.replace("OP", "+"))) for name in "ab"]
+    jobs = [_job(write(f"{name}.cpp", KERNEL.replace("OP", name))) for name in "+-"]
     for cached in (False, True):
         seen: list[tuple[int, int, str]] = []
         keep = seen.append
         made = compile_all(jobs, lambda done, total, last, keep=keep: keep((done, total, last.job.name)))
         assert [(done, total) for done, total, _ in seen] == [(1, 2), (2, 2)]
-        assert {name for _, _, name in seen} == {"a", "b"}
+        assert {name for _, _, name in seen} == {job.name for job in jobs}
         assert [library.cached for library in made] == [cached, cached]
         assert [library.job for library in made] == jobs
 

@@ -11,6 +11,7 @@ import pytest
 
 import pto
 from pto import runtime
+from pto.runtime import native
 
 fill = runtime.kernel(lambda out: out.fill(1), "out", name="fill")
 touch = runtime.kernel(lambda x: None, "in", name="touch")
@@ -45,11 +46,16 @@ def test_options_have_limits(name: str, value: int) -> None:
 
 
 def test_numpy_numbers_are_options() -> None:
-    run = runtime.run(lambda rt: rt.submit(fill, _x()), block_dim=np.int64(2), seed=np.uint8(3))
+    options: dict[str, Any] = {"block_dim": np.int64(2), "seed": np.uint8(3)}
+    run = runtime.run(lambda rt: rt.submit(fill, _x()), **options)
     assert run.stats["tasks"] == 1 and run.stats["block_dim"] == 2
 
 
-def test_rings_that_no_machine_has() -> None:
+def test_rings_that_this_machine_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*what: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(native.native(), "Tensormap", full)
     assert "not enough memory" in _refused(lambda rt: None, heap=1 << 46)
 
 
@@ -81,7 +87,9 @@ def test_arrays_that_nobody_may_write() -> None:
     """Also through a view; reading them is fine."""
     x = _x()
     x.flags.writeable = False
-    assert "parameter 0 of kernel fill is written to, but read-only" in _refused(lambda rt: rt.submit(fill, x))
+    assert "parameter 0 of kernel fill is written to, but read-only" in _refused(
+        lambda rt: rt.submit(fill, x)
+    )
     assert "read-only" in _refused(lambda rt: rt.submit(fill, rt.external(x).view((4,), (4,))))
     runtime.run(lambda rt: rt.submit(touch, x))
     assert not x.any()

@@ -136,12 +136,13 @@ inline constexpr bool is_memory() {
 template <class... Args>
 class Known {
  public:
-  Known(pto::detail::Core& core, const uint64_t* words, const uint8_t* special) {
+  Known(pto::detail::Core* core, const uint64_t* words, const uint8_t* special) {
     int at = 0;
     ((note<Plain<Args>>(words[at], special[at] == 0, at), ++at), ...);
-    core.arrays = arrays_;
-    core.array_count = count_;
-    core.only_arrays = true;
+    if (core == nullptr) return;  // a plain thread
+    core->arrays = arrays_;
+    core->array_count = count_;
+    core->only_arrays = true;
   }
 
  private:
@@ -169,13 +170,13 @@ inline void call_words(Result (*function)(Args...), const uint64_t* words, std::
 
 /// Call a function with the slots of a task; `special` has an entry per parameter.
 template <class Result, class... Args>
-inline void call_task(Result (*function)(Args...), const int64_t* slots, pto::detail::Core& core,
+inline void call_task(Result (*function)(Args...), const int64_t* slots, pto::detail::Core* core,
                       const uint8_t* special) {
   uint64_t words[sizeof...(Args) + 1] = {};
   for (size_t i = 0; i < sizeof...(Args); ++i) {
-    words[i] = special[i] == 1   ? core.block_idx
-               : special[i] == 2 ? core.block_num
-               : special[i] == 3 ? core.subblock_idx
+    words[i] = special[i] == 1   ? core->block_idx
+               : special[i] == 2 ? core->block_num
+               : special[i] == 3 ? core->subblock_idx
                                  : static_cast<uint64_t>(*slots++);
   }
 #ifdef PTO2_TENSOR_SLOTS
@@ -204,6 +205,6 @@ inline void call_task(Result (*function)(Args...), const int64_t* slots, pto::de
   PTO2_EXPORT void pto2_kernel(int64_t* args, pto::detail::Core* core) { \
     pto::detail::current = core;                                         \
     static constexpr uint8_t special[] = {__VA_ARGS__};                  \
-    pto2::call_task(&function, args, *core, special);                    \
+    pto2::call_task(&function, args, core, special);                     \
   }                                                                      \
   PTO2_KERNEL_ABI

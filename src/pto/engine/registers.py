@@ -42,7 +42,7 @@ class Register:
     the same bytes.
     """
 
-    __slots__ = ("_array", "_buffer", "dtype", "lanes", "name", "past", "space")
+    __slots__ = ("_array", "_buffer", "dtype", "granule", "lanes", "name", "past", "space")
 
     offset = 0
     v_row = 1
@@ -54,6 +54,8 @@ class Register:
         self.space = space
         self._array: Array | None = None
         self._buffer: Buffer | None = None
+        #: Bytes that one lane covers, of a mask whose maker says so; else 0.
+        self.granule = 0
         #: The loads of the interval that the contents come from, as bits of a number; for the hazard checker.
         self.past = 0
 

@@ -145,7 +145,9 @@ class _Plan:
         else:
             self.flags = [*_ORCHESTRATION]
         if not self.compiler.is_clang:
-            self.flags.append("-fno-gnu-unique")  # inline variables of two libraries are two, and go with them
+            self.flags.append(
+                "-fno-gnu-unique"
+            )  # inline variables of two libraries are two, and go with them
 
     @property
     def plain(self) -> bool:

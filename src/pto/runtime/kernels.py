@@ -36,7 +36,9 @@ class Kernel:
         if core not in CORE_TYPES:
             raise refuse(f"unknown core type {core!r}", "use 'aic' or 'aiv'")
         if not callable(source) and not isinstance(source, str | os.PathLike):
-            raise refuse(f"a {type(source).__name__} is no kernel", "give a function, or the path of a source")
+            raise refuse(
+                f"a {type(source).__name__} is no kernel", "give a function, or the path of a source"
+            )
         self.source = source if callable(source) else os.fspath(source)
         self.words = words
         self.roles = bytes(ROLES[w] for w in words)

@@ -21,7 +21,6 @@ from .golden import Arguments
 from .hazards import problems as unordered
 from .memory import Memory
 
-
 _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
 
 

@@ -119,7 +119,9 @@ def run(
         runtime._native.run_function(lambda: orchestrate(runtime, *args))
     finally:
         runtime._over = True
-    raise_failure(runtime._native, {i: k.source for i, k in enumerate(runtime._known) if isinstance(k.source, str)})
+    raise_failure(
+        runtime._native, {i: k.source for i, k in enumerate(runtime._known) if isinstance(k.source, str)}
+    )
     return Run(runtime, runtime._native.stats(), recorded)
 
 

@@ -50,7 +50,9 @@ def shape_of(given: Any) -> tuple[int, ...]:
     """A shape, given as a number or several."""
     wanted = "up to 5 dimensions, whole numbers, none negative"
     try:
-        items = given if isinstance(given, Sequence) else list(given) if hasattr(given, "__iter__") else [given]
+        items = (
+            given if isinstance(given, Sequence) else list(given) if hasattr(given, "__iter__") else [given]
+        )
         shape = tuple(map(operator.index, items))
     except TypeError:
         raise refuse(f"there is no tensor of shape {given!r}", wanted) from None

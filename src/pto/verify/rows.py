@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, EnumAttr
@@ -515,13 +515,19 @@ def _depends_on_values(rule: Rule, row: Row) -> bool:
     return any(name in text for name in views)
 
 
-class _Rules(NamedTuple):
+class _Rules:
     """The rules of a row by what decides them."""
 
-    by_type: tuple[Rule, ...]
-    by_value: tuple[Rule, ...]
-    named: frozenset[str]  # operands and results that those by value name
-    free: bool  # nothing but the classes of its attributes matters, as for the value of a constant
+    __slots__ = ("by_type", "by_value", "free", "named")
+
+    def __init__(self, row: Row) -> None:
+        self.by_value = tuple(r for r in row.rules if _depends_on_values(r, row))
+        self.by_type = tuple(r for r in row.rules if r not in self.by_value)
+        words = {m[1] for r in self.by_value for m in _WORD.finditer(f"{r.expr} {r.when}")}
+        #: Operands and results that the rules by value name.
+        self.named = frozenset(o.name for o in (*row.operands, *row.results) if o.name in words)
+        #: Nothing but the classes of its attributes matters, as for the value of a constant.
+        self.free = row.dialect != "pto" and not (row.rules or row.combos or any(a.domain for a in row.attrs))
 
 
 _split: dict[str, _Rules] = {}
@@ -530,13 +536,7 @@ _split: dict[str, _Rules] = {}
 def _rules(row: Row) -> _Rules:
     found = _split.get(row.name)
     if found is None:
-        by_value = tuple(r for r in row.rules if _depends_on_values(r, row))
-        words = {m[1] for r in by_value for m in _WORD.finditer(f"{r.expr} {r.when}")}
-        named = frozenset(o.name for o in (*row.operands, *row.results) if o.name in words)
-        free = row.dialect != "pto" and not row.rules and not row.combos
-        free = free and not any(a.domain for a in row.attrs)
-        by_type = tuple(r for r in row.rules if r not in by_value)
-        found = _split[row.name] = _Rules(by_type, by_value, named, free)
+        found = _split[row.name] = _Rules(row)
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import pto
 
-KERNELS = Path(__file__).parents[3] / "examples" / "kernels"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def matrices(m: int, k: int, n: int) -> tuple[Any, Any]:
@@ -19,14 +19,16 @@ def matrices(m: int, k: int, n: int) -> tuple[Any, Any]:
 
 
 def test_the_same_bits_as_tiles() -> None:
-    """examples/kernels/micro_gemm.pto and gemm.pto both add up slabs of 64 along K."""
+    """examples/micro/gemm.pto and examples/kernels/gemm.pto both add up slabs of 64 along K."""
     m, k, n = 128, 256, 64
     a, b = matrices(m, k, n)
     micro, tiles = np.zeros((m, n), np.float32), np.zeros((m, 128), np.float32)
-    result = pto.kernel(pto.parse(KERNELS / "micro_gemm.pto")).run(a, b, micro, k, blocks=2, sanitize="all")
+    result = pto.kernel(pto.parse(EXAMPLES / "micro" / "gemm.pto")).run(
+        a, b, micro, k, blocks=2, sanitize="all"
+    )
     assert not result.diagnostics
     wide = np.hstack([b, np.zeros((k, 128 - n), np.float16)])
-    pto.kernel(pto.parse(KERNELS / "gemm.pto")).run(a, wide, tiles, m, 128, k)
+    pto.kernel(pto.parse(EXAMPLES / "kernels" / "gemm.pto")).run(a, wide, tiles, m, 128, k)
     assert (micro.view(np.uint32) == tiles[:, :n].copy().view(np.uint32)).all()
     np.testing.assert_allclose(micro, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-4)
 

@@ -9,9 +9,7 @@ _HEAD = """\
 """
 #: What rows of `arith` and `math` call: their home is the header of the standard library.
 _CMATH = "#include <cmath>\n"
-_FUNCTIONS = (
-    "fmod|exp|exp2|log|log2|sqrt|fabs|floor|ceil|round|rint|trunc|tanh|sin|cos|erf|pow|copysign|fma"
-)
+_FUNCTIONS = "fmod|exp|exp2|log|log2|sqrt|fabs|floor|ceil|round|rint|trunc|tanh|sin|cos|erf|pow|copysign|fma"
 _NAMES = tuple(f"{name}{f}" for name in _FUNCTIONS.split("|") for f in ("", "f"))
 _USING = """\
 using namespace pto;

@@ -16,6 +16,7 @@ from ...diag import Diagnostic, Span
 from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..memory import GlobalMemory, Tile, View
+from ..registers import Register
 from .code import Code
 from .core import Core, Item, RunError
 from .lower import Program
@@ -41,6 +42,8 @@ class Watch:
     def interval_ended(self, core: Core, op: Operation) -> None: ...
 
     def memory_barrier(self, core: Core, op: Operation, kind: str) -> None: ...
+
+    def other_granularity(self, core: Any, op: Operation, mask: Register, size: int) -> None: ...
 
     def allocated(self, core: Core, op: Operation, tile: Any) -> None: ...
 

@@ -6,22 +6,30 @@ the launch; what it computes stays inside, but for what it writes to memory.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from ...ir.core import Operation
+from ..elements import Array
+from ..memory import MemoryFault
+from ..region import Region
 from .code import Code, Step
 from .core import ENDED, MOVED, Core, Item, RunError
-from .instr import IllegalInstruction
+from .instr import IllegalInstruction, Instr, Place, Port, fault_at, start_of
 
 #: Steps between two looks at the limits of the launch.
 QUANTUM = 10_000
+#: Stores that may be late at a time.
+MOST_PENDING = 64
 
 
 class Interval(Item):
     """One launch of a vecscope. To other instructions it is one event: what happens inside is ordered by
     registers and by `mem_bar`."""
 
-    __slots__ = ("code", "event", "poison", "regs", "start")
+    __slots__ = ("code", "event", "late", "poison", "regs", "start")
 
     def __init__(
         self, op: Operation, code: Code, start: int, regs: list[Any], poison: dict[int, Any]
@@ -32,6 +40,13 @@ class Interval(Item):
         self.regs = regs
         self.poison = poison
         self.event: Any = None
+        self.late: Late | None = None
+
+    def barrier(self, core: Core, op: Operation, kind: str) -> None:
+        """A `mem_bar` of the interval."""
+        core.grid.watch.memory_barrier(core, op, kind)
+        if self.late is not None and kind in ("VV_ALL", "VS_ALL", "VST_VLD", "VST_LD"):
+            self.late.flush()
 
     def perform(self, core: Core, pipe: str) -> None:
         frame = core.code, core.pc, core.regs, core.poison, core.frames, core.done
@@ -39,9 +54,14 @@ class Interval(Item):
             self.code, self.start, self.regs, self.poison, [],
         )  # fmt: skip
         core.interval, core.done = self, False
+        port = core.port
+        if core.grid.schedule is not None and core.observer is None and core.profile.isa != "cpu":
+            core.port = self.late = Late(core.grid.schedule.random)
         core.grid.watch.interval_started(core, self.op)
         try:
             self._run(core)
+            if self.late is not None:
+                self.late.flush()
             core.grid.watch.interval_ended(core, self.op)
         except IllegalInstruction as problem:
             raise core.illegal(core.code.ops[core.pc], problem) from None
@@ -49,7 +69,7 @@ class Interval(Item):
             raise core.unplaced(core.code.ops[core.pc], missing) from None
         finally:
             core.code, core.pc, core.regs, core.poison, core.frames, core.done = frame
-            core.interval = None
+            core.interval, core.port = None, port
 
     def _run(self, core: Core) -> None:
         steps, pc, ticks = core.code.steps, core.pc, 0
@@ -72,6 +92,52 @@ class Interval(Item):
                 core.grid.spend(core, ticks)
                 ticks = 0
         core.ticks += ticks
+
+
+class Late(Port):
+    """Memory under an adversarial schedule: what vector instructions store may become visible late, in order,
+    at the latest at a barrier or where the interval ends."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.haste = random.choice((0.0, 0.1, 0.5))
+        self.pending: deque[Callable[[], None]] = deque()
+
+    def flush(self, count: int | None = None) -> None:
+        for _ in range(len(self.pending) if count is None else count):
+            self.pending.popleft()()
+
+    def _before_load(self, place: Place) -> None:
+        if place.buffer.space == "vec" and self.pending and self.random.random() < self.haste:
+            self.flush(self.random.randint(1, len(self.pending)))
+
+    def _postpone(self, i: Instr, place: Place, low: int, high: int, store: Callable[[], None]) -> None:
+        if place.buffer.space != "vec" or i.name == "store_scalar":
+            store()
+            return
+        if not 0 <= low <= high <= place.buffer.data.size:
+            raise MemoryFault(place.buffer, low, high)
+        self.pending.append(store)
+        if len(self.pending) > MOST_PENDING:
+            self.flush(1)
+
+    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+        self._before_load(place)
+        return super().load(i, place, region, dtype)
+
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+        self._before_load(place)
+        return super().load_at(i, place, at, dtype)
+
+    def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
+        kept, plain = codes.copy(), super().store
+        self._postpone(i, place, *region.bounds, lambda: plain(i, place, region, kept))
+
+    def store_at(self, i: Instr, place: Place, at: Array, codes: Array) -> None:
+        kept, plain = codes.copy(), super().store_at
+        fault = fault_at(place.buffer, *start_of(place)[:1], at, start_of(place)[1]) if at.size else None
+        low, high = (fault.low, fault.high) if fault is not None else (0, 0)
+        self._postpone(i, place, low, high, lambda: plain(i, place, at, kept))
 
 
 def launch(op: Operation, start: int, after: int) -> Step:

@@ -326,7 +326,8 @@ def rls_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 @sync("mem_bar")
 def mem_bar(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    core.grid.watch.memory_barrier(core, op, str(op.attr("barrier_type")))  # in program order anyway
+    if core.interval is not None:
+        core.interval.barrier(core, op, str(op.attr("barrier_type")))
     return None
 
 

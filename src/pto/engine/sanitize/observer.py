@@ -14,7 +14,7 @@ from ..memory import Buffer, ConvTile, Pointer, Tile, View
 from ..reference.grid import Watch
 from ..reference.instr import Instr, Place, Port, start_of
 from ..region import Region
-from ..registers import SPACE, SPECIAL
+from ..registers import SPACE, SPECIAL, Register
 from .blocks import forget_blocks
 from .clock import Clock, meet
 from .interval import IntervalHazards
@@ -75,6 +75,17 @@ class Observer(Watch):
     def memory_barrier(self, core: Core, op: Operation, kind: str) -> None:
         if core in self.intervals:
             self.intervals[core].barrier(kind)
+
+    def other_granularity(self, core: Any, op: Operation, mask: Register, size: int) -> None:
+        d = core.diagnostic(
+            op,
+            "PTO-E2208",
+            f"%{mask.name} was made for elements of {8 * mask.granule} bits, and these have {8 * size}",
+            expected=f"a mask of granularity b{8 * size}",
+            got=f"b{8 * mask.granule}",
+            help="make the mask for this width, or change it with pbitcast, ppack or punpack",
+        )
+        self.reports.add(("granularity", op), d)
 
     def core_ended(self, core: Core) -> None:
         self.intervals.pop(core, None)

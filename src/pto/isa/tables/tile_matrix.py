@@ -199,7 +199,11 @@ _MX_NOTES = (
     " the shape of their operand, of which the first K/32 columns (rows) count",
 )
 mx = matrix.but(
-    also="ptoas", isas=_MX, operands="a a_scale b b_scale dst:out", combos=_mx_types("dst a b"), notes=_MX_NOTES
+    also="ptoas",
+    isas=_MX,
+    operands="a a_scale b b_scale dst:out",
+    combos=_mx_types("dst a b"),
+    notes=_MX_NOTES,
 )
 mx_acc = mx.but(
     operands="c_in a a_scale b b_scale dst:out", combos=_mx_types("dst a b c_in"), in_place="c_in",

@@ -54,6 +54,9 @@ def active(i: Instr, mask: str, size: int) -> Array:
     """Which lanes of elements of `size` bytes a mask turns on; all where the operand is absent."""
     if mask not in i.args:
         return np.ones(WIDTH // size, bool)
+    made_for = i.args[mask].granule
+    if made_for and made_for != min(size, 4):  # 64-bit elements are pairs of 32-bit ones
+        i.core.grid.watch.other_granularity(i.core, i.op, i.args[mask], min(size, 4))
     return image(i, mask)[::size] != 0
 
 
@@ -85,8 +88,9 @@ def put_raw(i: Instr, name: str, codes: Array, on: Array | None = None) -> None:
         i.store_raw(name, codes.reshape(1, -1))
 
 
-def put_image(i: Instr, mask: str, found: Array) -> None:
-    """Write the 256 bits of a result mask."""
+def put_image(i: Instr, mask: str, found: Array, size: int = 0) -> None:
+    """Write the 256 bits of a result mask, which was made for elements of `size` bytes."""
+    i.args[mask].granule = size
     found = found.astype(np.uint8, copy=False)
     if i.port.plain:
         i.args[mask].array = found
@@ -98,4 +102,4 @@ def put_mask(i: Instr, mask: str, on: Array, size: int) -> None:
     """Write a result mask whose lanes cover `size` bytes each."""
     found = np.zeros(WIDTH, np.uint8)
     found[::size] = on
-    put_image(i, mask, found)
+    put_image(i, mask, found, size)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....isa.dtypes import DTYPES
 from ...elements import Array, code_dtype
-from ...memory import Pointer
+from ...memory import MemoryFault, Pointer
 from ...region import Region, blocked
 from ..instr import Instr
 from ..registry import executor
@@ -128,9 +128,8 @@ def aligned(i: Instr, at: Pointer, align: int) -> None:
 
 def inside(i: Instr, at: Pointer) -> None:
     """Stop where an effective address is none of its buffer."""
-    size = at.buffer.data.size
-    if not 0 <= at.offset < size:
-        i.require(False, f"expects an effective address inside {at.buffer.name}, 0..{size}, got {at.offset}")
+    if not 0 <= at.offset < at.buffer.data.size:
+        raise MemoryFault(at.buffer, at.offset, at.offset + 1)
 
 
 def legal(i: Instr, at: Pointer, align: int) -> None:

@@ -69,7 +69,7 @@ def build_pattern(row: Row) -> Execute:
             found = _first(min(max(i.args["rem"], 0), WIDTH // size), size)
         else:
             found = pattern_image(i.attr("pattern"), size, i.core.semantics.pat_h)
-        put_image(i, "mask", found)
+        put_image(i, "mask", found, size)
 
     return execute
 
@@ -81,7 +81,7 @@ def build_tail(row: Row) -> Execute:
 
     def execute(i: Instr) -> int:
         count = i.args["scalar"] & 0xFFFFFFFF
-        put_image(i, "mask", _first(min(count, lanes), size))
+        put_image(i, "mask", _first(min(count, lanes), size), size)
         rest = max(count - lanes, 0)
         return rest - (rest >> 31 << 32)  # as i32
 
