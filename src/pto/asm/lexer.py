@@ -53,7 +53,7 @@ def _pattern(depth: int) -> re.Pattern[str]:
     )
 
 
-#: Types as they usually are. Others nest up to five deep, for which the pattern takes longer to compile than a
+#: Types as they usually are. Others nest up to five deep, and that pattern takes longer to compile than a
 #: short program to parse.
 _TOKEN = _pattern(1)
 _DEEPEST = 4

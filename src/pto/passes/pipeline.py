@@ -91,8 +91,8 @@ def compile(
 ) -> tuple[PassContext, list[Diagnostic]]:
     """Run the passes on a copy of a verified module; the context holds the new one.
 
-    `after` is called with each pass that ran; `times` receives the seconds of each. Without `keep` they run on
-    the module itself: for callers that have no further use for it as it was.
+    `after` is called with each pass that ran; `times` receives the seconds of each. Without `keep` they run
+    on the module itself: for callers that have no further use for it as it was.
     """
     ctx = PassContext(clone(module) if keep else module, profile, options or Options())
     if times is not None:  # imports are no pass's time
