@@ -1,7 +1,7 @@
 """Strips of cells as SVG inside a page: what docs/drawings.py found out, made visible.
 
-A drawing is a few rows with a label each. Colours of cells hold in a light and in a dark page; everything else
-takes the colour of the text around it. The rows are also there as words, for readers that do not see them.
+A drawing is a few rows with a label each. Colours of cells hold in a light and in a dark page; everything
+else takes the colour of the text around it. The rows are also there as words, for readers that do not see them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STEP = 24
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in it, and its tone; one without is grey, or hatched if its bytes were kept as they were."""
+    """What stands in it, and its tone; one without is grey, or hatched if its bytes were kept."""
 
     text: str
     tone: int | None = None
@@ -77,7 +77,8 @@ class _Canvas:
         hatch = f"{self.name}-kept"
         yield (
             f'<pattern id="{hatch}" width="5" height="5" patternUnits="userSpaceOnUse" '
-            'patternTransform="rotate(45)"><path d="M0 0v5" stroke="currentColor" stroke-opacity=".45"/></pattern>'
+            'patternTransform="rotate(45)"><path d="M0 0v5" stroke="currentColor" stroke-opacity=".45"/>'
+            "</pattern>"
         )
         looks = {
             "zero": 'fill="currentColor" fill-opacity=".1"',

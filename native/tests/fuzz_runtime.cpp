@@ -22,6 +22,7 @@ using namespace pto2;
 using stress::Random;
 
 constexpr int kRows = 8, kCols = 8;
+constexpr int kMost = 8;  // parameters of a task
 
 /// A part of a tensor: rows and columns of an 8 x 8 buffer of uint64.
 struct Region {
@@ -55,6 +56,7 @@ Program generate(Random& random) {
   p.externals = 1 + random.below(4);
   p.buffers = p.externals;
   const int length = 1 + random.below(60);
+  const bool wide = random.chance(15);  // more parameters than the ring of descriptors has room for
   const bool tidy =
       random.chance(50);  // a buffer is only read or only updated: tensors alone order everything
   struct Open {
@@ -92,7 +94,7 @@ Program generate(Random& random) {
     std::vector<int> usable;
     for (int b = 0; b < p.externals; ++b) usable.push_back(b);
     for (const Open& scope : open) usable.insert(usable.end(), scope.buffers.begin(), scope.buffers.end());
-    const int params = 1 + random.below(4);
+    const int params = wide ? 5 + random.below(kMost - 4) : 1 + random.below(4);
     std::vector<int> made;
     for (int k = 0; k < params; ++k) {
       if (random.chance(35)) {
@@ -238,7 +240,7 @@ Outcome execute(const Program& p, const TmrOptions& options) {
         continue;
       }
       Arg args[kMaxParams];
-      TensorData views[4];
+      TensorData views[kMost];
       uint64_t roles = 0;
       int n = 2;
       for (const Param& param : step.params) {
@@ -363,7 +365,7 @@ int main(int argc, char** argv) {
     options.task_window = power(static_cast<uint64_t>(p.widest) + 2) << random.below(2);
     options.exec.queue = options.task_window;
     options.heap = uint64_t{1} << (random.chance(40) ? 20 : 12 + random.below(5));
-    options.dep_pool = 16 + static_cast<uint64_t>(random.below(400));
+    options.dep_pool = 4 + static_cast<uint64_t>(random.below(random.chance(40) ? 20 : 400));
     options.tensormap_pool = 16 + static_cast<uint64_t>(random.below(400));
     options.tensormap_buckets = uint64_t{1} << random.below(8);
     for (int mode = 0; mode < 2; ++mode) {

@@ -269,3 +269,9 @@ func.func @k() {
 def test_names_that_are_no_identifiers() -> None:
     text = emit('func.func @"a-b"() {\n  return\n}\nfunc.func @int() {\n  return\n}\n')
     assert "void a_b() {" in text and "void f_int() {" in text
+
+
+def test_names_that_become_the_same() -> None:
+    with pytest.raises(pto.DiagnosticError) as e:
+        emit('func.func @"a-b"() {\n  return\n}\nfunc.func @a_b() {\n  return\n}\n')
+    assert [d.code for d in e.value.diagnostics] == ["PTO-E1304"]

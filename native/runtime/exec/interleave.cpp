@@ -20,6 +20,17 @@ void Interleaver::yield(bool always) {
   if (always || (random() & 3) == 0) running_->fiber.suspend();
 }
 
+int Interleaver::choose(std::vector<int>& able) {
+  if (left_turns_ > 0) {
+    --left_turns_;
+    if (able.size() > 1) std::erase(able, left_out_);
+  } else if ((random() & 127) == 0) {
+    left_out_ = below(static_cast<int>(actors_.size()) + 1) - 1;
+    left_turns_ = random() % (uint64_t{1} << below(12));
+  }
+  return able[static_cast<size_t>(below(static_cast<int>(able.size())))];
+}
+
 void Interleaver::run(const std::function<void()>& orchestrate) {
   actors_.push_back(std::make_unique<Actor>());
   actors_[0]->body = orchestrate;
@@ -74,7 +85,7 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
       exec_.fail(ErrorCode::Stuck, "no core can go on:\n" + exec_.waiting_cores());
       continue;
     }
-    const int chosen = able[static_cast<size_t>(below(static_cast<int>(able.size())))];
+    const int chosen = choose(able);
     if (chosen < 0) {
       // Some of the cores with a task, from a scheduler the seed picks.
       VirtualCore* core = exec_.claim(below(static_cast<int>(exec_.schedulers_.size())));

@@ -1,6 +1,7 @@
 // Deterministic mode: orchestrator, schedulers and cores take turns on one thread, in an order that a seed
 // decides. They part at every `Pause::point` and wherever one waits, so that an interleaving that breaks
-// something can be found by trying seeds, and comes back with the same seed.
+// something can be found by trying seeds, and comes back with the same seed. Now and then one of them is left
+// out for a while, as a thread is that has lost its processor in the middle of something: the others get far.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ class Interleaver {
 
  private:
   uint64_t random();
+  int choose(std::vector<int>& able);
   int below(int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); }
 
   struct Actor {
@@ -36,6 +38,8 @@ class Interleaver {
   uint64_t state_;
   std::vector<std::unique_ptr<Actor>> actors_;  // the orchestrator, then the schedulers
   Actor* running_ = nullptr;
+  int left_out_ = 0;         // an actor, or -1 for the cores
+  uint64_t left_turns_ = 0;  // for how long still
 };
 
 }  // namespace pto2

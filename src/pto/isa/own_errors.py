@@ -560,6 +560,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Emit with --index-type=int64_t.",
     ),
     (
+        "PTO-E1304",
+        "two functions with one C++ name",
+        "Characters that C++ identifiers do not have become '_', and two names become the same.",
+        "Rename one of the functions.",
+    ),
+    (
         "PTO-E2001",
         "no function to run",
         "The entry is not there, or several could be meant.",

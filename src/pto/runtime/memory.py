@@ -42,7 +42,7 @@ class Memory:
             space[start : start + size] = content
             self._places[tensor.name] = space, start, tensor
             if not tensor.output:
-                self._before[tensor.name] = zlib.crc32(content)
+                self._before[tensor.name] = zlib.crc32(content.data)
 
     @property
     def addresses(self) -> dict[str, int]:
@@ -73,7 +73,7 @@ class Memory:
         return [
             name
             for name, before in self._before.items()
-            if zlib.crc32(self.array(name).reshape(-1).view(np.uint8)) != before
+            if zlib.crc32(self.array(name).reshape(-1).view(np.uint8).data) != before
         ]
 
     def near(self, address: int) -> str:

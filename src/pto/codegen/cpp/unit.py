@@ -16,7 +16,7 @@ from ...verify.context import Context
 from . import comm, control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
 from .function import Function
 from .prologue import prologue
-from .spelling import Types, Unspellable, string
+from .spelling import Types, Unspellable, identifier, string
 
 _TOKEN = re.compile("\x01(\\d+)")
 
@@ -67,6 +67,21 @@ class Unit:
         self.problems: list[Diagnostic] = self._context.diagnostics
         self._names = {f.attr("sym_name") for f in module.functions}
         self._defined = [f for f in module.functions if f.regions[0].blocks]
+        self._distinct_names()
+
+    def _distinct_names(self) -> None:
+        """Two names that differ in characters C++ does not have would become one."""
+        taken: dict[str, str] = {}
+        for func in self.module.functions:
+            name = str(func.attr("sym_name"))
+            spelled = identifier(name)
+            if taken.setdefault(spelled, name) != name:
+                self.report(
+                    func,
+                    "PTO-E1304",
+                    f"'@{name}' and '@{taken[spelled]}' are both '{spelled}' in C++",
+                    help="rename one of them",
+                )
 
     @property
     def a5(self) -> bool:

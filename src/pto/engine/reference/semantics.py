@@ -30,6 +30,8 @@ class Semantics(NamedTuple):
     vstsx2_mask: str
     #: What mte_l1_l0b finds in L1: hw an n x k matrix, k x n with `transpose`; doc the other way round.
     l0b_source: str
+    #: Bursts of mte_l1_ub: hw counts blocks of 32 bytes and the gaps between bursts, doc bytes and strides.
+    l1_ub_units: str
 
 
 SEMANTICS = {name: Semantics(name, *[name] * (len(Semantics._fields) - 1)) for name in ("hw", "doc")}

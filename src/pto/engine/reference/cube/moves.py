@@ -40,6 +40,8 @@ def bursts(i: Instr) -> None:
     strides = extent(i, "src_stride", 0), extent(i, "dst_stride", 0)
     if i.name == "mte_l1_ub":
         target = vector_place(i, target, 0)
+        if i.core.semantics.l1_ub_units == "hw":
+            length, strides = length * C0, ((length + strides[0]) * C0, (length + strides[1]) * C0)
     loops: list[Loop] = [*loop_clauses(i, _STRIDE_BITS, _STRIDE_BITS), (count, *strides)]
     copy_bursts(i, source, target, length, loops)
 

@@ -3,7 +3,7 @@
 A conversion that changes the width works on one lane of each group of lanes that share the wider element:
 `part` names it. Rounding `O` is to odd in the strict sense: a number that is not exact gets the neighbour
 whose last bit is 1, however near the other one is. (`ODD` of the tile conversions is nearest, with ties to
-odd.)
+odd.) Where a conversion saturates, infinities become the largest number and NaN becomes 0.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def converted(i: Instr, source: Array, src: str, dst: str, rnd: str, sat: bool) 
     saturate = sat if clamp is None else clamp
     rounding = mode(rnd)
     if DTYPES[dst].is_float:
+        if saturate and (lost := np.isnan(x)).any():
+            x = np.where(lost, np.zeros(1, x.dtype), x)
         if not i.exact:
             limit = DTYPES[dst].max_finite if saturate else np.inf
             return np.clip(x.astype(np.float64, copy=False), -limit, limit)
