@@ -84,7 +84,7 @@ def run(paths: tuple[str, str], args: list[int], **given: Any) -> dict[str, Any]
     started = time.perf_counter()
     engine = native().Tensormap(kernels, options(given, print), log_level(), None)
     engine.run_library(paths[1], args)
-    code, text, _ = engine.failure()
+    code, text = engine.failure()[:2]
     assert code == 0, text
     return {**engine.stats(), "whole": time.perf_counter() - started}
 

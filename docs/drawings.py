@@ -7,7 +7,6 @@ the reference engine executed it on numbered items (docs/traces.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import traces
@@ -18,18 +17,14 @@ from traces import Array, bits
 HEAD, TAIL = 16, 2
 
 
-def cells(found: Sequence[int] | Array, cycle: int = 8, run: int = 1) -> list[Cell]:
-    """Cells with numbers; `cycle` tones in turn, each for `run` numbers."""
-    return [
-        ZERO if n == 0 else KEPT if n < 0 else Cell(str(n), (int(n) - 1) // run % cycle)
-        for n in map(int, found)
-    ]
+def cells(found: Sequence[int] | Array, run: int = 1) -> list[Cell]:
+    """Cells with numbers; the tones change after `run` of them."""
+    return [ZERO if n == 0 else KEPT if n < 0 else Cell(str(n), (n - 1) // run) for n in map(int, found)]
 
 
-def strip(label: str, found: Array, remark: str = "", **how: Any) -> Row:
+def strip(label: str, found: Array, remark: str = "", space: bool = False, run: int = 1) -> Row:
     """A row for a whole register or piece of memory: its beginning and its end."""
-    space = how.pop("space", False)
-    made = cells(found, **how)
+    made = cells(found, run)
     return Row(label, made[:HEAD], made[-TAIL:], remark, space=space)
 
 
@@ -38,7 +33,7 @@ def lanes(dtype: str) -> str:
 
 
 def vlds() -> str:
-    rows = [Row("memory", cells(range(1, HEAD + 1)), remark="…", group=0)]
+    rows = [Row("memory", cells(range(1, HEAD + 1)), remark="…")]
     rows += [
         strip(mode, traces.loaded(mode), lanes(result), space=mode in ("NORM", "BRC_B32", "US_B8", "UNPK_B8"))
         for mode, (_, result) in traces.LOADS.items()

@@ -1,7 +1,8 @@
 """Strips of cells as SVG inside a page: what docs/drawings.py found out, made visible.
 
 A drawing is a few rows with a label each. Colours of cells hold in a light and in a dark page; everything
-else takes the colour of the text around it. The rows are also there as words, for readers that do not see them.
+else takes the colour of the text around it. The rows are also there as words, for readers that do not see
+them.
 """
 
 from __future__ import annotations

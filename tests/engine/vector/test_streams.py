@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pto
@@ -185,6 +185,7 @@ class Model:
     end=st.sampled_from(("vsta", "vstas", "vstar")),
     seed=st.integers(0, 1000),
 )  # fmt: skip
+@example(dtype="f16", start=5, steps=[("vstus", 3), ("vstus", 0), ("vstus", 4)], end="vsta", seed=0)
 def test_store_streams(dtype: str, start: int, steps: list[tuple[str, int]], end: str, seed: int) -> None:
     bench, size = Bench(seed), width(dtype)
     lanes = 256 // size

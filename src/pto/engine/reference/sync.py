@@ -476,8 +476,13 @@ def _id(op: Operation, args: dict[str, Any]) -> int:
 def _intra_target(core: Core, id: int) -> tuple[str, int]:
     """A5: ids of the cube core address AIV0 (0..15) or AIV1 (16..31); AIV1 arrives as id + 16."""
     if core.kind == "vector":
-        return "AIC", id + 16 * core.sub
+        return "AIC", _own(core, id) + 16 * core.sub
     return ("AIV1", id - 16) if id >= 16 else ("AIV0", id)
+
+
+def _own(core: Core, id: int) -> int:
+    """The semaphore that a core means; AIV1 may name its own as the cube core does, 16 higher."""
+    return id - 16 if core.kind == "vector" and core.sub == 1 and id >= 16 else id
 
 
 @sync("set_intra_block")
@@ -486,7 +491,7 @@ def set_intra_block(core: Core, op: Operation, args: dict[str, Any]) -> int | No
 
 
 def _await(core: Core, op: Operation, pipe: str, id: int) -> int | None:
-    item = Await(op, [(core.name or "AIC", id)])
+    item = Await(op, [(core.name or "AIC", _own(core, id))])
     if pipe == "S":
         return stall(core, item)
     core.enqueue(pipe, item)
@@ -498,13 +503,26 @@ def wait_intra_core(core: Core, op: Operation, args: dict[str, Any]) -> int | No
     return _await(core, op, pipe_name(op.attr("pipe")), _id(op, args))
 
 
+def _one_by_one(op: Operation) -> bool:
+    """Whether the cube core signals each of its vector cores by an id of its own."""
+    top = op
+    while top.parent_op is not None:
+        top = top.parent_op
+    return _names_second(top)
+
+
+@lru_cache(maxsize=64)
+def _names_second(top: Operation) -> bool:
+    return any((o.attr("event_id") or 0) >= 16 for o in top.walk() if o.name == "pto.sync.set")
+
+
 @sync("sync.set")
 def sync_set(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     id, pipe = _id(op, args), pipe_name(op.attr("pipe"))
     if core.profile.isa != "a5":
         return _signal(core, pipe, _cross(core, op, op.attr("ffts_mode"), id))
     targets = [_intra_target(core, id)]
-    if pipe == "FIX" and core.kind != "vector" and len(core.cluster.vectors) > 1:
+    if pipe == "FIX" and core.kind != "vector" and len(core.cluster.vectors) > 1 and not _one_by_one(op):
         targets.append(_intra_target(core, id + 16))
     return _signal(core, pipe, Signal(op, targets))
 

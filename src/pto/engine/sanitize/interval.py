@@ -2,7 +2,8 @@
 
 To other pipes an interval is one event. Inside it, vector loads and stores of the unified buffer may pass
 each other. A load after a store needs a barrier between them; a store after a load needs one unless what is
-stored was computed from what was loaded. Two stores stay in order. Scalar accesses of the interval
+stored was computed from what was loaded: in registers, or through memory with a barrier between the store and
+the load there. Two stores stay in order. Scalar accesses of the interval
 (load_scalar, store_scalar) are in order among themselves, and need a barrier against those of the vector
 unit.
 
@@ -56,6 +57,8 @@ class IntervalHazards:
         self.fences: dict[tuple[str, str], int] = {}
         self.loads = 0  # of this interval: their bits in `Register.past`
         self.bits: dict[int, int] = {}
+        self.stored = 0  # loads that values stored so far come from
+        self.carried = 0  # those of them that a barrier puts before every load to come
         self.streams: dict[int, tuple[Align, Operation]] = {}  # store streams that hold bytes back
 
     def started(self) -> None:
@@ -64,6 +67,7 @@ class IntervalHazards:
         self.fences = {}
         self.bits = {}
         self.loads = 0
+        self.stored = self.carried = 0
         self.streams = {}
 
     def ended(self, core: Core) -> None:
@@ -79,6 +83,8 @@ class IntervalHazards:
     def barrier(self, kind: str) -> None:
         for pair in _orders(kind):
             self.fences[pair] = self.count
+            if pair == ("VST", "VLD"):
+                self.carried = self.stored
 
     def access(self, i: Instr, place: Place, write: bool, region: Region | None, at: Array | None) -> None:
         """One access of an instruction of the interval to the unified buffer."""
@@ -97,7 +103,9 @@ class IntervalHazards:
         self.count += 1
         self.ops.append(i.op)
         self._table(word, place.buffer)[where] = self.count
-        if word == "VLD":
+        if word == "VST":
+            self.stored |= _past(i)
+        elif word == "VLD":
             if len(self.bits) == REMEMBERED:
                 del self.bits[next(iter(self.bits))]
             self.bits[self.count] = 1 << (self.loads % REMEMBERED)
@@ -171,7 +179,7 @@ class IntervalHazards:
         if made:
             n = self.count
             while n > self.begin and self.ops[n - self.begin - 1] is i.op and n in self.bits:
-                past |= self.bits[n]  # what this instruction itself loaded
+                past |= self.bits[n] | self.carried  # what this instruction itself loaded
                 n -= 1
             for register in made:
                 register.past = past

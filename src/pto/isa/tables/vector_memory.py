@@ -349,8 +349,8 @@ _STORES = (
             R("ctl.bits == 32", when="not has(repeat_stride)"),
         ),
         doc="Store of eight 32-byte blocks at a block stride.", domain="blocks on in mask",
-        meaning="ctl and repeat_stride as in vsldb. For blk in 0..7: where active(blk), the block at dest + "
-                "blk * block_stride = value.block[blk]. base = dest + repeat_stride blocks.",
+        meaning="ctl, repeat_stride and start as in vsldb. For blk in 0..7: where active(blk), the block at "
+                "start + blk * block_stride = value.block[blk]. base = dest + repeat_stride blocks.",
         types={"ctl": "i32", "mask": "!pto.mask<b32>"},
         notes=("Blocks that are off are neither written nor checked.", "dest is 32-byte aligned."),
     ),

@@ -172,5 +172,7 @@ def vsstb(i: Instr) -> Pointer | None:
     on = image(i, "mask")[::BLOCK] != 0
     _based(i, dest, BLOCK, on)
     found = raw(i, "value").reshape(BLOCKS, -1)
-    i.store_raw_at(dest, _strided(step, size)[on], found[on])
-    return dest.at(dest.offset + repeat) if post_update(i, 0) else None
+    further = dest.at(dest.offset + repeat)
+    returns = post_update(i, 0)
+    i.store_raw_at(dest if returns else further, _strided(step, size)[on], found[on])
+    return further if returns else None
