@@ -13,7 +13,6 @@ import pytest
 from pto import knobs
 from pto.diag import Diagnostic, DiagnosticError
 from pto.engine.cpp import compiler
-from pto.runtime import precompiled
 from pto.runtime.compile import Job, Library, _listed, compile_all
 from pto.runtime.elf import exports
 
@@ -334,21 +333,20 @@ def test_make_rules_are_read_as_compilers_write_them() -> None:
     assert _listed("x: a.h \\\n  b\\ c.h d$$e.h \\\n f\\#g.h\n") == ["a.h", "b c.h", "d$e.h", "f#g.h"]
 
 
-def test_precompiled_headers_are_used(write: Write, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A header of our own in their place: a kernel that sees its macro was compiled with it."""
-    found = compiler.find()
-    if found.is_clang:
-        pytest.skip("precompiled headers of g++")
-    monkeypatch.setattr(precompiled, "_TEXT", "#include <cstdint>\n#define FIRST 7\n")
-    monkeypatch.setattr("pto.runtime.compile._MANY", 2)
-    text = '#include <cstdint>\nextern "C" void kernel_entry(int64_t* args) {\n#ifdef FIRST\nargs[0] = FIRST;\n#endif\n}\n'
-    jobs = [_job(write(f"{name}.cpp", f"// {name}\n{text}")) for name in "abc"]
-    compile_all(jobs[:2])  # makes them
-    assert list(own_cache.glob("cpp/headers-*/*.gch"))
-    library = compile_all(jobs[2:])[0]
+def test_a_kernel_may_use_what_comes_with_the_simulator(write: Write, own_cache: Path) -> None:
+    """Most kernels are compiled without the host calls of the simulator; one that uses them, with them."""
+    text = """\
+#include <cstdint>
+#include <pto/pto-inst.hpp>
+extern "C" void kernel_entry(int64_t* args) {
+  std::vector<int64_t> values(3, 14);
+  args[0] = std::max(values[0], int64_t{2}) * (F16_MAX > 1);
+}
+"""
+    library = compile_all([_job(write("host.cpp", text))])[0]
     slots = (ctypes.c_int64 * 1)(0)
     ctypes.CDLL(library.path).pto2_kernel(slots, None)
-    assert slots[0] == 7
+    assert slots[0] == 14
 
 
 def test_progress_counts_all_jobs(write: Write, own_cache: Path) -> None:

@@ -32,6 +32,7 @@
 #include "pto/ops/sort.hpp"
 #include "pto/ops/windows.hpp"
 
-#ifdef __CPU_SIM
+// PTO_CPU_LEAN leaves out the host calls, and with them most of what there is to read: kernels need none.
+#if defined(__CPU_SIM) && !defined(PTO_CPU_LEAN)
 #include "pto/common/cpu_stub.hpp"
 #endif

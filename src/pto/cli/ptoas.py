@@ -375,9 +375,13 @@ def _lower(
         infer_layout=not options.disable_infer_layout,
     )
     context, found = compile(
-        module, module_profile(module, profile), made, after=after if shown else None, times=clock.times,
+        module,
+        module_profile(module, profile),
+        made,
+        after=after if shown else None,
+        times=clock.times if options.time_passes else None,
         keep=options.emit != "cpp" and not options.lowered,
-    )  # fmt: skip
+    )
     clock.restart()
     result.problems += found
     if options.explain_memory is not None:

@@ -106,13 +106,16 @@ def find_roles(module: Module, functions: list[Operation]) -> list[tuple[str, in
 
 
 def _kinds(module: Module, function: Operation) -> set[str]:
-    """Kinds of core a function names: its own, its sections', those of what it calls."""
+    """Kinds of core a function names: its own or its module's, its sections', those of what it calls."""
     functions = {str(f.attr("sym_name")): f for f in module.functions}
     found: set[str] = set()
     waiting = [function]
     while waiting:
         at = waiting.pop()
         own = at.attr("pto.kernel_kind")
+        if own is None and at.parent is not None and at.parent.parent is not None:
+            around = at.parent.parent.parent  # a module may say it for all its functions
+            own = around.attr("pto.kernel_kind") if around is not None else None
         if own is not None:
             found.add(str(own))
             continue

@@ -28,20 +28,20 @@ from ..engine.cpp.compiler import Compiler
 from ..engine.cpp.handwritten import kinds
 from ..isa.profiles import PROFILES, Profile
 from ..isa.record import Record
-from . import precompiled
 from .compiler_messages import explain
 from .elf import exports
 
 #: Our headers for users of a runtime: its own folder, then what all runtimes share.
 _FOLDERS = ("pto2/{runtime}", "pto2/platform")
 #: How an orchestration is compiled: assertions are live in it, as users expect.
-_ORCHESTRATION = ("-std=c++17", "-O2", "-g", "-fPIC", "-shared")
+_ORCHESTRATION = ("-std=c++17", "-O2", "-fPIC", "-shared")
 _KERNEL = ("-D__CPU_SIM", "-DPTO_CPU_MAX_THREADS=1", "-DNDEBUG")
 _GUARDS = {"aic": "-D__DAV_CUBE__", "aiv": "-D__DAV_VEC__"}
 _GRAPHS = ("host_build_graph", "aicpu_build_graph")
+#: Without the host calls of the simulator a kernel is compiled in half the time. The few that use something
+#: of it, or a standard header that comes with it, are compiled once more.
+_LEAN = "-DPTO_CPU_LEAN"
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
-#: Kernels to build from which on it pays to precompile our headers.
-_MANY = 3
 _LISTINGS = 4000
 _OURS = "<pto>/"  # begins the names of our headers in lists of included files
 
@@ -100,9 +100,6 @@ def compile_all(jobs: Sequence[Job], progress: Progress | None = None, workers: 
     left = [at for at in range(len(jobs)) if at not in made]
     if left:
         with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-            first = [p for at in left if (p := plans[at]).plain]
-            if len(first) >= _MANY:
-                pool.submit(precompiled.make, first[0].compiler, first[0].flags)
             list(pool.map(one, left))
     libraries = [made[at] for at in range(len(jobs))]
     problems = [p for library in libraries for p in library.problems]
@@ -148,11 +145,6 @@ class _Plan:
             self.flags.append(
                 "-fno-gnu-unique"
             )  # inline variables of two libraries are two, and go with them
-
-    @property
-    def plain(self) -> bool:
-        """Whether this is a kernel that can use precompiled headers."""
-        return bool(self.job.core_type and self.flags and not self.guards and not self.compiler.is_clang)
 
     @property
     def key(self) -> str:
@@ -217,7 +209,7 @@ class _Plan:
             from .program import build_program
 
             includes = include_flags(self.job.runtime)
-            built = build_program(self.job, lambda profile: [*kernel_flags(profile), *includes])
+            built = build_program(self.job, lambda profile: [*kernel_flags(profile), _LEAN, *includes])
             return Library(self.job, built.path, built.cached)
         folder, key = build.cache_dir(), self.key
         with build.locked(folder, key):
@@ -245,12 +237,13 @@ class _Plan:
         command += ["-MMD", "-MF", str(listing), "-MT", "x", "-o", str(target)]
         if self.job.core_type:
             unit.write_text(_ENTRY, encoding="utf-8")
-            if self.plain:
-                command += precompiled.use(self.compiler, self.flags)
             command += ["-shared", "-include", self.source, str(unit), "-lpthread"]
+            done = compiler.call([*command, _LEAN])
         else:
             command += ["-include", "pto2/foreign_asm.h", self.source]
-        done = compiler.call(command)
+            done = compiler.call(command)
+        if done.returncode and self.job.core_type:
+            done = compiler.call(command)
         if done.returncode:
             return Built("", done.stderr), []
         users = {os.path.abspath(p) for p in _listed(listing.read_text(encoding="utf-8", errors="replace"))}

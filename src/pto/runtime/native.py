@@ -107,7 +107,9 @@ def _check(made: dict[str, Any]) -> None:
             problems.append(f"{name} ({value!r}) must be a whole number")
             continue
         made[name] = value = int(value.__index__())
-        if not least <= value <= most:
+        if value < least and name != "block_dim":
+            problems.append(f"{name} ({value}) must be at least {least}")
+        elif not least <= value <= most:
             problems.append(f"{name} ({value}) must be in range [{least}, {most}]")
         elif name == "task_window" and value & (value - 1):
             problems.append(f"{name} ({value}) must be a power of 2")

@@ -22,7 +22,7 @@ _TAIL_HINTS = ("barrier-all", "barrier_all", "default", "mte3-to-s-event0", "mte
 
 #: Attributes that other tools leave behind in dumps.
 _INTERNAL = ("pto.internal.entry", "pto.inferred_layout", "pto.addptr_trace", "pto.view_semantics",
-             "pto.auto_sync_tail_barrier")  # fmt: skip
+             "pto.auto_sync_tail_barrier", "pto.backend")  # fmt: skip
 
 
 def _attributes(context: Context, op: Operation) -> None:

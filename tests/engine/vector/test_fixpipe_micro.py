@@ -257,6 +257,17 @@ def test_plain_conversions(control: int) -> None:
             case.check()
 
 
+def test_deqf16_has_no_infinity() -> None:
+    """Its results stay in the range of f16 even where the scaled number is beyond f32."""
+    plan = build(
+        "mte_l0c_l1", "a5", "i32", "f16", {"quant_payload": "f32"}, quant_mode="deqf16_scalar", layout="nz2nd"
+    )
+    assert plan is not None
+    case = Store(plan, quant_payload=3e38)
+    case.check()
+    assert set(np.abs(case.matrix().view(np.float16)).ravel().tolist()) <= {0.0, 65504.0}
+
+
 def test_unsupported_pairs() -> None:
     assert build("mte_l0c_l1", "a5", "f32", "i8", layout="nz2nd") is None
     assert build("mte_l0c_l1", "a5", "i32", "f16", layout="nz2nd") is None

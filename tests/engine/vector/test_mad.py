@@ -211,6 +211,21 @@ def test_sat(name: str) -> None:
                     assert_codes("f32", got[r : r + 1, c : c + 1], want, (shown(made), r, c))
 
 
+def test_a_scale_that_is_no_number() -> None:
+    """It makes the sums NaN; with sat, what it scales counts as 0."""
+    plan = plans_of("mad_mx", "a5")[0]
+    for made in (plan, *over(plan, sat_mode=["sat"])):
+        case = Product(made, 2, 64, 2)
+        case.codes["ls"][:] = [[255, 127], [127, 127]]
+        case.codes["rs"][:] = 127
+        case.codes["lhs"][:] = case.codes["rhs"][:] = encode(case.pointer("lhs").dtype, 1.0)
+        case.place()
+        case.execute()
+        got = read(case.pointer("dst"), l0c(2), 2, 2).view(np.float32).tolist()
+        assert got[1] == [64.0, 64.0]
+        assert got[0] == [32.0, 32.0] if made is not plan else all(math.isnan(v) for v in got[0])
+
+
 def test_nosat_is_the_default() -> None:
     for plan in plans_of("mad", "a5"):
         for made in over(plan, sat_mode=["nosat"]):

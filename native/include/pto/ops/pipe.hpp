@@ -10,8 +10,10 @@
 // TFREE has nothing left to do.
 #pragma once
 
-#ifdef __CPU_SIM
+#if defined(__CPU_SIM) && !defined(PTO_CPU_LEAN)
 #include <mutex>
+#elif defined(__CPU_SIM)
+#include <pthread.h>
 #endif
 
 #include "pto/core/access.hpp"
@@ -287,7 +289,11 @@ struct TPipe : detail::PipeTag {
     Ring rings[2];
 #ifdef __CPU_SIM
     // What tests of the simulator look at; kept up to date, read by nobody here.
+#ifdef PTO_CPU_LEAN
+    pthread_mutex_t mutex;  // of the same size: the two sides of a pipe may be compiled differently
+#else
     std::mutex mutex;
+#endif
     int next_producer_slot = 0, next_c2v_consumer_slot = 0, next_v2c_consumer_slot = 0;
     int occupied = 0, popped_not_freed = 0;
     int popped_not_freed_by_lane[2] = {};

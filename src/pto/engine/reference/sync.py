@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from ...ir.core import Operation
@@ -505,15 +506,16 @@ def wait_intra_core(core: Core, op: Operation, args: dict[str, Any]) -> int | No
 
 def _one_by_one(op: Operation) -> bool:
     """Whether the cube core signals each of its vector cores by an id of its own."""
-    top = op
-    while top.parent_op is not None:
-        top = top.parent_op
+    top, block = op, op.parent
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        top = block.parent.parent
+        block = top.parent
     return _names_second(top)
 
 
 @lru_cache(maxsize=64)
 def _names_second(top: Operation) -> bool:
-    return any((o.attr("event_id") or 0) >= 16 for o in top.walk() if o.name == "pto.sync.set")
+    return any((o.attr("event_id") or 0) >= 16 for o in top.walk() if o.row and o.row.name == "sync.set")
 
 
 @sync("sync.set")

@@ -165,7 +165,7 @@ class MemoryMap:
         #: Lives and instructions by core ("core" where a program does not tell them apart).
         self.lives: dict[str, list[Life]] = {}
         self.steps: dict[str, list[Step]] = {}
-        self._found: dict[tuple[str, str, str, int, int], Life] = {}
+        self._found: dict[tuple[Any, ...], Life] = {}
         self._known: dict[tuple[Any, str], Step] = {}
         self._roots: dict[str, str] | None = None
 
@@ -197,7 +197,7 @@ class MemoryMap:
             whole = region is not None and region.first == (0, 0)
             life.write(now, whole and region.rows.size >= rows and region.cols.size >= cols)  # type: ignore[union-attr]
         else:
-            life.write(now, region is not None)
+            life.write(now, region is not None and region.bounds == (life.address, life.end))
 
     def _step(self, i: Instr) -> Step:
         found = self._known.get((i.op, i.pipe))
@@ -208,24 +208,42 @@ class MemoryMap:
 
     def _life(self, i: Instr, place: Any, region: Region | None, at: Array | None) -> Life | None:
         core = i.core.name or "core"
+        name = place.name
         if isinstance(place, Tile | ConvTile):
             assert place.address is not None
             loc, low, size = place.loc, place.address, place.size
+        elif isinstance(place, Pointer) and place.home is not None:  # an access to the tile it comes from
+            loc, (low, high, name) = place.buffer.space, place.home
+            size = high - low
         else:
             loc, (low, high) = place.buffer.space, _bounds(place, region, at)
             size = high - low
-        key = (core, loc, place.name, low, size)
+        # the accesses of a vecscope through one pointer are one place
+        walks = isinstance(place, Pointer) and place.home is None and i.core.interval is not None
+        key = (core, loc, name, "vecscope") if walks else (core, loc, name, low, size)
         found = self._found.get(key)
+        if walks and found is not None and (low < found.address or low + size > found.end):
+            self._widen(core, found, low, low + size)
         if found is None and size > 0:
             if isinstance(place, Tile) and place.pitch != place.shape:  # a window of a larger tile
                 low, high = place.region(*place.shape).bounds
                 size = high - low
             found = self._found[key] = Life(
-                loc, place.name, low, size, self._step(i).line, _shape(place, size)
+                loc, name, low, size, self._step(i).line, _shape(place, size)
             )
             found.placed = low < place.buffer.limit
             self._introduce(i.core.grid.program.module, core, found)
         return found
+
+    def _widen(self, core: str, life: Life, low: int, high: int) -> None:
+        """A place takes in more bytes, and meets those who live there."""
+        low, high = min(low, life.address), max(high, life.end)
+        life.address, life.size, life.shape = low, high - low, f"{high - low} bytes"
+        for old in self.lives.get(core, ()):
+            if old is not life and old.loc == life.loc and old.address < high and low < old.end:
+                if old not in life.peers:
+                    old.peers.append(life)
+                    life.peers.append(old)
 
     def _introduce(self, module: Module, core: str, new: Life) -> None:
         """Let a tile and those it shares bytes with know each other."""

@@ -181,6 +181,7 @@ FUNCTIONS = (
             Attr("pto.target_arch", "str", doc="target: a5 in any case, everything else is A2/A3"),
             Attr("pto.device-spec", "str",
                  doc="device name; Ascend950.. and Ascend910_95.. choose A5 pipes for tinsert and tscatter"),
+            Attr("pto.kernel_kind", "kernel_kind", doc="core kind of the functions that do not say theirs"),
         ),
         doc="The file: functions and what they are compiled for.",
         meaning="a list of functions; nothing runs at module level",

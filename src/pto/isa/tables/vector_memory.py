@@ -54,7 +54,7 @@ _STORE = {
     "1PT_B32": "imm 5: UB32[ea] = lane32[0], the mask is ignored",
     "PK_B16": "imm 6, 128 B: mask[i] -> UB8[ea + i] = low8(lane16[i]), i < 128; mask b16",
     "PK_B32": "imm 7, 128 B: mask[i] -> UB16[ea + i] = low16(lane32[i]), i < 64; mask b32",
-    "PK_B64": "imm 10, 128 B: UB32[ea + i] = low32(lane64[i]), i < 32; mask viewed as b32",
+    "PK_B64": "imm 10, 128 B: mask[2i] -> UB32[ea + i] = low32(lane64[i]), i < 32; mask b32",
     "PK4_B32": "imm 12, 64 B: mask[i] -> UB8[ea + i] = low8(lane32[i]), i < 64; mask b32",
     "MRG4CHN_B8": "imm 13: four byte planes interleaved within each 32-byte block; mask then viewed as b32",
     "MRG2CHN_B8": "imm 14: two byte planes interleaved within each 32-byte block; mask viewed as b16",
@@ -390,7 +390,7 @@ _STREAMS = (
         format="$state, $dest, $offset attr-dict : type($state), type($dest), type($offset)",
         doc="End of an unaligned store stream, at a scalar displacement.",
         meaning="As vsta with pos = dest + offset, which is the position after the last vstus.",
-        notes=("The manual counts offset in bytes here; the headers always pass 0 and an advanced pointer.",
+        notes=("offset counts elements, as the toolchain has it; the manual says bytes, the headers always pass 0.",
                "pos must be the position of the stream unless nothing is pending."),
     ),
     _flush(

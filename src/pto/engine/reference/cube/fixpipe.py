@@ -114,39 +114,39 @@ def _update(i: Instr, place: Matrix, codes: Array) -> None:
 
 
 def _outgoing(i: Instr, src: Matrix, dtype: str, size: Shape, at: Shape) -> Array:
-    """A window of L0C as elements of `dtype`."""
+    """A window of L0C as elements of `dtype`. Only a whole matrix, never half of one, has a quantisation or an
+    activation, so that parameters begin with its first column."""
     mode, relu = i.attr("quant_mode"), i.attr("relu_mode") or "no_relu"
     if mode is None and relu == "no_relu" and src.dtype == dtype:
         return i.raw(src, size, at)
     x = i.values(src, size, at)
     if mode is not None:
-        x = _quantised(i, x, str(mode), dtype, at[1])
-    x = _rectified(i, x, relu, at[1])
+        x = _quantised(i, x, str(mode), dtype)
+    x = _rectified(i, x, relu)
     if i.has("clip"):
         x = np.minimum(x, i.arg("clip"))
     return _converted(i, x, dtype, mode)
 
 
-def _words(i: Instr, first: int, count: int) -> tuple[Array, bool]:
+def _words(i: Instr, count: int) -> tuple[Array, bool]:
     """Quantisation words, 1 x 1 or one for each column, and whether they are in the form of FB."""
     payload: Any = i.arg("quant_payload")
     if not isinstance(payload, Pointer):
         return fixpipe.word_of(fixpipe.scalar_word(payload, i.arg("dst").dtype)), False
     aligned(i, "quant_payload", matrix.N0 * _QUANT)
-    words = payload.at(payload.offset, "u64").moved(first)
-    found = i.bits(words, (1, count)).astype(np.uint64)
+    found = i.bits(payload.at(payload.offset, "u64"), (1, count)).astype(np.uint64)
     if payload.dtype != "f32":  # a narrow scale at the start of the word
-        narrow = matrix.plain(payload.moved(first * _QUANT * 8 // 16), 0, _QUANT * 8 // 16)
+        narrow = matrix.plain(payload, 0, _QUANT * 8 // 16)
         scale = i.values(narrow, (1, count)).astype(np.float32).view(np.uint32)
         found = found >> np.uint64(32) << np.uint64(32) | scale
     return found, True
 
 
-def _quantised(i: Instr, x: Array, mode: str, dtype: str, first: int) -> Array:
+def _quantised(i: Instr, x: Array, mode: str, dtype: str) -> Array:
     """Numbers of the destination type: whole ones in its range, or floats that are yet to be rounded."""
     if mode in _PLAIN:
         return x
-    words, vector = _words(i, first, x.shape[1])
+    words, vector = _words(i, x.shape[1])
     if mode.startswith("shifts322s16"):
         return fixpipe.shifted(x, words)
     y = fixpipe.scaled(i, x, words, vector)
@@ -163,7 +163,7 @@ def _range(dtype: str) -> tuple[int, int]:
     return (0, (1 << d.bits) - 1) if d.kind == "u" else (-(1 << d.bits - 1), (1 << d.bits - 1) - 1)
 
 
-def _rectified(i: Instr, x: Array, mode: str, first: int) -> Array:
+def _rectified(i: Instr, x: Array, mode: str) -> Array:
     if mode == "no_relu":
         return x
     if mode == "normal_relu":
@@ -172,7 +172,7 @@ def _rectified(i: Instr, x: Array, mode: str, first: int) -> Array:
     if mode == "vector_relu":
         aligned(i, "relu_payload", matrix.N0 * _RELU)
         step = _RELU * 8 // DTYPES[slope.dtype].bits
-        slope = i.values(matrix.plain(slope.moved(first * step), 0, step), (1, x.shape[1]))
+        slope = i.values(matrix.plain(slope, 0, step), (1, x.shape[1]))
     wide = np.float64 if x.dtype.kind in "iu" or x.dtype == np.float64 else np.float32
     return np.where(x >= 0, x, x.astype(wide) * np.asarray(slope).astype(wide))
 

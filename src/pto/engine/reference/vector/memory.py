@@ -156,7 +156,7 @@ def items(i: Instr, name: str, at: Pointer, mode: Mode, start: int = 0) -> Array
     """The lanes of register `name` that a mode gives from the bytes at `at` on; `start` counts items."""
     register = i.args[name]
     size = DTYPES[register.dtype].bits // 8
-    same = mode.width == size == mode.slot and at.dtype == register.dtype
+    same = mode.width == size == mode.slot
     dtype = register.dtype if same else f"u{8 * mode.width}"
     place = Grid(at, at.offset + start * mode.width, dtype, mode.row_step, mode.col_step)
     found = i.raw(place, (mode.rows, mode.cols)).reshape(-1)

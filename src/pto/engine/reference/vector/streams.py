@@ -104,22 +104,27 @@ def append(i: Instr, state: str, out: str, at: Pointer, found: Array, codes: Arr
     pending = before.pending
     if pending:
         _continues(i, before, at, "the stream to go on")
-    carry = np.array(i.raw(state, (1, pending))) if pending else None
-    start, end = at.offset - pending, at.offset + codes.nbytes
-    cut = end // BLOCK * BLOCK
-    tail = codes.view(np.uint8)[None]
-    if cut > start:
-        if carry is not None:
-            i.store_raw(_bytes_at(at, start), carry)
-        whole = (cut - at.offset) // codes.itemsize
-        if whole:
-            i.store_raw(at, found[None, :whole])
-        tail = tail[:, cut - at.offset :]
-    elif carry is not None:
-        tail = np.concatenate((carry, tail), axis=1)
-    if tail.size:
-        i.store_raw(out, tail)
+    waiting, start, end = codes.view(np.uint8), at.offset - pending, at.offset + codes.nbytes
+    if pending:
+        waiting = np.concatenate((_held(i, state), waiting))
+    whole = max(0, end // BLOCK * BLOCK - start)
+    if whole and i.exact:
+        i.store_raw(_bytes_at(at, start), waiting[None, :whole])
+    elif whole:  # elements bring their shadow along, the bytes of the state have none
+        i.store_raw(_bytes_at(at, start), waiting[None, :pending])
+        i.store_raw(at, found[None, : (whole - pending) // codes.itemsize])
+    tail = waiting[whole:]
+    if tail.size and i.port.plain:
+        after.array = np.concatenate((tail, np.zeros(BLOCK - tail.size, np.uint8)))
+    elif tail.size:
+        i.store_raw(out, tail[None])
     _become(after, "store", _bytes_at(at, end), tail.size)
+
+
+def _held(i: Instr, state: str) -> Array:
+    """The bytes that are pending."""
+    align = i.args[state]
+    return align.array[: align.pending] if i.port.plain else i.raw(state, (1, align.pending))[0]
 
 
 def flush(i: Instr, at: Pointer) -> None:
@@ -128,7 +133,7 @@ def flush(i: Instr, at: Pointer) -> None:
     i.require(state.kind != "load", f"expects the state of a store stream, got {_shown(state)}")
     if state.pending:
         _continues(i, state, at, "a flush at the end of its stream,")
-        i.store_raw(_bytes_at(at, at.offset - state.pending), i.raw("state", (1, state.pending)))
+        i.store_raw(_bytes_at(at, at.offset - state.pending), _held(i, "state")[None])
 
 
 def _continues(i: Instr, state: Align, at: Pointer, what: str) -> None:
@@ -191,7 +196,8 @@ def _special(i: Instr, name: str) -> Register:
 
 
 def _read(i: Instr, name: str) -> int:
-    return int(i.raw(_special(i, name), (1, 1))[0, 0])
+    register = _special(i, name)
+    return int(register.array[0] if i.port.plain else i.raw(register, (1, 1))[0, 0])
 
 
 def _at_register(i: Instr, pointer: str) -> tuple[Pointer, int]:
