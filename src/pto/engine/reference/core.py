@@ -138,8 +138,6 @@ class Core(CoreState):
         #: cleared them.
         self.published: dict[int, tuple[int, Any]] = {}
         self.freed: dict[int, Any] = {}
-        #: The vecscope that runs right now, see `interval.py`.
-        self.interval: Any = None
         self.pipes: dict[Any, Any] = {}  # FIFO handles by number and direction
 
         self.code: Code = None  # type: ignore[assignment]

@@ -61,6 +61,8 @@ class CoreState:
         self.port: Any = None  # the way to memory, see `instr.Port`
         #: Clocks of the race checker, where one watches.
         self.clock: Any = None
+        #: The vecscope that runs right now, see `interval.py`.
+        self.interval: Any = None
         self.grid: Any = None  # the launch, see `grid.Grid`
         self.cluster: Cluster = None  # type: ignore[assignment]
 

@@ -114,8 +114,8 @@ def _update(i: Instr, place: Matrix, codes: Array) -> None:
 
 
 def _outgoing(i: Instr, src: Matrix, dtype: str, size: Shape, at: Shape) -> Array:
-    """A window of L0C as elements of `dtype`. Only a whole matrix, never half of one, has a quantisation or an
-    activation, so that parameters begin with its first column."""
+    """A window of L0C as elements of `dtype`. Only a whole matrix, never half of one, has a quantisation or
+    an activation, so that parameters begin with its first column."""
     mode, relu = i.attr("quant_mode"), i.attr("relu_mode") or "no_relu"
     if mode is None and relu == "no_relu" and src.dtype == dtype:
         return i.raw(src, size, at)
