@@ -57,7 +57,7 @@ def to_float(dtype: str, x: Number, rnd: str, sat: bool) -> int:
     mantissa, low, high = FLOATS[dtype]
     largest = float((2 - Fraction(1, 2**mantissa)) * Fraction(2) ** high)
     if math.isnan(x):
-        return float_code(dtype, math.nan)
+        return float_code(dtype, 0.0 if sat else math.nan)
     if math.isinf(x):
         return float_code(dtype, math.copysign(largest if sat else math.inf, x))
     exact = Fraction(x)

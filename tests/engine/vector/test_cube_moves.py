@@ -78,7 +78,7 @@ def burst_case(plan: Plan, length: int, loops: list[tuple[int, int, int]], **mor
 )  # fmt: skip
 def test_bursts(name: str, length: int, loops: list[tuple[int, int, int]]) -> None:
     for plan in some(name):
-        case = burst_case(plan, length, loops)
+        case = burst_case(plan, length, loops, semantics="doc")
         src, dst = case.pointer("src"), case.pointer("dst")
         want = dst.buffer.data.copy()
         for index in product(*(range(loop[0]) for loop in reversed(loops))):
@@ -89,9 +89,24 @@ def test_bursts(name: str, length: int, loops: list[tuple[int, int, int]]) -> No
         assert (dst.buffer.data == want).all(), shown(plan)
 
 
+def test_bursts_of_blocks() -> None:
+    """L1 to UB counts blocks of 32 bytes, and gaps between bursts, where hardware has its way."""
+    for plan in some("mte_l1_ub"):
+        for length, count, src_gap, dst_gap in ((2, 3, 1, 2), (1, 1, 0, 0), (0, 2, 1, 1), (3, 2, 0, 4)):
+            case = burst_case(plan, length, [(count, src_gap, dst_gap)])
+            src, dst = case.pointer("src"), case.pointer("dst")
+            want = dst.buffer.data.copy()
+            for r in range(count):
+                at = dst.offset + r * (length + dst_gap) * 32
+                found = bytes_at(src, r * (length + src_gap) * 32, length * 32)
+                want[at : at + length * 32] = np.frombuffer(found, np.uint8)
+            case.execute()
+            assert (dst.buffer.data == want).all(), shown(plan)
+
+
 def test_bursts_into_the_vector_core() -> None:
     """The cube core writes the UB of vector core 0 of its cluster."""
-    case = burst_case(plans_of("mte_l1_ub", "a5")[0], 64, [(1, 0, 0)])
+    case = burst_case(plans_of("mte_l1_ub", "a5")[0], 64, [(1, 0, 0)], semantics="doc")
     case.core.kind = "cube"
     case.core.cluster = cluster = Cluster(0)
     vectors = [Core(profile("a5"), kind="vector", sub=n) for n in (0, 1)]

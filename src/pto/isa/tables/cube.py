@@ -376,7 +376,8 @@ ROWS = (
     bursts(
         "mte_l1_ub", opcode=0x3188, pipe="MTE1", isas="cpu a5", doc="Copy bursts of bytes from L1 to UB.",
         rules=(*spaces(src="L1", dst="UB"), *_SAME, *LOOP_RULES),
-        notes=("issued by the cube core; the vector core reads only after a cross-core signal",),
+        notes=("issued by the cube core; the vector core reads only after a cross-core signal",
+               "hardware counts len_burst and nburst in 32 B units, with gaps instead of strides (semantics hw)"),
         no_cpp="no builtin is documented", types=_ptrs(src="{T}, l1", dst="{T}, ub"),
     ),
     _feed("mte_l1_l0a", 0x3189, "L0A", "m k", doc="Load a left tile from L1 into L0A.",
