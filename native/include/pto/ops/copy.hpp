@@ -85,51 +85,72 @@ inline void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t
   }
 }
 
-/// `from` has runs along rows and `to` along columns.
+/// n elements, each side at steps of its own.
 template <class Code>
-[[gnu::noinline]] void copy_across(Code* to, const Axis& to_rows, const Axis& to_cols, const Code* from,
-                                   const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
-                                   ptrdiff_t cols) {
-  constexpr ptrdiff_t side = kSquare<sizeof(Code)>;
+[[gnu::noinline]] void copy_line(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step,
+                                 ptrdiff_t n) {
+  for (ptrdiff_t i = 0; i < n; ++i)
+    std::memcpy(static_cast<Code*>(to) + i * to_step, static_cast<const Code*>(from) + i * from_step,
+                sizeof(Code));
+}
+
+/// What copies of elements of one size are made of, so that all sizes share the ways through memory.
+struct Copier {
+  ptrdiff_t size, side;
+  void (*square)(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step);
+  void (*line)(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step, ptrdiff_t n);
+};
+template <class Code>
+inline constexpr Copier kCopier{sizeof(Code), kSquare<sizeof(Code)>, copy_square<Code>, copy_line<Code>};
+
+/// `from` has runs along rows and `to` along columns.
+[[gnu::noinline]] inline void copy_across(const Copier& copier, char* to, const Axis& to_rows,
+                                          const Axis& to_cols, const char* from, const Axis& from_rows,
+                                          const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols) {
+  const ptrdiff_t size = copier.size, side = copier.side;
   const ptrdiff_t to_step = to_cols.step[0], from_step = from_rows.step[0];
   for (ptrdiff_t r = 0, high; r < rows; r += high) {
     high = lesser(lesser(rows - r, side), lesser(to_rows.left(r), from_rows.left(r)));
-    Code* const to_row = to + to_rows.at(r);
-    const Code* const from_row = from + from_rows.at(r);
+    char* const to_row = to + to_rows.at(r) * size;
+    const char* const from_row = from + from_rows.at(r) * size;
     Walk t(to_cols), f(from_cols);
     for (ptrdiff_t c = 0, wide; c < cols; c += wide, t.go(wide), f.go(wide)) {
       wide = lesser(lesser(cols - c, side), lesser(t.left, f.left));
+      char* const out = to_row + t.at * size;
+      const char* const in = from_row + f.at * size;
       if (high == side && wide == side) {
-        copy_square<Code>(to_row + t.at, to_step, from_row + f.at, from_step);
+        copier.square(out, to_step, in, from_step);
         continue;
       }
       for (ptrdiff_t i = 0; i < high; ++i)
-        for (ptrdiff_t j = 0; j < wide; ++j)
-          std::memcpy(to_row + t.at + i + j * to_step, from_row + f.at + i * from_step + j, sizeof(Code));
+        copier.line(out + i * size, to_step, in + i * from_step * size, 1, wide);
     }
   }
 }
 
-template <class Code>
-[[gnu::noinline]] void copy_codes(Code* to, const Axis& to_rows, const Axis& to_cols, const Code* from,
-                                  const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
-                                  ptrdiff_t cols) {
-  char* const to_bytes = reinterpret_cast<char*>(to);
-  const char* const from_bytes = reinterpret_cast<const char*>(from);
+[[gnu::noinline]] inline void copy_matrix(const Copier& copier, void* to_data, const Axis& to_rows,
+                                          const Axis& to_cols, const void* from_data, const Axis& from_rows,
+                                          const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols) {
+  const ptrdiff_t size = copier.size;
+  char* const to = static_cast<char*>(to_data);
+  const char* const from = static_cast<const char*>(from_data);
   if (to_cols.side_by_side() && from_cols.side_by_side()) {
-    copy_rows(sizeof(Code), to_bytes, to_rows, to_cols, from_bytes, from_rows, from_cols, rows, cols);
+    copy_rows(size, to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
   } else if (to_rows.side_by_side() && from_rows.side_by_side()) {
-    copy_rows(sizeof(Code), to_bytes, to_cols, to_rows, from_bytes, from_cols, from_rows, cols, rows);
+    copy_rows(size, to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
   } else if (to_rows.side_by_side() && from_cols.side_by_side()) {
-    copy_across(to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
+    copy_across(copier, to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
   } else if (to_cols.side_by_side() && from_rows.side_by_side()) {
-    copy_across(to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
+    copy_across(copier, to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
   } else {
     for (ptrdiff_t r = 0; r < rows; ++r) {
       Walk t(to_cols), f(from_cols);
-      const ptrdiff_t to_row = to_rows.at(r), from_row = from_rows.at(r);
-      for (ptrdiff_t c = 0; c < cols; ++c, t.go(1), f.go(1))
-        std::memcpy(to + to_row + t.at, from + from_row + f.at, sizeof(Code));
+      char* const to_row = to + to_rows.at(r) * size;
+      const char* const from_row = from + from_rows.at(r) * size;
+      for (ptrdiff_t c = 0, n; c < cols; c += n, t.go(n), f.go(n)) {
+        n = lesser(cols - c, lesser(t.left, f.left));
+        copier.line(to_row + t.at * size, to_cols.step[0], from_row + f.at * size, from_cols.step[0], n);
+      }
     }
   }
 }
@@ -156,9 +177,7 @@ inline void copy(const Place<T>& to, const Place<S>& from, ptrdiff_t rows, ptrdi
   if constexpr (bits_of<T> == 4) {
     copy_nibbles(to.data, to.rows, to.cols, from.data, from.rows, from.cols, rows, cols);
   } else {
-    using Code = code_t<T>;
-    copy_codes(reinterpret_cast<Code*>(to.data), to.rows, to.cols, reinterpret_cast<const Code*>(from.data),
-               from.rows, from.cols, rows, cols);
+    copy_matrix(kCopier<code_t<T>>, to.data, to.rows, to.cols, from.data, from.rows, from.cols, rows, cols);
   }
 }
 
