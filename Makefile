@@ -32,7 +32,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(SETUP): pyproject.toml CMakeLists.txt $(NATIVE) | $(BIN)/python
-	@echo 'installing into $(VENV), building the native module: about a minute'
+	@echo 'installing into $(VENV), building the native module: one to three minutes'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	$(BIN)/python -m compileall -q src/pto
 	@touch $@

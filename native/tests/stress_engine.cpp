@@ -319,6 +319,69 @@ void a_late_end_of_scope_retires() {
   CHECK(world.code() == 0 && ran.load() == 20);
 }
 
+/// The orchestrator sleeps until a cluster is free: only the end of the task that has it can tell, as the
+/// watermark does not move and other tasks end only when it has gone on.
+void a_cluster_wakes_who_waits_for_it() {
+  for (int n = 0; n < 6 * kScale; ++n) {
+    World world;
+    std::atomic<bool> went_on{false};
+    std::atomic<int> started{0};
+    world.call(0, [&](const DispatchPayload&) {
+      for (started.fetch_add(1); started < 3;) nap(100);
+      nap(20000);  // the orchestrator falls asleep
+    });
+    world.call(1, [&](const DispatchPayload&) {
+      for (started.fetch_add(1); !went_on && !world.tmr->failure().failed();) nap(200);
+    });
+    TmrOptions options = options_for(4);
+    options.exec.block_dim = 1;
+    world.run(options, [&](Tmr& tmr) {
+      const int32_t cluster = tmr.allocate_cluster();
+      if (n % 2 == 0) {
+        submit(tmr, 0, 0, {}, cluster);
+      } else {
+        tmr.submit({0, 0, nullptr, 0, -1, 1, &cluster});
+      }
+      tmr.free_cluster(cluster);
+      submit(tmr, 1, 1, {});
+      submit(tmr, 1, 1, {});
+      while (started < 3) nap(100);  // each on a thread of its own
+      tmr.allocate_cluster();
+      went_on = true;
+    });
+    CHECK(world.code() == 0);
+  }
+}
+
+/// A scheduler is left out in the middle of its scan while the others get on: no task may take a slot that
+/// the scan has still to look at, or it would be started twice.
+void a_scan_that_lags() {
+  for (uint64_t seed = 0; seed < static_cast<uint64_t>(1000 * kScale); ++seed) {
+    Random random{seed};
+    World world;
+    std::vector<int> ran(60);
+    world.call(0, [&](const DispatchPayload& payload) { ++ran[static_cast<size_t>(payload.task_id)]; });
+    TmrOptions options = options_for(0, seed);
+    options.exec.schedulers = 2;
+    options.task_window = options.exec.queue = 4;
+    uint64_t data[1] = {};
+    const uint64_t one[1] = {1}, zero[1] = {0};
+    TensorData tensor;
+    tensor.init(data, 8, one, one, zero, 1, DataType::UINT64, 0);
+    world.run(options, [&](Tmr& tmr) {
+      for (size_t i = 0; i < ran.size(); ++i) {
+        Arg arg{PTOParamType::INOUT, &tensor, 0};
+        const bool root = random.chance(25);
+        tmr.scope_begin();
+        tmr.submit({0, random.below(2), root ? nullptr : &arg, root ? 0 : 1, -1, 0, nullptr});
+        tmr.scope_end();
+      }
+    });
+    CHECK(world.code() == 0);
+    for (const int times : ran) CHECK(times == 1);
+  }
+}
+
 /// A chain and a fan on one buffer of counters, on every shape of machine.
 void every_machine_gives_the_same() {
   Random random{7};
@@ -602,6 +665,8 @@ int main(int argc, char** argv) {
        {"a_blocked_orchestrator_is_woken", a_blocked_orchestrator_is_woken},
        {"a_sleeping_orchestrator_is_woken", a_sleeping_orchestrator_is_woken},
        {"a_late_end_of_scope_retires", a_late_end_of_scope_retires},
+       {"a_cluster_wakes_who_waits_for_it", a_cluster_wakes_who_waits_for_it},
+       {"a_scan_that_lags", a_scan_that_lags},
        {"every_machine_gives_the_same", every_machine_gives_the_same},
        {"many_blocks_on_one_cluster", many_blocks_on_one_cluster},
        {"sizes_of_outputs", sizes_of_outputs},

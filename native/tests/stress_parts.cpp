@@ -1,6 +1,7 @@
 // The parts of the task runtime alone: each against a model that does the same in the plainest way, on random
 // sequences of operations; those that threads share also under as many threads as can break them.
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -166,6 +167,48 @@ void parking_ping_pong() {
   });
   CHECK(ball.load() == 2 * rounds);
   CHECK(parking.sleepers() == 0);
+}
+
+/// Either the sleeper's second look sees the work, or the waker sees the sleeper and moves the epoch: both at
+/// the same moment, thousands of times. A processor that may read before it has written shows what a fence is
+/// for.
+void parking_loses_no_wake_up() {
+  Parking parking;
+  std::atomic<int> work{0}, arrived{0};
+  std::atomic<bool> enough{false};
+  int rounds = 0, seen = 0;
+  uint64_t announced = 0;
+  const auto meet = [&](int times) {  // nobody goes on before both are here
+    arrived.fetch_add(1);
+    for (int spins = 0; arrived.load() < 2 * times;) {
+      if (++spins > 2000) std::this_thread::yield();
+    }
+  };
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  with_threads(2, [&](int k) {
+    for (int n = 0; !enough; ++n) {
+      meet(3 * n + 1);
+      if (k == 0) {
+        work.store(1, std::memory_order_relaxed);
+        parking.wake_one();
+      } else {
+        announced = parking.prepare();
+        seen = work.load(std::memory_order_relaxed);
+      }
+      meet(3 * n + 2);
+      if (k == 0) {
+        parking.cancel();
+        const uint64_t now = parking.prepare();
+        parking.cancel();
+        CHECK(seen == 1 || now != announced);
+        work.store(0);
+        rounds = n;
+        enough = n >= 300000 * kScale || std::chrono::steady_clock::now() > until;
+      }
+      meet(3 * n + 3);
+    }
+  });
+  CHECK(rounds > 10 && parking.sleepers() == 0);
 }
 
 /// One wakes many, again and again; each goes on exactly when the number has moved.
@@ -706,6 +749,7 @@ int main(int argc, char** argv) {
        {"queue_refuses_only_when_it_is_full", queue_refuses_only_when_it_is_full},
        {"spin_lock_lets_one_in", spin_lock_lets_one_in},
        {"parking_ping_pong", parking_ping_pong},
+       {"parking_loses_no_wake_up", parking_loses_no_wake_up},
        {"parking_wakes_all", parking_wakes_all},
        {"heap_ring_against_marked_bytes", heap_ring_against_marked_bytes},
        {"heap_ring_has_room_for_anything_when_empty", heap_ring_has_room_for_anything_when_empty},

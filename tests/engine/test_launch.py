@@ -328,3 +328,16 @@ func.func @k(%p: !pto.ptr<f32>) {{
     x = np.ones((8, 8), np.float32)
     assert pto.kernel(pto.parse(text)).run(x, sanitize="race").diagnostics == []
     assert (x == -1).all()
+
+
+@pytest.mark.parametrize("kind", ["cube", "vector"])
+def test_a_module_says_the_kind_of_core_for_its_functions(kind: str) -> None:
+    other = {"cube": "vector", "vector": "cube"}[kind]
+    text = """module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<{kind}>}} {{
+      func.func @k(%out: !pto.ptr<f32>) attributes {{pto.aicore{own}}} {{ return }}
+    }}"""
+    module = pto.parse(text.format(kind=kind, own=""))
+    assert pto.verify(module) == []
+    assert [role[0] for role in pto.kernel(module).roles] == [kind]
+    own = pto.parse(text.format(kind=kind, own=f", pto.kernel_kind = #pto.kernel_kind<{other}>"))
+    assert [role[0] for role in pto.kernel(own).roles] == [other]

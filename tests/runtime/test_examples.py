@@ -135,6 +135,14 @@ def test_bgemm_runs_products_side_by_side_and_sums_in_order() -> None:
     assert Counter(edges) == {("gemm", "add"): 6, ("add", "add"): 4}
 
 
+@pytest.mark.parametrize("runtime", ["host_build_graph", "aicpu_build_graph"])
+def test_tasks_of_a_graph_come_from_the_orchestration(runtime: str) -> None:
+    """Not from the helper that adds them."""
+    result = _run(f"bgemm/{runtime}", "Small")
+    assert result.ok
+    assert {Path(site.rpartition(":")[0]).name for site in result.records.sites} == {"bgemm_graph.cpp"}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_any_order_gives_the_same_bits(seed: int) -> None:
     """What the graphs leave open does not change a result."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import random
+import re
 import signal
 import threading
 import time
@@ -204,14 +205,33 @@ def test_impossible_tensors_are_refused(shape: tuple[int, ...]) -> None:
 
 
 def test_a_kernel_that_does_not_return_is_named() -> None:
+    """Spec 2.9: the lines of a stall and of the diagnostic report."""
     lines: list[str] = []
     slow = kernel(lambda a: time.sleep(3.5), "inout", name="slow")
     data = np.zeros(4, np.float32)
+
+    def orchestrate(rt: Any) -> None:
+        rt.submit(slow, data)
+        rt.submit(add, data, data)
+
     run(
-        lambda rt: rt.submit(slow, data),
-        threads=2,
-        stall_seconds=1,
+        orchestrate, threads=2, block_dim=2, stall_seconds=1,
         log=lambda level, text: lines.append(text),
-    )
+    )  # fmt: skip
     said = [line for line in lines if "PTO2 stall: no progress for" in line]
-    assert said and "executes task 0" in said[0]
+    assert said
+    text = said[0]
+    here = re.escape(__file__)
+    for pattern in (
+        r"completed=0 total=2\n",
+        rf"  STUCK-READY  slot=0 kernel_id=0 refcount=0 fanin=0 state=1  task 0 \(slow, submitted at {here}:\d+\)\n",
+        r"  STUCK-WAIT   slot=1 kernel_id=1 refcount=0 fanin=1 state=0  task 1 \(add, ",
+        r"  scan result: stuck_ready=1 stuck_waiting=1 in_flight=1\n",
+        r"    core=\d cond=0x0\(state=0,id=0\) exec_id=0 payload_task=0 kernel=0\n",
+        r"========== DIAGNOSTIC REPORT ==========\nProgress: 0/2 tasks \(0\.0%\)\nReady Queues: AIC=0, AIV=0\n",
+        r"Core Status:\n  Core \d \[AIV, BUSY\]: COND=0x0 \(reg_task_id=0, reg_state=ACK\), executing_task_id=0, kernel_id=0",
+        rf"AIV \d executes task 0 \(slow, submitted at {here}:\d+\)\nSummary: 1 busy, 5 idle\n",
+        r"\*\*\* LIVELOCK / HUNG TASK \*\*\*\n1 cores executing but no progress\n",
+        r"========== END DIAGNOSTIC ==========$",
+    ):
+        assert re.search(pattern, text), pattern

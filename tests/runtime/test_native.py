@@ -32,7 +32,8 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
 PARTS = (
     "queue_is_a_bounded_fifo", "queue_loses_and_doubles_nothing", "queue_refuses_only_when_it_is_full",
-    "spin_lock_lets_one_in", "parking_ping_pong", "parking_wakes_all", "heap_ring_against_marked_bytes",
+    "spin_lock_lets_one_in", "parking_ping_pong", "parking_loses_no_wake_up", "parking_wakes_all",
+    "heap_ring_against_marked_bytes",
     "heap_ring_has_room_for_anything_when_empty", "dep_pool_against_a_queue", "tensor_map_against_a_list",
     "hazards_against_all_pairs", "clusters_against_a_table", "clusters_come_back", "fibers_keep_their_place",
     "fibers_have_their_own_exceptions", "fibers_can_be_given_up",
@@ -41,7 +42,8 @@ ENGINE_TESTS = (
     "cores_hand_over_data", "vector_memory_is_there_before_its_core_runs", "waiting_for_nobody_is_found",
     "waiting_for_nobody_is_found_behind_others",
     "waiting_for_a_slow_one_is_fine", "a_blocked_orchestrator_is_woken", "a_sleeping_orchestrator_is_woken",
-    "a_late_end_of_scope_retires", "every_machine_gives_the_same",
+    "a_late_end_of_scope_retires", "a_cluster_wakes_who_waits_for_it", "a_scan_that_lags",
+    "every_machine_gives_the_same",
     "many_blocks_on_one_cluster", "sizes_of_outputs", "a_kernel_cannot_orchestrate",
     "deadlocks_are_told_while_others_work", "failures_anywhere", "a_graph_that_throws_ends_the_run",
 )  # fmt: skip

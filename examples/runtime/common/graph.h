@@ -12,6 +12,15 @@
 
 #include "runtime.h"
 
+// Where a task was added shows up in profiles and reports: the line that calls `task`, not one of this file.
+#ifdef PTO2_SITES
+#define GRAPH_SITE , const char *file = __builtin_FILE(), int line = __builtin_LINE()
+#define GRAPH_HERE , file, line
+#else
+#define GRAPH_SITE
+#define GRAPH_HERE
+#endif
+
 class Graph {
  public:
   explicit Graph(Runtime* runtime) : runtime_(runtime) {}
@@ -32,10 +41,11 @@ class Graph {
   }
 
   /// A task that runs after some others; its id.
-  int task(int function, CoreType core, std::initializer_list<uint64_t> slots,
-           std::initializer_list<int> after = {}) {
+  int task(
+      int function, CoreType core, std::initializer_list<uint64_t> slots,
+      std::initializer_list<int> after = {} GRAPH_SITE) {
     uint64_t* args = const_cast<uint64_t*>(slots.begin());
-    const int id = runtime_->add_task(args, static_cast<int>(slots.size()), function, core);
+    const int id = runtime_->add_task(args, static_cast<int>(slots.size()), function, core GRAPH_HERE);
     for (int earlier : after) {
       if (earlier >= 0) runtime_->add_successor(earlier, id);
     }
@@ -47,11 +57,12 @@ class Graph {
   uint64_t output(uint64_t device, uint64_t) { return device; }
 
   /// A task that runs after some others; its id. It may start before this returns.
-  int task(int function, CoreType core, std::initializer_list<uint64_t> slots,
-           std::initializer_list<int> after = {}) {
+  int task(
+      int function, CoreType core, std::initializer_list<uint64_t> slots,
+      std::initializer_list<int> after = {} GRAPH_SITE) {
     const AicpuBuildApi& api = runtime_->aicpu_build_api;
     uint64_t* args = const_cast<uint64_t*>(slots.begin());
-    const int id = api.add_task(runtime_, args, static_cast<int>(slots.size()), function, core, 0);
+    const int id = api.add_task(runtime_, args, static_cast<int>(slots.size()), function, core, 0 GRAPH_HERE);
     for (int earlier : after) {
       if (earlier >= 0) api.add_successor_conditional(runtime_, earlier, id);
     }

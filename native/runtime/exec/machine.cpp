@@ -136,8 +136,10 @@ Machine::Machine(int block_dim) : cores_(static_cast<size_t>(block_dim)), block_
   if (clusters_ == nullptr) throw std::bad_alloc();
   grids_ = std::make_unique<pto::detail::Grid[]>(static_cast<size_t>(block_dim));
   for (int c = 0; c < block_dim; ++c) {
-    grids_[static_cast<size_t>(c)].clusters = &clusters_[c];
-    grids_[static_cast<size_t>(c)].vectors = 1;
+    pto::detail::Grid& grid = grids_[static_cast<size_t>(c)];
+    grid.clusters = &clusters_[c];
+    grid.vectors = 1;
+    for (uint32_t& count : grid.participants) count = 1;  // a task has met everybody there is
   }
 }
 

@@ -236,6 +236,24 @@ def test_what_needs_no_barrier(body: tuple[str, ...]) -> None:
     assert run(f"{FILL}\n{scope(load('p', at='%zero'), *body)}", sanitize="race")[2] == []
 
 
+@pytest.mark.parametrize("bar", ["VST_VLD", "VV_ALL", "VLD_VST", "VST_VST", None])
+def test_a_value_that_went_through_memory_is_still_ordered(bar: str | None) -> None:
+    """load - store elsewhere - barrier - load there - store back: the first load is done long before."""
+    there = "%t = pto.addptr %b, %n : !ub -> !ub"
+    rest = (
+        f'pto.mem_bar "{bar}"' if bar else "",
+        load("z", "%t", "%zero"),
+        store("z", "%b", "%zero"),
+    )
+    inside = scope(load("w", "%b", "%zero"), store("w", "%t", "%zero"), *rest)
+    found = run(f"{there}\n{FILL}\n{inside}", sanitize="race")[2]
+    assert len(found) == {"VST_VLD": 0, "VV_ALL": 0, "VLD_VST": 1}.get(str(bar), 2)
+    # what is stored elsewhere has nothing to do with the load
+    inside = scope(load("p", at="%zero"), load("w", "%b", "%zero"), store("p", "%t", "%zero"), *rest)
+    found = run(f"{there}\n{FILL}\n{inside}", sanitize="race")[2]
+    assert len(found) == {"VST_VLD": 1, "VV_ALL": 0, "VLD_VST": 1}.get(str(bar), 2)
+
+
 def test_program_order_is_enough_on_the_cpu_target() -> None:
     body = scope(loop(load("v"), store("v")), loop(load("w", "%b"), store("w")))
     assert run(body, arch="cpu", sanitize="race")[2] == []

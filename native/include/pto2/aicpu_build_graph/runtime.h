@@ -6,6 +6,8 @@
 // `orch_args`: pointers that kernels can use, and scalars.
 #pragma once
 
+#define PTO2_SITES 1  // add_task takes file and line of its caller
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

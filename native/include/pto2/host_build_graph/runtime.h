@@ -6,6 +6,8 @@
 // use (`host_api`), copies to it, adds tasks and edges, and records which memory is copied back.
 #pragma once
 
+#define PTO2_SITES 1  // add_task takes file and line of its caller
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
