@@ -239,8 +239,8 @@ def test_ctrl_c_ends_what_does_not_return(how: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", _BLOCKS, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None and process.stdout.readline() == "go\n"
     if how == "long":
+        assert process.stdout is not None and process.stdout.readline() == "go\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)

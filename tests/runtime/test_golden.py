@@ -289,7 +289,7 @@ def test_what_golden_may_not_make_of_an_output(load: Load, old: str, new: str, w
         golden.expected(golden.arguments(params), params)
 
 
-@pytest.mark.parametrize("dtype", ["'U4'", "[('a', 'f4')]", "'M8[s]'", "object", "'V3'"])
+@pytest.mark.parametrize("dtype", ["'U4'", "[('a', 'f4')]", "'M8[s]'", "'V3'"])
 def test_arrays_of_what_is_no_number(load: Load, dtype: str) -> None:
     golden = load(GOLDEN.replace("np.zeros(n, np.float32)", f"np.zeros(n, {dtype})"))
     with pytest.raises(DiagnosticError, match="which are no numbers"):

@@ -248,7 +248,7 @@ def test_failures_leave_no_threads() -> None:
         with contextlib.suppress(ZeroDivisionError):
             run(lambda rt: 1 / 0, threads=4)
     after = threading.active_count(), len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 0
-    assert after == before
+    assert after[0] <= before[0] and after[1] <= before[1]  # one of an earlier test may have ended meanwhile
 
 
 INTERRUPTED = """

@@ -172,6 +172,8 @@ class Golden:
         if not isinstance(value, np.ndarray):
             help = "tensors are NumPy arrays or torch tensors, scalars ctypes values: ctypes.c_int64(5)"
             self._inputs(f"gives '{name}' as {_kind(value)}", help)
+        if value.dtype.hasobject:
+            self._inputs(f"gives '{name}' as an array of Python objects")
         if not _is_numeric(value.dtype):
             self._inputs(f"gives '{name}' as an array of {value.dtype}, which are no numbers")
         array = np.ascontiguousarray(value).reshape(value.shape)

@@ -4,10 +4,40 @@
 // nobody exits: the runtime catches it, releases what the run holds, and reports it to the caller.
 #pragma once
 
-#include <execinfo.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#ifdef PTO_CPU_LEAN  // a kernel: without the standard headers that cost more than the kernel itself
+
+#include <exception>
+
+struct AssertionError : std::exception {
+  char text[400];
+  const char* what() const noexcept override { return text; }
+};
+
+[[noreturn, gnu::cold, gnu::noinline, gnu::format(printf, 3, 4)]] inline void assert_fail(const char* file,
+                                                                                          int line,
+                                                                                          const char* format,
+                                                                                          ...) {
+  AssertionError error;
+  const int begun = snprintf(error.text, sizeof error.text, "%s:%d: ", file, line);
+  va_list values;
+  va_start(values, format);
+  if (begun >= 0 && begun < 400) vsnprintf(error.text + begun, sizeof error.text - begun, format, values);
+  va_end(values);
+  throw error;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void assert_impl(const char* condition, const char* file,
+                                                               int line) {
+  assert_fail(file, line, "assertion failed: %s", condition);
+}
+
+#else
+
+#include <execinfo.h>
 
 #include <stdexcept>
 #include <string>
@@ -74,6 +104,8 @@ class AssertionError : public std::runtime_error {
   va_end(values);
   throw AssertionError(text, text, file, line);
 }
+
+#endif
 
 #define always_assert(cond)                              \
   do {                                                   \

@@ -7,13 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common.h"
+#include "data_type.h"
+#include "tensor_data.h"
+
+#ifndef PTO_CPU_LEAN  // kernels get descriptors
+
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "common.h"
-#include "data_type.h"
-#include "tensor_data.h"
 #include "tensor_pool.h"
 
 /// Copies share the descriptor, so an address that the runtime gives to an output is seen through all of
@@ -202,3 +205,5 @@ inline Tensor make_tensor(const uint64_t shapes[], uint64_t ndims, DataType dtyp
                           int line = __builtin_LINE()) {
   return pto2_detail::whole_tensor(nullptr, shapes, ndims, dtype, version, file, line);
 }
+
+#endif

@@ -17,7 +17,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#ifndef PTO_CPU_LEAN
 #include <string>
+#endif
 #include <type_traits>
 
 #include "common.h"
@@ -197,6 +199,7 @@ struct TensorData {
     return covered ? OverlapStatus::COVERED : OverlapStatus::OTHER;
   }
 
+#ifndef PTO_CPU_LEAN
   std::string dump() const {
     char text[256];
     snprintf(text, sizeof text,
@@ -209,6 +212,7 @@ struct TensorData {
     append(all, "offsets", offsets);
     return all + "}\n";
   }
+#endif
 
  private:
   static void exchange(uint64_t values[], uint64_t x, uint64_t y) {
@@ -220,6 +224,7 @@ struct TensorData {
     permutation &= ~(15u << (4 * d));
     permutation |= static_cast<uint32_t>(place ^ d) << (4 * d);
   }
+#ifndef PTO_CPU_LEAN
   void append(std::string& all, const char* name, const uint64_t values[]) const {
     char text[32];
     all.append("    ").append(name).append(": [");
@@ -229,6 +234,7 @@ struct TensorData {
     }
     all += "]\n";
   }
+#endif
   [[noreturn, gnu::cold]] void version_went_back(const TensorData& earlier) const {
     assert_fail(__FILE__, __LINE__,
                 "version %d of a tensor is used after version %d of the same buffer was written", version,

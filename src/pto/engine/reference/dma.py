@@ -7,6 +7,7 @@ overlap.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ from .registry import executor
 
 #: (count, source stride, destination stride), in bytes.
 Loop = tuple[int, int, int]
+
+#: Bytes that one copy may write, which is more than any on-chip buffer has: a wrong count ends the program
+#: and not the machine's memory.
+LARGEST = 1 << 26
 
 #: Widths of the fields in bits: a length or count of bursts, the count of a loop, a stride in UB, one in GM.
 _BURST, _COUNT, _UB, _GM = 16, 21, 21, 40
@@ -79,6 +84,9 @@ def copy_bursts(
     row = left + length + behind
     _inside(source, loops, 1, length)
     _inside(target, loops, 2, row)
+    loops = [loop for loop in loops if any(loop[1:])] or [(1, 0, 0)]  # the same bytes over and over
+    total = row * math.prod(loop[0] for loop in loops)
+    i.require(total <= LARGEST, f"expects to write at most {LARGEST} bytes, got {total}")
     unit = _unit(source, target, length, loops)
     dtype = target.dtype if unit > 1 else "u8"
     at, to = (_starts(loops, side) // unit for side in (1, 2))

@@ -114,6 +114,11 @@ def fault_at(buffer: Buffer, base: int, at: Array, bits: int) -> MemoryFault:
     return MemoryFault(buffer, base + int(at.min()) * bits // 8, base + (int(at.max()) + 1) * bits // 8)
 
 
+#: Elements that an instruction may ask for at once: a wrong count ends the program and not the machine's
+#: memory.
+LARGEST = 1 << 28
+
+
 class Instr:
     """An operation with the values of its operands. `args` maps operand names to values (lists where
     variadic, absent ones missing)."""
@@ -287,6 +292,8 @@ class Instr:
     def _region(self, name: str | Place, shape: Shape | None, at: Shape) -> tuple[Place, Region]:
         place: Any = self.args[name] if isinstance(name, str) else name
         rows, cols = (place.v_row, place.v_col) if shape is None else shape
+        if rows * cols > LARGEST:
+            raise IllegalInstruction(f"reaches for {rows * cols} elements of {place.name or place.buffer.name}")
         if at == (0, 0):
             return place, place.region(rows, cols)
         return place, place.region(rows, cols, at[0], at[1])

@@ -59,6 +59,8 @@ class IntervalHazards:
         self.bits: dict[int, int] = {}
         self.stored = 0  # loads that values stored so far come from
         self.carried = 0  # those of them that a barrier puts before every load to come
+        self.running: Instr | None = None  # the instruction at work, and the accesses before it
+        self.before = 0
         self.streams: dict[int, tuple[Align, Operation]] = {}  # store streams that hold bytes back
 
     def started(self) -> None:
@@ -91,6 +93,8 @@ class IntervalHazards:
         where = _bytes(place, region, at)
         if where is None:
             return
+        if i is not self.running:
+            self.running, self.before = i, self.count
         word = _WORD[i.name in _SCALAR, write]
         for other in ("VLD", "VST", "LD", "ST"):
             if not (word.endswith("ST") or other.endswith("ST")) or len(word) == len(other) == 2:
@@ -124,6 +128,9 @@ class IntervalHazards:
         fence = max(self.begin, self.fences.get((other, word), 0))
         seen = last[where]
         latest = int(seen.max())
+        if latest > self.before:  # an instruction reads before it writes
+            seen = np.where(seen > self.before, 0, seen)
+            latest = int(seen.max())
         if latest <= fence:
             return
         if (other, word) == ("VLD", "VST"):  # ordered where the value stored comes from the value loaded

@@ -36,12 +36,12 @@ _ATOMIC = {"s32": "i32", "s16": "i16", "s8": "i8"}
 
 @executor("mte_l0c_l1", "mte_l0c_gm", "mte_l0c_ub")
 def write_back(i: Instr) -> None:
-    m, n = extent(i, "m"), extent(i, "n")
+    m, n = matrix.counted(i, "m"), matrix.counted(i, "n")
     source, target = aligned(i, "src", 64), aligned(i, "dst")
     pitch, stride = extent(i, "src_stride", 0), extent(i, "dst_stride", 0)
     count, far, apart = 1, 0, 0
     if i.has("loop3_count"):
-        count = extent(i, "loop3_count", 0)
+        count = matrix.counted(i, "loop3_count", 0)
         far, apart = (extent(i, f"loop3_{side}_stride", 0) for side in ("src", "dst"))
     parts = _parts(i, target, m, n)
     made: list[tuple[Matrix, Array]] = []

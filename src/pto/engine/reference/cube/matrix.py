@@ -103,8 +103,13 @@ def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
     return p
 
 
+def counted(i: Instr, name: str, low: int = 1) -> int:
+    """A size or count that only the run knows; the fields of the hardware have 16 bits."""
+    return extent(i, name, low, (1 << 16) - 1)
+
+
 def extent(i: Instr, name: str, low: int = 1, high: int = 1 << 40) -> int:
-    """A size or count that only the run knows."""
+    """A number that only the run knows."""
     found = int(i.arg(name))
     limit = f"{low}..{high}" if high < 1 << 40 else f"at least {low}"
     i.require(low <= found <= high, f"expects {name} to be {limit}, got {found}")

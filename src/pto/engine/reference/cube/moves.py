@@ -20,7 +20,7 @@ from ..instr import Instr, Shape
 from ..matmul import MX_GROUP
 from ..registry import executor
 from . import matrix
-from .matrix import Matrix, aligned, extent, up
+from .matrix import Matrix, aligned, counted, extent, up
 
 _STRIDE_BITS = 40
 #: Bytes of a unit of `mte_l1_fb`: 8 parameters of 64 bits, on A2 and A3 16 of them.
@@ -36,7 +36,7 @@ _SMALL_C0 = 4
 @executor("mte_gm_l1", "mte_l1_ub")
 def bursts(i: Instr) -> None:
     source, target = aligned(i, "src"), aligned(i, "dst")
-    length, count = extent(i, "len_burst", 0), extent(i, "count", 0)
+    length, count = extent(i, "len_burst", 0), counted(i, "count", 0)
     strides = extent(i, "src_stride", 0), extent(i, "dst_stride", 0)
     if i.name == "mte_l1_ub":
         target = vector_place(i, target, 0)
@@ -59,7 +59,7 @@ def vector_place(i: Instr, target: Pointer, sub: int) -> Pointer:
 def mte_l1_bt(i: Instr) -> None:
     """Bias values, narrow floats widened; lengths and gaps in values."""
     source, target = aligned(i, "src"), aligned(i, "dst")
-    length, count = extent(i, "len_burst", 0), extent(i, "count", 0)
+    length, count = extent(i, "len_burst", 0), counted(i, "count", 0)
     if not length or not count:
         return
     at, to = (length + extent(i, name, 0) for name in ("src_gap", "dst_gap"))
@@ -75,7 +75,7 @@ def mte_l1_fb(i: Instr) -> None:
     """Parameters of the fix-pipe as they are, in units of their own."""
     source, target = aligned(i, "src"), aligned(i, "dst", 64)
     unit = FB_UNIT[i.isa]
-    length, count = extent(i, "len_burst", 0), extent(i, "count", 0)
+    length, count = extent(i, "len_burst", 0), counted(i, "count", 0)
     at, to = ((length + extent(i, name, 0)) * unit for name in ("src_gap", "dst_gap"))
     copy_bursts(i, source, target, length * unit, [(count, at, to)])
 
@@ -87,7 +87,7 @@ def mte_l1_fb(i: Instr) -> None:
 def mte_gm_l1_frac(i: Instr) -> None:
     """Matrices of n rows and d columns, stored by rows (nd2nz) or columns (dn2nz), into blocks of 32 B."""
     source, target = aligned(i, "src"), aligned(i, "dst")
-    n, d, groups = extent(i, "n_value"), extent(i, "d_value"), extent(i, "group_count", 0)
+    n, d, groups = counted(i, "n_value"), counted(i, "d_value"), counted(i, "group_count", 0)
     inner = _elements(i, "src_inner_stride", source.dtype)
     outer = _elements(i, "src_outer_stride", source.dtype) if i.has("src_outer_stride") else 0
     row, column, matrices = (extent(i, f"dst_loop{k}_stride", 0) for k in (2, 3, 4))
@@ -132,7 +132,7 @@ def _padded(part: Array, rows: int, cols: int) -> Array:
 @executor("mte_l1_l0a")
 def mte_l1_l0a(i: Instr) -> None:
     """The source is m x k, transposed k x m."""
-    m, k = extent(i, "m"), extent(i, "k")
+    m, k = counted(i, "m"), counted(i, "k")
     source, target = aligned(i, "src"), aligned(i, "dst")
     if m == 1 and not i.attr("transpose"):
         # A vector for GEMV is shorter than the fractals that the hardware copies.
@@ -144,7 +144,7 @@ def mte_l1_l0a(i: Instr) -> None:
 def mte_l1_l0b(i: Instr) -> None:
     """L0B keeps k innermost, which is the NZ order of the n x k matrix: hardware copies that one as it is and
     transposes a k x n one; the manual has a k x n one and transposes an n x k one."""
-    k, n = extent(i, "k"), extent(i, "n")
+    k, n = counted(i, "k"), counted(i, "n")
     source, target = aligned(i, "src"), aligned(i, "dst")
     transpose = bool(i.attr("transpose"))
     turned = transpose if i.core.semantics.l0b_source == "doc" else not transpose
@@ -176,19 +176,19 @@ def _starts(i: Instr, first: str, second: str) -> Shape:
 @executor("mte_l1_l0a_mx", "mte_l1_l0b_mx")
 def scales(i: Instr) -> None:
     """Scales go to the buffer beside the operand, in the boxes of 32 bytes that they have in L1."""
-    k = extent(i, "k")
+    k = counted(i, "k")
     source = aligned(i, "src")
     target = aligned(i, "dst")
     groups = -(-k // MX_GROUP)
     source = source.at(source.offset, "f8e8m0")
     if i.name == "mte_l1_l0a_mx":
-        m = extent(i, "m")
+        m = counted(i, "m")
         start, first = _starts(i, "m", "k")
         place, size = matrix.left_scales(i, target, m, groups), (up(m, matrix.M0), up(groups, 2))
         at = start, _group(i, first)
         origin = matrix.laid_out(source, "ZZ", m, groups, place.box)
     else:
-        n = extent(i, "n")
+        n = counted(i, "n")
         first, start = _starts(i, "k", "n")
         place, size = matrix.right_scales(i, target, groups, n), (up(groups, 2), up(n, matrix.N0))
         at = _group(i, first), start
