@@ -276,28 +276,50 @@ void a_blocked_orchestrator_is_woken() {
   }
 }
 
-/// The orchestrator sleeps until a slot is free, while tasks run that end only when it has gone on.
+/// The orchestrator waits for the slot of a task that runs for some time and then ends or fails, while other
+/// tasks run that end only when it has gone on.
+int behind_one_task(const std::function<void()>& task) {
+  World world;
+  std::atomic<bool> waits{false}, went_on{false};
+  std::atomic<int> started{0};
+  world.call(0, [&](const DispatchPayload&) {
+    for (started.fetch_add(1); !waits;) std::this_thread::yield();
+    task();
+  });
+  world.call(1, [&](const DispatchPayload&) {
+    for (started.fetch_add(1); !went_on && !world.tmr->failure().failed();) nap(200);
+  });
+  TmrOptions options = options_for(4);
+  options.task_window = options.exec.queue = 4;
+  world.run(options, [&](Tmr& tmr) {
+    for (int i = 0; i < 4; ++i) {
+      tmr.scope_begin();
+      while (i == 3 && started < 3) nap(50);  // each on a thread of its own
+      if (i == 3) waits = true;
+      submit(tmr, i == 0 ? 0 : 1, i % 2, {});  // the fourth takes the slot of the first
+      tmr.scope_end();
+    }
+    went_on = true;
+  });
+  return world.code();
+}
+
 void a_sleeping_orchestrator_is_woken() {
+  for (int n = 0; n < 5 * kScale; ++n) CHECK(behind_one_task([] { nap(5000); }) == 0);
+}
+
+/// The task ends at about the moment when the orchestrator falls asleep.
+void an_orchestrator_that_falls_asleep_is_woken() {
+  for (int n = 0; n < 200 * kScale; ++n) CHECK(behind_one_task([&] { pass_time(n % 100); }) == 0);
+}
+
+void a_failure_wakes_everybody() {
   for (int n = 0; n < 5 * kScale; ++n) {
-    World world;
-    std::atomic<bool> went_on{false};
-    const std::thread::id orchestrator = std::this_thread::get_id();
-    world.call(0, [&](const DispatchPayload&) { nap(5000); });
-    world.call(1, [&](const DispatchPayload&) {
-      if (std::this_thread::get_id() == orchestrator) return;  // it helps while it waits
-      while (!went_on && !world.tmr->failure().failed()) nap(200);
+    const int code = behind_one_task([] {
+      nap(5000);
+      throw std::runtime_error("it fails");
     });
-    TmrOptions options = options_for(4);
-    options.task_window = options.exec.queue = 4;
-    world.run(options, [&](Tmr& tmr) {
-      for (int i = 0; i < 4; ++i) {
-        tmr.scope_begin();
-        submit(tmr, i == 0 ? 0 : 1, i % 2, {});  // the fourth takes the slot of the first
-        tmr.scope_end();
-      }
-      went_on = true;
-    });
-    CHECK(world.code() == 0);
+    CHECK(code == static_cast<int>(ErrorCode::KernelFailed));
   }
 }
 
@@ -664,6 +686,8 @@ int main(int argc, char** argv) {
        {"waiting_for_a_slow_one_is_fine", waiting_for_a_slow_one_is_fine},
        {"a_blocked_orchestrator_is_woken", a_blocked_orchestrator_is_woken},
        {"a_sleeping_orchestrator_is_woken", a_sleeping_orchestrator_is_woken},
+       {"an_orchestrator_that_falls_asleep_is_woken", an_orchestrator_that_falls_asleep_is_woken},
+       {"a_failure_wakes_everybody", a_failure_wakes_everybody},
        {"a_late_end_of_scope_retires", a_late_end_of_scope_retires},
        {"a_cluster_wakes_who_waits_for_it", a_cluster_wakes_who_waits_for_it},
        {"a_scan_that_lags", a_scan_that_lags},
