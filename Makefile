@@ -98,6 +98,8 @@ RUNTIME_FLAGS := -std=c++20 -O1 -g -Wall -Wextra -Inative/include -Inative/inclu
 RUNTIME_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
 RUNTIME_tsan := -fsanitize=thread -Wno-tsan
 SEEDS ?= 1000
+SEEDS_asan := 10000
+SEEDS_tsan := $(SEEDS)
 LIBRARIES := host_vector device_vector vector_dag clusters
 VARIANT_host_vector := host_build_graph
 VARIANT_device_vector := aicpu_build_graph
@@ -123,7 +125,9 @@ sanitize-$(1): $$(RUNTIME_TESTS:%=build/sanitize/$(1)/%) $$(LIBRARIES:%=build/sa
 	./build/sanitize/$(1)/stress_parts
 	./build/sanitize/$(1)/stress_engine
 	./build/sanitize/$(1)/stress_libraries build/sanitize/$(1)
-	@set -e; for fuzz in fuzz_runtime fuzz_graph; do for threads in '' 1 2 4; do \
+	./build/sanitize/$(1)/fuzz_runtime 0 $$(SEEDS_$(1))
+	./build/sanitize/$(1)/fuzz_graph 0 $$(SEEDS_$(1))
+	@set -e; for fuzz in fuzz_runtime fuzz_graph; do for threads in 1 2 4; do \
 	  echo "./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads"; \
 	  ./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads; done; done
 

@@ -470,6 +470,15 @@ def test_outside_of_memory(name: str) -> None:
     bench.run(**arguments(name, 0, [(3, 0, 0)]), data_select_bit=0, pad_value=None)  # nothing is touched
 
 
+def test_repetitions_in_place_take_no_time() -> None:
+    """A loop without strides copies the same bytes over and over."""
+    once, often = (Bench(next(p for p in plans_of("mte_gm_ub") if p.isa == "a5")) for _ in range(2))
+    for bench, count in ((once, 1), (often, (1 << 21) - 1)):
+        bench.run(**arguments("mte_gm_ub", 64, [(count, 0, 0), (2, 64, 64)]), pad_value=None)
+    target = [bench.target.buffer.data for bench in (once, often)]
+    assert target[0].any() and (target[0] == target[1]).all()
+
+
 @pytest.mark.parametrize("way", ["outtoub", "ubtoout"])
 def test_registers_have_widths(way: str) -> None:
     wide, narrow = 1 << 40, 1 << 21

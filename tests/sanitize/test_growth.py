@@ -67,6 +67,63 @@ def test_a_loop_over_ragged_tiles_and_scalars_keeps_few_accesses(monkeypatch: py
     assert len(lengths) > 1000 and max(lengths) < 16
 
 
+VECSCOPE = """module attributes {pto.target_arch = "a5"} {
+func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c1024 = arith.constant 1024 : index
+  %a0 = arith.constant 0 : i64
+  %a1 = arith.constant 4096 : i64
+  %one = arith.constant 1 : i64
+  %from = arith.constant 0 : i32
+  %a = pto.castptr %a0 : i64 -> !pto.ptr<f32, ub>
+  %b = pto.castptr %a1 : i64 -> !pto.ptr<f32, ub>
+  pto.mte_gm_ub %x, %a, %a0, %a1 nburst(%one, %a1, %a1) : !pto.ptr<f32>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
+  pto.barrier <PIPE_ALL>
+  pto.vecscope {
+    %all = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
+    %steps = pto.vci %from : i32 -> !pto.vreg<64xi32>
+    %at = pto.vbitcast %steps : !pto.vreg<64xi32> -> !pto.vreg<64xui32>
+    scf.for %r = %c0 to %n step %c1 {
+      scf.for %i = %c0 to %c1024 step %c64 {
+        %v = pto.vlds %a[%i] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>
+        pto.vsts %v, %b[%i], %all : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, !pto.mask<b32>
+      }
+      %g = pto.vgather2 %a, %at, %all : !pto.ptr<f32, ub>, !pto.vreg<64xui32>, !pto.mask<b32> -> !pto.vreg<64xf32>
+      pto.vscatter %g, %b, %at, %all : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, !pto.vreg<64xui32>, !pto.mask<b32>
+    }
+  }
+  {between}
+  pto.mte_ub_gm %b, %y, %a1 nburst(%one, %a1, %a1) : !pto.ptr<f32, ub>, !pto.ptr<f32>, i64, i64, i64, i64
+  return
+}
+}
+"""
+
+
+def test_a_long_vecscope_keeps_few_accesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All its instructions are one event, so that none of them is ordered after another."""
+    lengths: list[int] = []
+    compare = RaceChecker._compare
+
+    def counting(self: RaceChecker, i: object, new: Access, entries: list[Access]) -> None:
+        lengths.append(len(entries))
+        compare(self, i, new, entries)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RaceChecker, "_compare", counting)
+    x, y = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
+    kernel = pto.kernel(pto.parse(VECSCOPE.replace("{between}", "pto.barrier <PIPE_ALL>")))
+    assert kernel.run(x, y, 20, sanitize="race").ok and (x == y).all()
+    assert len(lengths) > 600 and max(lengths) < 8
+    # what was joined is still there: a copy out that waits for nothing races with all of it
+    lines = VECSCOPE.replace("{between}", "").splitlines()
+    for left_out, what in (("nothing", "4096..4352 of UB"), ("vscatter", "4096..8192 of UB")):
+        kernel = pto.kernel(pto.parse("\n".join(line for line in lines if left_out not in line)))
+        (found,) = kernel.run(x, y, 20, sanitize="race").diagnostics
+        assert found.code == "PTO-E2201" and what in found.message, found
+
+
 def test_blocks_that_ended_leave_no_accesses_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     from pto.engine.reference.grid import Grid
 

@@ -121,6 +121,8 @@ def test_bursts_into_the_vector_core() -> None:
 
 def test_bursts_refused() -> None:
     plan = plans_of("mte_gm_l1", "a5")[0]
+    refuses(burst_case(plan, 32, [(1 << 40, 0, 0)]), f"expects count to fit 16 bits, got {1 << 40}")
+    refuses(burst_case(plan, 4096, [(40000, 0, 1)]), "expects to write at most 67108864 bytes, got 163840000")
     for name in ("len_burst", "count", "src_stride", "dst_stride"):
         case = burst_case(plan, 32, [(1, 0, 0)])
         case.args[name] = -1
@@ -216,6 +218,8 @@ def test_small_c0(mode: str) -> None:
 def test_frac_refused() -> None:
     plan = next(p for p in plans_of("mte_gm_l1_frac", "a5") if element(p, "src") == "f16")
     refuses(frac(plan, "nd2nz", 0, 4, 64, (1, 1, 16, 0)), "expects n_value to be at least 1, got 0")
+    refuses(frac(plan, "nd2nz", 1 << 16, 4, 64, (1, 1, 16, 0)), "expects n_value to fit 16 bits, got 65536")
+    refuses(frac(plan, "nd2nz", 4, 4, 64, (1 << 40, 1, 16, 0)), "expects group_count to fit 16 bits")
     refuses(
         frac(plan, "nd2nz", 4, 4, 63, (1, 1, 16, 0)), "src_inner_stride to be whole elements of f16, got 63"
     )

@@ -488,6 +488,8 @@ def test_refused() -> None:
         case = Store(plan)
         case.args[name] = 0
         refuses(case, f"mte_l0c_l1: expects {name} to be at least 1, got 0")
+        case.args[name] = 1 << 40
+        refuses(case, f"mte_l0c_l1: expects {name} to fit 16 bits, got {1 << 40}")
     case = Store(plan)
     case.pointer("dst").offset += 16
     refuses(case, "expects dst to be a multiple of 32 bytes, got address 4112")

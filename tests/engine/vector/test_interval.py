@@ -152,7 +152,8 @@ def test_registers_are_carried_and_exchanged_by_loops() -> None:
         store("z", at="%c128"),
         store("z", at="%c192"),
     )
-    for options in ({}, {"sanitize": "all"}, {"shadow": "f64"}):
+    choices: list[dict[str, Any]] = [{}, {"sanitize": "all"}, {"shadow": "f64"}]
+    for options in choices:
         x, y, found = run(body, **options)
         c, d = x[:64], x[64:128]
         for _ in range(4):
@@ -234,6 +235,14 @@ def test_barrier_orders_what_its_name_says(pair: tuple[str, str], kind: str | No
 ], ids=["stores", "loads", "scalars", "same register", "through a register", "other bytes"])  # fmt: skip
 def test_what_needs_no_barrier(body: tuple[str, ...]) -> None:
     assert run(f"{FILL}\n{scope(load('p', at='%zero'), *body)}", sanitize="race")[2] == []
+
+
+def test_an_instruction_reads_before_it_writes() -> None:
+    """A transposition in place needs no barrier against itself; what follows does."""
+    place = "%h = pto.castptr %b : !ub -> !pto.ptr<f16, ub>\n%none = arith.constant 0 : i64"
+    turn = "pto.vtranspose %h, %h, %none : !pto.ptr<f16, ub>, !pto.ptr<f16, ub>, i64"
+    for lines, reports in (([turn], 0), ([turn, turn], 1), ([turn, load("v", "%b", "%zero")], 1)):
+        assert len(run(f"{place}\n{FILL}\n{scope(*lines)}", sanitize="race")[2]) == reports
 
 
 @pytest.mark.parametrize("bar", ["VST_VLD", "VV_ALL", "VLD_VST", "VST_VST", None])

@@ -150,6 +150,10 @@ def test_no_group_is_an_error() -> None:
     case.args["repeat_times"] = 0
     with pytest.raises(RunError, match="vbitsort: expects repeat_times to be at least 1, got 0"):
         case.execute()
+    for groups in (1 << 20, 1 << 40):  # neither takes the memory of the machine
+        case.args["repeat_times"] = groups
+        with pytest.raises(RunError, match=r"vbitsort: (touches bytes|reaches for)"):
+            case.execute()
 
 
 # -- merge -------------------------------------------------------------------------------------------------
@@ -428,9 +432,7 @@ def test_status_is_read_too_early() -> None:
     for line in flags:
         text = text.replace(line + "\n", "")
     records, y, counts = np.zeros(64, np.float32), np.zeros(64, np.float32), np.zeros(4, np.int16)
-    result = pto.kernel(pto.parse(text)).run(
-        records, y, counts, 0x0008000800080008, 0x1F01, sanitize="race"
-    )
+    result = pto.kernel(pto.parse(text)).run(records, y, counts, 0x0008000800080008, 0x1F01, sanitize="race")
     assert [d.code for d in result.diagnostics] == ["PTO-E2201"]
     assert "get_vms4_sr" in result.diagnostics[0].message and "VMS4_SR" in result.diagnostics[0].message
 

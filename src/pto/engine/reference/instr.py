@@ -293,7 +293,9 @@ class Instr:
         place: Any = self.args[name] if isinstance(name, str) else name
         rows, cols = (place.v_row, place.v_col) if shape is None else shape
         if rows * cols > LARGEST:
-            raise IllegalInstruction(f"reaches for {rows * cols} elements of {place.name or place.buffer.name}")
+            raise IllegalInstruction(
+                f"reaches for {rows * cols} elements of {place.name or place.buffer.name}"
+            )
         if at == (0, 0):
             return place, place.region(rows, cols)
         return place, place.region(rows, cols, at[0], at[1])

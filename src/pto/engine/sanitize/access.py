@@ -12,7 +12,8 @@ from .clock import agent_pipe
 
 
 class Access:
-    """One access: bytes `low` to `high` of a buffer by an event; `region` or `at` give them exactly."""
+    """One access: bytes `low` to `high` of a buffer by an event; `region` or `at` give them exactly, where it
+    has gaps."""
 
     __slots__ = (
         "agent", "at", "atomic", "core", "dense", "high", "know", "low", "op", "pipe", "place", "region",
@@ -56,8 +57,7 @@ class Access:
     def bytes(self) -> Array:
         if self.region is not None:
             return self.region.byte_offsets()
-        assert self.at is not None
-        return self.at
+        return self.at if self.at is not None else np.arange(self.low, self.high)
 
 
 def is_atomic(op: Operation) -> bool:

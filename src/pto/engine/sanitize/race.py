@@ -26,6 +26,9 @@ from .reports import Reports, bytes_of
 CHAINED = 16 * 256
 
 PAGE = 1 << 16
+#: The latest accesses that a new one may be joined to, and the scattered bytes that one may have for that.
+_NEAR = 8
+_MANY = PAGE
 
 
 class RaceChecker:
@@ -66,7 +69,8 @@ class RaceChecker:
         for page in pages:
             entries = seen.setdefault(page, [])
             self._compare(i, new, entries)
-            entries.append(new)
+            if not _joined(new, entries):
+                entries.append(new)
 
     def _compare(self, i: Instr, new: Access, entries: list[Access]) -> None:
         covered = False
@@ -76,10 +80,11 @@ class RaceChecker:
             old = entries[n]
             if old.high <= new.low or old.low >= new.high:
                 continue
-            known = knows(know, old.agent, old.sequence)
+            same = old.agent == new.agent and old.sequence == new.sequence
+            if same and old.write != new.write:
+                continue
+            known = same or knows(know, old.agent, old.sequence)
             if (new.write or old.write) and not known:
-                if old.agent == new.agent and old.sequence == new.sequence:
-                    continue
                 if (old.atomic and new.atomic) or self._chained(new, old):
                     continue
                 shared = overlap(new, old)
@@ -161,6 +166,28 @@ class RaceChecker:
             self.events[key] = (pair, event)
         first, second = (Side(a.op, a.pipe, a.core.name) for a in (old, new))
         return how_to_order(module, self.isa, first, second, event)
+
+
+def _joined(new: Access, entries: list[Access]) -> bool:
+    """Add what an instruction touches to the last accesses like it of the same event: the many instructions
+    of a vecscope are one event, and would take a place in memory for every iteration."""
+    for old in entries[: -_NEAR - 1 : -1]:
+        if (
+            old.sequence != new.sequence or old.agent != new.agent or old.write != new.write
+            or old.op is not new.op
+        ):  # fmt: skip
+            continue
+        if old.dense and new.dense and old.low <= new.low <= old.high:
+            old.region = old.at = None
+        elif old.at is not None and new.at is not None and old.at.size < _MANY:
+            old.at = np.union1d(old.at, new.at)
+            old.low, old.dense = min(old.low, new.low), False
+        else:
+            continue
+        old.high = max(old.high, new.high)
+        old.replaced = max(old.replaced, new.replaced)
+        return True
+    return False
 
 
 def _sides(a: Access, b: Access, entries: list[Access]) -> tuple[Access, Access]:

@@ -105,7 +105,9 @@ def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
 
 def counted(i: Instr, name: str, low: int = 1) -> int:
     """A size or count that only the run knows; the fields of the hardware have 16 bits."""
-    return extent(i, name, low, (1 << 16) - 1)
+    found = extent(i, name, low)
+    i.require(found < 1 << 16, f"expects {name} to fit 16 bits, got {found}")
+    return found
 
 
 def extent(i: Instr, name: str, low: int = 1, high: int = 1 << 40) -> int:
