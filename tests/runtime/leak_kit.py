@@ -29,15 +29,19 @@ def used() -> dict[str, int]:
 
 
 def assert_steady(once: Callable[[int], object], warm: int, repeats: int) -> None:
-    """After some calls, in which caches fill up, many more leave nothing behind."""
+    """After some calls, in which caches fill up, many more leave nothing behind. Pages that an allocator had
+    given back may be touched again: only what grows every time is lost."""
     for n in range(warm):
         once(n)
-    before = used()
-    for n in range(repeats):
-        once(n)
-    after = used()
-    for name in ("Threads", "files", "children"):
-        assert after[name] <= before[name], (name, before, after)
-    assert after["VmRSS"] - before["VmRSS"] < 4096, (before, after)
-    assert after["VmSize"] - before["VmSize"] < 128 * 1024, (before, after)
-    assert after["maps"] - before["maps"] < 20, (before, after)
+    for attempt in range(3):
+        before = used()
+        for n in range(repeats):
+            once(n)
+        after = used()
+        for name in ("Threads", "files", "children"):
+            assert after[name] <= before[name], (name, before, after)
+        assert after["VmSize"] - before["VmSize"] < 128 * 1024, (before, after)
+        assert after["maps"] - before["maps"] < 20, (before, after)
+        if after["VmRSS"] - before["VmRSS"] < 4096:
+            return
+    raise AssertionError((attempt, before, after))
