@@ -81,7 +81,7 @@ def measure(row: Row) -> float | str:
 def per_step(loop: Kernel, empty: Kernel, number: int) -> float:
     """Seconds of one step of a loop, less those of an empty one; the best of several runs."""
     count = 1
-    while (took := clock(lambda: launch(loop, number, count))) < 0.01 and count < 1 << 14:
+    while (took := clock(lambda n=count: launch(loop, number, n))) < 0.01 and count < 1 << 14:
         count = max(2 * count, int(count * 0.012 / max(took, 1e-4)))
     full, rest = (min(clock(lambda k=k: launch(k, number, count)) for _ in range(5)) for k in (loop, empty))
     return max(0.0, full - rest) / count

@@ -26,8 +26,8 @@ FLAGS = (
     "-std=c++20", "-fPIC", "-fvisibility=hidden", "-ftree-vectorize", "-ffp-contract=off",
     "-fno-math-errno", "-fno-trapping-math",
 )  # fmt: skip
-#: The loops of the headers are what takes time, and -O1 does as much for them as -O2, in three quarters of the
-#: compile time. g++ vectorises little by itself: the cost model brings row maxima from 5.4 to 1.5 us.
+#: The loops of the headers are what takes time, and -O1 does as much for them as -O2, in three quarters of
+#: the compile time. g++ vectorises little by itself: the cost model brings row maxima from 5.4 to 1.5 us.
 GCC_FLAGS = ("-O1", "-finline-small-functions", "-fvect-cost-model=dynamic")
 CLANG_FLAGS = ("-O2",)
 

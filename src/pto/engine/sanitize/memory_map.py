@@ -228,9 +228,7 @@ class MemoryMap:
             if isinstance(place, Tile) and place.pitch != place.shape:  # a window of a larger tile
                 low, high = place.region(*place.shape).bounds
                 size = high - low
-            found = self._found[key] = Life(
-                loc, name, low, size, self._step(i).line, _shape(place, size)
-            )
+            found = self._found[key] = Life(loc, name, low, size, self._step(i).line, _shape(place, size))
             found.placed = low < place.buffer.limit
             self._introduce(i.core.grid.program.module, core, found)
         return found
