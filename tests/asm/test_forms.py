@@ -205,6 +205,12 @@ func.func @f(%c: i1) {
     assert to_text(parse(shadow)) == shadow
 
 
+@pytest.mark.parametrize("query", ["block_idx", "block_num", "subblock_idx", "subblock_num"])
+def test_a_query_may_name_its_type(query: str) -> None:
+    text = "func.func @f() {\n  %%x = pto.get_%s%s\n  return\n}\n"
+    assert to_text(parse(text % (query, " : i64"))) == to_text(parse(text % (query, "")))
+
+
 def test_operations_keep_their_source_range() -> None:
     module = parse(PROGRAM)
     for op in module.walk():

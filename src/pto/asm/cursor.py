@@ -25,7 +25,7 @@ from ..ir.attrs import (
     UnitAttr,
 )
 from ..ir.core import Block, Operation, Value
-from ..ir.types import ERROR, I64, FunctionType, ScalarType, Type
+from ..ir.types import ERROR, I64, FunctionType, MaskType, ScalarType, Type, VRegType
 from ..isa.enums import ENUMS, same_enum
 from ..isa.row import Attr
 from .lexer import EOF, tokenize, unquote
@@ -581,10 +581,15 @@ class Cursor:
             ended = self._ended.get(name)
             where = ended.op if ended is not None else None
             if where is not None and where.end and where.start < self.tokens.starts[at]:
+                help = "define it outside, or return it as a result of the region"
+                if ended is not None and isinstance(ended.type, VRegType | MaskType):
+                    help = (
+                        "return it as a result of its loop or branch; out of a vecscope only memory leads: "
+                        "store it there, and load it again"
+                    )
                 d = self.error(
-                    "PTO-E0201", f"'{name}' is defined inside a region that has ended", at,
-                    help="define it outside, or return it as a result of the region",
-                )  # fmt: skip
+                    "PTO-E0201", f"'{name}' is defined inside a region that has ended", at, help=help
+                )
                 d.notes.append(("defined here", Span(self.source, where.start, where.end)))
                 continue
             self._hints -= 1  # the search is costly, and nobody reads the hundredth suggestion

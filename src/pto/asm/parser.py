@@ -175,6 +175,8 @@ class Parser(RowReader):
             st = Statement()
             try:
                 self.run(steps, st, found)
+                if self.t[self.i] == ":":  # nothing begins with it: a longer form has these types
+                    raise Fail(self.i, "expected the end of the statement, got ':'")
                 if found.is_ins_outs and self.t[self.i] == "{":  # some tools write attributes at the end
                     self.attr_dict(st)
                 return self.finish(found, st, names, begin)

@@ -204,6 +204,14 @@ class RowChecker:
     def _attribute(self, op: Operation, declared: Attr, value: Attribute) -> bool:
         problem = attribute_problem(declared, value)
         if not problem:
+            if declared.unencoded and value.value in declared.unencoded:
+                listed = [c for c in declared.domain if c not in declared.unencoded]
+                self.context.report(
+                    op, "PTO-E0112", f"no encoding of '{declared.name}' stands for {value}",
+                    at=declared.name, got=str(value), expected=", ".join(map(str, listed)),
+                    help="the simulator runs it; portable code takes one of the listed values",
+                    severity="warning",
+                )  # fmt: skip
             return True
         self.context.report(
             op,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..ir.core import Operation, Region, Value, entry_mark, uses
-from ..ir.types import MaskType, TokenType, Type, VRegType
+from ..ir.types import MaskType, TileBufType, TokenType, Type, VRegType
 from .context import Context
 
 _VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
@@ -44,7 +44,7 @@ def _walk(
                 op,
                 "PTO-E1002",
                 "must not be inside a vecscope",
-                help="move it before or after the vecscope; pto.tile_buf_addr gives the tile's address",
+                help="move it before or after the vecscope" + _instead(op),
             )
             d.notes.append(("the vecscope begins here", context.span(scope)))
         if row.core and core and row.core != core:
@@ -80,6 +80,15 @@ def _walk(
         _escapes(context, op)
     elif inner_scope is None and row is not None and row.dialect == "scf":
         _carried(context, op, op.results)
+
+
+def _instead(op: Operation) -> str:
+    """What does the same inside a vecscope."""
+    if any(isinstance(v.type, TileBufType) for v in op.operands):
+        return "; pto.tile_buf_addr gives the tile's address"
+    if op.row is not None and op.row.effect == "sync":
+        return "; inside, pto.mem_bar orders loads and stores"
+    return ""
 
 
 def _vector_state(type: Type) -> bool:

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pto import isa
+from pto.asm import parse
 from pto.engine.registers import WIDTH
+from pto.verify import verify
 
 from .cases import VectorCase, plans_of, with_attrs
 from .masks import GRANULARITIES, SIZES, at, found, image_of, lanes_of, set_image, some_image, typed
@@ -73,6 +75,22 @@ def test_patterns(stem: str, gran: str, semantics: str) -> None:
 
 
 COUNTS = (0, 1, 2, 31, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000, 2**31 - 1, -1, -2, -64, -(2**31))
+
+
+@EACH
+@pytest.mark.parametrize("stem", ["pset", "pge"])
+def test_patterns_without_an_encoding_are_warned_about(stem: str, gran: str) -> None:
+    encoded = {f"PAT_VL{n}" for n in (1, 2, 3, 4, 8, 16, 32, 64, 128)}
+    lanes = WIDTH // SIZES[gran]
+    for pattern in ("PAT_ALL", "PAT_Q", *(f"PAT_VL{n}" for n in range(1, lanes + 1))):
+        text = (
+            'module attributes {pto.target_arch = "a5"} { func.func @f() { pto.vecscope {\n'
+            f'%m = pto.{stem}_{gran} "{pattern}" : !pto.mask<{gran}>\n'
+            "}\nreturn } }"
+        )
+        got = [(d.code, d.severity) for d in verify(parse(text))]
+        odd = pattern.startswith("PAT_VL") and pattern not in encoded
+        assert got == ([("PTO-E0112", "warning")] if odd else []), pattern
 
 
 @EACH

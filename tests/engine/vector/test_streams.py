@@ -78,7 +78,8 @@ def test_load_streams(column: str) -> None:
     for plan in plans_of("vldus", column):
         dtype = str(plan.operands["source"][0].dtype)  # type: ignore[attr-defined]
         size = width(dtype)
-        for returns in (False, True):
+        step = {"increment": 256 // size} if "increment" in plan.operands else {}
+        for returns in (False, True)[len(step) :]:
             for shift in {0, size, 3 * size % 32, 32 - size}:
                 bench = Bench(shift, column)
                 data = bench.memory.tobytes()
@@ -87,7 +88,7 @@ def test_load_streams(column: str) -> None:
                 state = args["state"]
                 for n in range(3):
                     made = returning(plan, "base", "source") if returns else plan
-                    args, further = bench.step(made, source=p, state=state)
+                    args, further = bench.step(made, source=p, state=state, **step)
                     at = 4096 + shift + 256 * n
                     assert args["r"].buffer.data.tobytes() == data[at : at + 256], (shown(plan), shift)
                     if returns:
@@ -123,6 +124,21 @@ def test_a_load_stream_goes_on_in_its_own_block_only() -> None:
     stored = bench.step(plan_of("vstus", "f32"), state=bench.empty(), count=3, base=bench.at(64, "f32"))[0]
     with pytest.raises(RunError, match="a state that vldas gave, got that of a store stream"):
         bench.step(load, source=bench.at(64, "f32"), state=stored["state_out"])
+
+
+def test_a_load_advances_its_pointer_by_any_increment() -> None:
+    """The state goes on behind the vector, whatever the pointer does."""
+    bench = Bench()
+    load = changed(plan_of("vldus", "f32"), increment="index", base="!pto.ptr<f32, ub>")
+    assert load is not None
+    assert changed(plan_of("vldus", "f32"), increment="index", base=None) is None
+    p = bench.at(4096 + 12, "f32")
+    state = bench.step(plan_of("vldas", "f32"), source=p)[0]["state"]
+    args, further = bench.step(load, source=p, state=state, increment=-3)
+    assert args["r"].buffer.data.tobytes() == bench.memory[4108:4364].tobytes()
+    assert (further.offset, further.dtype) == (4096, "f32")
+    with pytest.raises(RunError, match=r"primed for, 4352\.\.4384, got 4096; prime a new state"):
+        bench.step(load, source=further, state=args["state_out"], increment=64)
 
 
 def test_a_load_stream_touches_whole_blocks() -> None:
@@ -285,6 +301,18 @@ def test_a_store_stream_goes_on_and_ends_where_it_is() -> None:
     bench.step(store, state=state, count=8, base=bench.at(8192, "f32"))
 
 
+def test_a_flush_that_returns_a_pointer_is_at_the_pointer_it_got() -> None:
+    bench = Bench()
+    store, flush = plan_of("vstus", "f32"), plan_of("vstas", "f32", pointer="dest")
+    args, _ = bench.step(store, state=bench.empty(), count=10, base=bench.at(4096, "f32"))
+    state = args["state_out"]
+    with pytest.raises(RunError, match="at byte 4136, where 8 bytes are pending, got 4096"):
+        bench.step(flush, state=state, dest=bench.at(4096, "f32"), offset=10)
+    _, further = bench.step(flush, state=state, dest=bench.at(4136, "f32"), offset=-3)
+    assert (further.offset, further.dtype) == (4124, "f32")
+    assert bench.memory[4096:4136].tobytes() == args["value"].buffer.data.tobytes()[:40]
+
+
 def test_load_and_store_streams_do_not_mix() -> None:
     bench = Bench()
     p = bench.at(4096, "f32")
@@ -358,8 +386,12 @@ def test_the_register_in_memory(name: str, unit: int) -> None:
         before = bytearray(bench.memory.tobytes())
         bench.special("AR", 0x1_2345_6789)
         dtype = str(plan.operands["dest"][0].dtype)  # type: ignore[attr-defined]
-        bench.step(plan, dest=bench.at(4096, dtype), offset=-12 // unit)
-        before[4084:4088] = (0x2345_6789).to_bytes(4, "little")
+        _, further = bench.step(plan, dest=bench.at(4096, dtype), offset=-12 // unit)
+        at = 4084
+        if plan.results.get("base"):  # stored where the pointer was
+            assert (further.offset, further.dtype) == (at, dtype)
+            at = 4096
+        before[at : at + 4] = (0x2345_6789).to_bytes(4, "little")
         assert bench.memory.tobytes() == bytes(before)
         with pytest.raises(RunError, match="multiple of 4 bytes, got 4098"):
             bench.step(plan, dest=bench.at(4098, dtype), offset=0)
@@ -397,6 +429,38 @@ def test_program_that_copies_from_one_alignment_to_another(options: dict[str, An
     want = before.copy()
     want[5:55], want[55:105] = x[3:53], x[67:117]
     assert (y == want).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"sanitize": "all"}, {"shadow": "f64"}], ids=["plain", "watched", "shadow"]
+)
+def test_program_with_the_pointers_of_every_step(options: dict[str, Any]) -> None:
+    """Loads, stores, the flush and the special register all give the pointer that the next step takes."""
+    body = """
+      %c64 = arith.constant 64 : index
+      %three = arith.constant 3 : index
+      %n = arith.constant 5 : i32
+      %two = arith.constant 2 : i32
+      %eight = arith.constant 8 : i32
+      %p0 = pto.addptr %ux, %three : <f32, ub> -> <f32, ub>
+      %l0 = pto.vldas %p0 : !pto.ptr<f32, ub> -> !pto.align
+      %v0, %l1, %p1 = pto.vldus %p0, %l0, %c64 : !pto.ptr<f32, ub>, !pto.align, index -> !pto.vreg<64xf32>, !pto.align, !pto.ptr<f32, ub>
+      %v1, %l2 = pto.vldus %p1, %l1 : !pto.ptr<f32, ub>, !pto.align -> !pto.vreg<64xf32>, !pto.align
+      %s0 = pto.init_align : !pto.align
+      %s1, %q1 = pto.vstus %s0, %n, %v0, %uy : !pto.align, i32, !pto.vreg<64xf32>, !pto.ptr<f32, ub> -> !pto.align, !pto.ptr<f32, ub>
+      %s2, %q2 = pto.vstus %s1, %n, %v1, %q1 : !pto.align, i32, !pto.vreg<64xf32>, !pto.ptr<f32, ub> -> !pto.align, !pto.ptr<f32, ub>
+      %q3 = pto.vstas %s2, %q2, %two : !pto.align, !pto.ptr<f32, ub>, i32 -> !pto.ptr<f32, ub>
+      %w0 = pto.castptr %q3 : !pto.ptr<f32, ub> -> !pto.ptr<ui32, ub>
+      pto.sprclr "AR"
+      %w1 = pto.sprsti "AR", %w0[%two] : !pto.ptr<ui32, ub>, i32 -> !pto.ptr<ui32, ub>
+      %w2 = pto.sprsts "AR", %w1[%eight] : !pto.ptr<ui32, ub>, i32 -> !pto.ptr<ui32, ub>
+      pto.sprsts "AR", %w2[%eight] : !pto.ptr<ui32, ub>, i32
+    """
+    x, before, y, _ = run(body, **options)
+    want = before.copy()
+    want[:5], want[5:10] = x[3:8], x[67:72]
+    want[[12, 14, 18]] = 0
+    np.testing.assert_array_equal(y, want)
 
 
 def test_program_without_a_flush_loses_the_tail() -> None:

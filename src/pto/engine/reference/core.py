@@ -14,7 +14,7 @@ from typing import Any
 from ...diag import Diagnostic
 from ...ir.core import Operation, Value
 from ...isa.profiles import Profile
-from ..memory import GlobalMemory, MemoryFault
+from ..memory import Buffer, GlobalMemory, MemoryFault
 from .code import Code
 from .instr import IllegalInstruction, Instr, Plain
 from .state import CoreState
@@ -260,7 +260,7 @@ class Core(CoreState):
         except MemoryFault as fault:
             raise self.fault(i, fault) from None
         except IllegalInstruction as problem:
-            raise self.illegal(i.op, problem) from None
+            raise self.illegal(i.op, problem, i) from None
         except LookupError as missing:
             raise self.unplaced(i.op, missing) from None
         self.performed += 1
@@ -290,13 +290,20 @@ class Core(CoreState):
             help="check offsets, strides and sizes"
             + ("; the array given to the launch may be too small" if buffer.space == "gm" else ""),
         )
+        self._say_whence(d, i, buffer)
+        return RunError(d)
+
+    def _say_whence(self, d: Diagnostic, i: Instr, buffer: Buffer) -> None:
+        """Notes on how the pointers into a buffer were made."""
         for declared, value in i.op.named():
             if getattr(i.args.get(declared.name), "buffer", None) is buffer:
                 d.notes.extend((text, self.grid.span(op)) for text, op in _provenance(value))
-        return RunError(d)
 
-    def illegal(self, op: Operation, problem: IllegalInstruction) -> RunError:
-        return RunError(self.diagnostic(op, problem.code, str(problem)))
+    def illegal(self, op: Operation, problem: IllegalInstruction, i: Instr | None = None) -> RunError:
+        d = self.diagnostic(op, problem.code, str(problem), help=problem.help)
+        if i is not None and problem.buffer is not None:
+            self._say_whence(d, i, problem.buffer)
+        return RunError(d)
 
     def unplaced(self, op: Operation, missing: LookupError) -> RunError:
         if isinstance(missing, KeyError | IndexError):

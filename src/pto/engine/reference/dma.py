@@ -18,7 +18,7 @@ from ...isa.dtypes import DTYPES
 from .. import elements
 from ..elements import Array
 from ..memory import MemoryFault, Pointer, array_of
-from .instr import Instr
+from .instr import IllegalInstruction, Instr, misaligned
 from .registry import executor
 
 #: (count, source stride, destination stride), in bytes.
@@ -35,17 +35,20 @@ _BURST, _COUNT, _UB, _GM = 16, 21, 21, 40
 def _field(i: Instr, name: str, bits: int, value: Any = None) -> int:
     """An operand that has to fit an unsigned field."""
     found = int(i.arg(name) if value is None else value)
-    i.require(0 <= found < 1 << bits, f"expects {name} to fit {bits} bits without a sign, got {found}")
+    if not 0 <= found < 1 << bits:
+        long = name == "len_burst" and found > 0
+        raise IllegalInstruction(
+            f"expects {name} to fit {bits} bits without a sign, got {found}",
+            "copy it as several bursts: n_burst of them, a stride apart" if long else "",
+        )
     return found
 
 
 def _aligned(i: Instr, *pointers: Pointer) -> None:
     """On hardware a copy starts at a 32-byte block of an on-chip buffer."""
     for p in pointers:
-        i.require(
-            i.isa == "cpu" or p.buffer.space == "gm" or p.offset % 32 == 0,
-            f"expects an on-chip address that is a multiple of 32 bytes, got {p.offset}",
-        )
+        if i.isa != "cpu" and p.buffer.space != "gm" and p.offset % 32:
+            raise misaligned("an on-chip address", p, 32)
 
 
 # --- the copy ---------------------------------------------------------------------------------------------

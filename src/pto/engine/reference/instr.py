@@ -39,6 +39,22 @@ class IllegalInstruction(Exception):
 
     code = "PTO-E2102"
 
+    def __init__(self, message: str, help: str = "", buffer: Buffer | None = None) -> None:
+        super().__init__(message)
+        self.help = help
+        #: Where an address is at fault: pointers into this buffer are told where they come from.
+        self.buffer = buffer
+
+
+def misaligned(what: str, at: Pointer, align: int, other: str = "") -> IllegalInstruction:
+    """An address that is no multiple of `align` bytes; `other` says what takes any."""
+    low = at.offset // align * align
+    return IllegalInstruction(
+        f"expects {what} that is a multiple of {align} bytes, got {at.offset}",
+        f"the nearest are {low} and {low + align}{other}",
+        at.buffer,
+    )
+
 
 class Port:
     """The way to memory. Subclasses watch it, replay it, or keep a shadow beside it."""

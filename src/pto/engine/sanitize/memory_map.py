@@ -65,8 +65,8 @@ class Life:
     """A tile at an address: all the values it holds there and the instructions that touch it."""
 
     __slots__ = (
-        "_of", "_part", "address", "line", "loc", "name", "peers", "placed", "reads", "seen", "shape", "size",
-        "uses", "values", "views", "writes", "written",
+        "_of", "_part", "_reach", "address", "line", "loc", "name", "peers", "placed", "reads", "seen",
+        "shape", "size", "uses", "values", "views", "writes", "written",
     )  # fmt: skip
 
     def __init__(self, loc: str, name: str, address: int, size: int, line: int, shape: str) -> None:
@@ -85,6 +85,7 @@ class Life:
         self.peers: list[Life] = []  # tiles on some of the same bytes
         self.views: set[Life] = set()  # peers that are the same storage by another name
         self._part: tuple[int, int] | None = None  # step that wrote a part, and the last one before it
+        self._reach: tuple[int, int] | None = None  # bytes written through a pointer
         self._of: Value | None = None  # value of another tile that the last value is a view of
 
     @property
@@ -103,6 +104,12 @@ class Life:
     def is_view(self) -> bool:
         """Whether it only reads what another tile wrote."""
         return self.written < 0 and bool(self.views)
+
+    def covers(self, written: tuple[int, int]) -> bool:
+        """Whether bytes written through a pointer are all that was written there so far, or more."""
+        low, high = self._reach or written
+        self._reach = min(low, written[0]), max(high, written[1])
+        return self._reach == written
 
     def write(self, now: int, whole: bool) -> None:
         self.writes += now != self.written  # an instruction counts once
@@ -197,7 +204,7 @@ class MemoryMap:
             whole = region is not None and region.first == (0, 0)
             life.write(now, whole and region.rows.size >= rows and region.cols.size >= cols)  # type: ignore[union-attr]
         else:
-            life.write(now, region is not None and region.bounds == (life.address, life.end))
+            life.write(now, region is not None and life.covers(region.bounds))
 
     def _step(self, i: Instr) -> Step:
         found = self._known.get((i.op, i.pipe))
@@ -218,12 +225,19 @@ class MemoryMap:
         else:
             loc, (low, high) = place.buffer.space, _bounds(place, region, at)
             size = high - low
-        # the accesses of a vecscope through one pointer are one place
-        walks = isinstance(place, Pointer) and place.home is None and i.core.interval is not None
+        # the accesses of a vecscope through one pointer are one place, and so are copies to and from it
+        points = isinstance(place, Pointer) and place.home is None
+        walks = points and i.core.interval is not None
         key = (core, loc, name, "vecscope") if walks else (core, loc, name, low, size)
         found = self._found.get(key)
-        if walks and found is not None and (low < found.address or low + size > found.end):
+        if found is None and points and size > 0:
+            found = self._meets(core, loc, name, low, low + size)
+            if found is not None:
+                self._found[key] = found
+        if points and found is not None and size > 0 and (low < found.address or low + size > found.end):
             self._widen(core, found, low, low + size)
+        elif found is not None and isinstance(place, Tile) and found.shape == f"{found.size} bytes":
+            found.shape = _shape(place, size)  # a pointer to it came first
         if found is None and size > 0:
             if isinstance(place, Tile) and place.pitch != place.shape:  # a window of a larger tile
                 low, high = place.region(*place.shape).bounds
@@ -232,6 +246,13 @@ class MemoryMap:
             found.placed = low < place.buffer.limit
             self._introduce(i.core.grid.program.module, core, found)
         return found
+
+    def _meets(self, core: str, loc: str, name: str, low: int, high: int) -> Life | None:
+        """The place of a pointer that shares bytes with others of the same name, none of them a tile."""
+        for life in self.lives.get(core, ()):
+            if (life.name, life.loc) == (name, loc) and life.address < high and low < life.end:
+                return life if life.shape == f"{life.size} bytes" else None
+        return None
 
     def _widen(self, core: str, life: Life, low: int, high: int) -> None:
         """A place takes in more bytes, and meets those who live there."""

@@ -53,6 +53,8 @@ class Observer(Watch):
         self.intervals: dict[Core, IntervalHazards] = {}
         self.shadow = shadow
         self.map = memory_map
+        #: Whether an instruction runs once more, beside the program: what it does wrong is said once.
+        self._beside = False
 
     # -- cores -----------------------------------------------------------------------------------------
 
@@ -77,6 +79,8 @@ class Observer(Watch):
             self.intervals[core].barrier(kind)
 
     def other_granularity(self, core: Any, op: Operation, mask: Register, size: int) -> None:
+        if self._beside:
+            return
         d = core.diagnostic(
             op,
             "PTO-E2208",
@@ -85,6 +89,9 @@ class Observer(Watch):
             got=f"b{8 * mask.granule}",
             help="make the mask for this width, or change it with pbitcast, ppack or punpack",
         )
+        made = next((v.op for v in op.operands if v.name == mask.name), None)
+        if made is not None:
+            d.notes.append((f"%{mask.name} is made here", core.grid.span(made)))
         self.reports.add(("granularity", op), d)
 
     def core_ended(self, core: Core) -> None:
@@ -147,11 +154,15 @@ class Observer(Watch):
         port = Watched(self, bool(i.poison))
         i.port = port
         if self.shadow is not None and again:
+            self._beside = True
             self.shadow.before(i, execute)
+            self._beside = False
         result = execute(i)
         if self.undef is not None:
             if again:
+                self._beside = True
                 self._undefined(self.undef, i, execute, port, result)
+                self._beside = False
             for place, region in port.unspecified:
                 self.undefine(i, place, region, PADDING)
         for declared in row.operands if row is not None else ():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.core import Operation
-from ...ir.types import ScalarType
+from ...ir.types import PtrType, ScalarType
 from ...isa.dtypes import DTYPES
 from ..elements import Array, code_dtype
 from ..memory import Buffer, MemoryFault, Pointer, Tile
@@ -38,6 +38,12 @@ OUTSIDE = "outside its valid region"
 SCRATCH = "which is scratch of this instruction"
 PADDING = "which this instruction leaves unspecified"
 FREED = "which is given back to the producer here"
+#: Help where a pointer leads to what nobody wrote: for vector instructions, and for copies.
+_UNWRITTEN_LANES = (
+    "write what %{name} points to before it is read, or keep the lanes behind the end of the data out of the "
+    "result: a mask of pto.plt, or pto.vsel"
+)
+_UNWRITTEN_BYTES = "write what %{name} points to before it is read, for example by pto.mte_gm_ub or pto.vsts"
 _HELP = {
     UNWRITTEN: "write %{name} before it is read, for example by pto.tload or pto.texpands",
     OUTSIDE: "read only what is valid: narrow the valid region of the destination, or widen that of %{name} "
@@ -197,11 +203,12 @@ class Undefined:
     def report(self, core: CoreState, op: Operation, origin: Origin, what: str) -> None:
         """Report a use; the notes lead from what it reads back to where that was first undefined."""
         first = origin.first
+        made = _declaration(core, first) if first.kind in (UNWRITTEN, OUTSIDE) else None
         d = core.diagnostic(
             op,
             "PTO-E2203",
             f"{what}; it reads {origin.text()}" if origin.op is op else what,
-            help=_HELP[first.kind].replace("%{name}", first.name or "the tile"),
+            help=_help(first, made).replace("%{name}", first.name or "the tile"),
         )
         at: Origin | None = origin if origin.op is not op else origin.parent
         said: set[tuple[Operation, str]] = set()  # a loop comes by the same instruction again and again
@@ -212,7 +219,6 @@ class Undefined:
                 reads = ":" if at.kind in (SCRATCH, PADDING, FREED) and at.parent is None else " reads"
                 d.notes.append((f"{name}{reads} {at.text()}", core.grid.span(at.op)))
             at = at.parent
-        made = _declaration(core, first) if first.kind in (UNWRITTEN, OUTSIDE) else None
         if made is not None:
             d.notes.append((f"{first.name} is made here", core.grid.span(made)))
         self.reports.add(("undef", op, first.op, first.name), d)
@@ -220,6 +226,13 @@ class Undefined:
 
 def name_of(place: Place) -> str:
     return f"%{place.name}" if place.name else place.buffer.name
+
+
+def _help(origin: Origin, made: Operation | None) -> str:
+    if origin.kind == UNWRITTEN and made is not None and isinstance(made.results[0].type, PtrType):
+        row = origin.op.row if origin.op is not None else None
+        return _UNWRITTEN_LANES if row is not None and row.scope == "vec" else _UNWRITTEN_BYTES
+    return _HELP[origin.kind]
 
 
 def _declaration(core: CoreState, origin: Origin) -> Operation | None:

@@ -36,11 +36,16 @@ pure = Family("predicate-algebra", "predicate", pipe="V", core="vector", scope="
 generation = pure.but(family="predicate-generation")
 
 
+#: The n of the PAT_VLn that have an encoding.
+_ENCODED = (1, 2, 3, 4, 8, 16, 32, 64, 128)
+
+
 def _pattern(width: int, required: bool) -> Attr:
     counts = tuple(f"PAT_VL{n}" for n in range(1, _lanes(width) + 1))
     return Attr(
         "pattern", "str", required=required,
         choices=("PAT_ALL", "PAT_ALLF", "PAT_H", "PAT_Q", "PAT_M3", "PAT_M4", *counts),
+        unencoded=tuple(f"PAT_VL{n}" for n in range(1, _lanes(width) + 1) if n not in _ENCODED),
         doc=f"lanes to activate; PAT_VLn = the first n of {_lanes(width)} lanes",
     )  # fmt: skip
 
@@ -52,7 +57,7 @@ _PATTERN_MEANING = (
 )
 _PATTERN_NOTES = (
     "immediates: ALL 0, VL1 1, VL2 2, VL3 3, VL4 4, VL8 5, VL16 6, VL32 7, VL64 8, VL128 9, M3 10, M4 11, "
-    "H 12, Q 13, ALLF 15; a VLn outside this list has no encoding and deserves a warning",
+    "H 12, Q 13, ALLF 15; a VLn outside this list has no encoding, which is a warning",
     "the suffix is the element width a lane governs, not the number of predicate bits",
     "portable code avoids PAT_H and PAT_Q (switch pat_h) and PAT_M3/PAT_M4 (unresolved between sources)",
 )
@@ -169,9 +174,10 @@ _UNITS = "U = 32 B for NORM and DS, 16 B for US and PK"
 memory = pure.but(
     family="predicate-load-store", effect="memory", in_place="none", cpu="any", a2a3="any", a5="any",
     notes=(
-        "switch pmem_format: the image (default in both presets), or dense lane bits, L/8 bytes, NORM only; "
-        "saving and reloading gives the same mask either way, so reserve 32 B",
-        "run time: address 8 B aligned, a warning below the natural unit (NORM, DS 32 B; US, PK 16 B)",
+        "the image in both presets; the manual's dense lane bits (L/8 bytes, NORM only) have no switch: saving "
+        "and reloading gives the same mask either way, so reserve 32 B",
+        "run time: address 8 B aligned; the natural unit, which portable code keeps to, is 32 B (NORM, DS) or "
+        "16 B (US, PK)",
     ),
 )  # fmt: skip
 load = memory.but(

@@ -156,7 +156,8 @@ _UNARY = (
     ),
     _unary(
         "vrelu", opcode=0x3047, meaning="where(x > 0, x, 0)", doc="Rectified linear unit.",
-        notes=("NaN gives 0.",), **everywhere("f32 f16"),
+        notes=("NaN gives 0.", "i32 comes from the newer assembler."),
+        cpu="f32 f16 i32", a2a3="f32 f16", a5="f32 f16 i32",
     ),
     _unary(
         "vnot", opcode=0x3048, meaning="~x", doc="Bitwise complement.", rules=(integer("input"),),
@@ -209,14 +210,15 @@ _BINARY = (
     ),
     _binary(
         "vand", opcode=0x3056, meaning="x & y", doc="Bitwise and.", notes=(BITS,),
-        **everywhere("ints f32 f16 bf16"),
+        **everywhere("ints f32 f16 bf16", FP8),
     ),
     _binary(
         "vor", opcode=0x3057, meaning="x | y", doc="Bitwise or.", notes=(BITS,),
-        **everywhere("ints f32 f16 bf16"),
+        **everywhere("ints f32 f16 bf16", FP8),
     ),
     _binary(
-        "vxor", opcode=0x3058, meaning="x ^ y", doc="Bitwise exclusive or.", **everywhere("ints"),
+        "vxor", opcode=0x3058, meaning="x ^ y", doc="Bitwise exclusive or.", **everywhere("ints", FP8),
+        notes=("8-bit floating-point elements are taken as raw bits.",),
     ),
     _shift(
         "vshl", opcode=0x3059, meaning="x << y", doc="Shift left by a count per lane.", **everywhere("ints"),
@@ -349,7 +351,7 @@ _CONVERSION = (
                 "Widening 1:4: r[i] = mask[4i+k] ? c(input[4i+k]) : 0. "
                 "Float to integer rounds first, then clamps to the range (SAT; NaN gives 0) or keeps the "
                 "low bits (NOSAT; +inf gives all ones, -inf and NaN give 0). f16 to i32 clamps in either "
-                "case. Float narrowing clamps to the largest finite value, infinities too (SAT; NaN stays), "
+                "case. Float narrowing clamps to the largest finite value, infinities too (SAT; NaN gives 0), "
                 "or gives infinity (NOSAT); roundings towards zero, and O, stop at the largest finite value.",
         types={"attr:part": "EVEN", "quarter/attr:part": "P0", "same/attr:part": ""},
         notes=(
@@ -358,7 +360,8 @@ _CONVERSION = (
             "An EVEN and an ODD conversion joined by vor give one full vector in interleaved order; for "
             "contiguous order load with vldsx2 DINTLV, or store one EVEN result with a PK mode of vsts.",
             "The manual's formula ignores part; ours is that of the assembler and the A5 headers.",
-            "bf16 to f16 and back come from the assembler only, u32 to f32 from the manual only.",
+            "bf16 to f16 and back come from the assembler only, u32 to f32 from the manual only, i64 to f32 and "
+            "to i32 from real programs only.",
             "The fp8, fp4 and hif8 conversions of the A5 headers are not reachable through vcvt.",
             "O is rounding to odd in the strict sense: what is not exact gets the neighbour whose last bit "
             "is 1, however near the other one is. The tile conversion's ODD is nearest, ties to odd.",

@@ -115,12 +115,13 @@ _special = Family(
     notes=("From the A5 toolchain. AR and SQZN are hidden registers of the vector core.",),
 )  # fmt: skip
 _special_store = _special.but(
-    operands="dest=ptr:out offset=int", dtype_of="dest", a5="u32 i32", in_place="any", rules=_ub("dest"),
+    operands="dest=ptr:out offset=int", results="base=ptr?", dtype_of="dest", a5="u32 i32", in_place="any",
     format=(
-        f"$spr, {_AT_DEST} attr-dict : type($dest) [, type($offset)]",
-        f"{_AT_DEST} attr-dict : type($dest) [, type($offset)]",
+        f"$spr, {_AT_DEST} attr-dict : type($dest) [, type($offset)] [-> type($base)]",
+        f"{_AT_DEST} attr-dict : type($dest) [, type($offset)] [-> type($base)]",
     ),
-    domain="one 32-bit word", types={"offset": "i32"},
+    rules=(*_ub("dest"), *_advanced("base", "dest")),
+    domain="one 32-bit word", types={"offset": "i32", "advancing/base": "!pto.ptr<{T}, ub>"},
 )  # fmt: skip
 
 _LOADS = (
@@ -150,7 +151,8 @@ _LOADS = (
                 + _table(_LOAD),
         notes=(
             _ALIGNED, "No mask.",
-            "Strict mode asks for 32-byte alignment in every mode, as the manual does.",
+            "The manual asks for 32-byte alignment in every mode; what is listed is what the A5 asks for.",
+            "A BRC or DINTLV token may be of another width than the elements, as real programs have it.",
             "The footprints are those that follow from the formulas; the manual's differ for US and DS.",
             "UNPK_B8 doubles the width; the 8 to 32 bit mode is UNPK4.",
             "DINTLV_B32 is accepted as the manual's single-result mode; the assembler has it on vldsx2 only.",
@@ -165,18 +167,23 @@ _LOADS = (
                "source may have any element alignment."),
     ),
     _load(
-        "vldus", opcode=0x3002, operands="source=ptr state=align", results="r=vreg state_out=align base=ptr?",
-        **everywhere("any", FP8),
-        format="$source, $state attr-dict : type($source), type($state) -> type($r), type($state_out) "
-               "[, type($base)]",
-        rules=(*same_dtype("r source"), *full_width("r"), *_advanced("base", "source")),
+        "vldus", opcode=0x3002, operands="source=ptr state=align increment=index?",
+        results="r=vreg state_out=align base=ptr?", **everywhere("any", FP8),
+        format="$source, $state [, $increment] attr-dict : type($source), type($state) "
+               "[, type($increment)] -> type($r), type($state_out) [, type($base)]",
+        rules=(
+            *same_dtype("r source"), *full_width("r"), *_advanced("base", "source"),
+            R("has(base)", when="has(increment)", msg="expects an increment to return the advanced pointer"),
+        ),
         doc="Load of one vector at any element alignment.",
         meaning="r = the 256 bytes at source: those below the next 32-byte boundary come from state, the "
                 "rest from memory, which is touched in [floor32(source), ceil32(source + 256)). "
-                "state_out.block = floor32(source + 256) and its bytes. base = source + N.",
+                "state_out.block = floor32(source + 256) and its bytes. base = source + increment elements, N "
+                "without one.",
+        types={"advancing/increment": "index", "advancing/base": "!pto.ptr<{T}, ub>"},
         notes=("state must be primed for floor32(source); the engines report a mismatch.",
                "The two-result form leaves the pointer to the program: one that is not source + N needs a "
-               "new vldas.",
+               "new vldas; so does an increment other than N.",
                "The chain of states neither branches nor merges."),
     ),
     _load(
@@ -209,6 +216,7 @@ _LOADS = (
     ),
     _load(
         "vsldb", opcode=0x3005, operands="source=ptr ctl=i32|i16 repeat_stride=i16? mask=mask",
+        **everywhere("any", FP8),
         format=(
             "$source, $ctl, $mask attr-dict : type($source), type($ctl), type($mask) -> type($r) "
             "[, type($base)]",
@@ -302,7 +310,8 @@ _STORES = (
                 "element alignment:\n" + _table(_STORE),
         types={"masked/mask": "!pto.mask<b{W}>"},
         notes=(_ALIGNED, "The MRG modes are part of the surface but not supported by current A5 hardware.",
-               "Strict mode checks the whole footprint, lenient mode the active bytes only."),
+               "The effective address is checked whatever the mask says, the rest of the footprint where "
+               "lanes are on."),
     ),
     _store(
         "vstsx2", opcode=0x3011, operands="low=vreg high=vreg dest=ptr:out offset=index mask=mask",
@@ -338,6 +347,7 @@ _STORES = (
     ),
     _store(
         "vsstb", opcode=0x3013, operands="value=vreg dest=ptr:out ctl=i32|i16 repeat_stride=i16? mask=mask",
+        **everywhere("any", FP8),
         format=(
             "$value, $dest, $ctl, $mask attr-dict : type($value), type($dest), type($ctl), type($mask) "
             "[-> type($base)]",
@@ -386,10 +396,13 @@ _STREAMS = (
         notes=("pos must be the position of the stream unless nothing is pending.",),
     ),
     _flush(
-        "vstas", opcode=0x3019, operands="state=align dest=ptr:out offset=i32",
-        format="$state, $dest, $offset attr-dict : type($state), type($dest), type($offset)",
+        "vstas", opcode=0x3019, operands="state=align dest=ptr:out offset=i32", results="base=ptr?",
+        format="$state, $dest, $offset attr-dict : type($state), type($dest), type($offset) "
+               "[-> type($base)]",
+        rules=_advanced("base", "dest"), types={"advancing/base": "!pto.ptr<{T}, ub>"},
         doc="End of an unaligned store stream, at a scalar displacement.",
-        meaning="As vsta with pos = dest + offset, which is the position after the last vstus.",
+        meaning="As vsta with pos = dest + offset, which is the position after the last vstus. With a result, "
+                "pos = dest and base = dest + offset.",
         notes=("offset counts elements, as the toolchain has it; the manual says bytes, the headers always pass 0.",
                "pos must be the position of the stream unless nothing is pending."),
     ),
@@ -468,13 +481,15 @@ _STREAMS = (
     ),
     _special_store(
         "sprsti", opcode=0x3021, doc="Store of a special register at an immediate offset.",
-        meaning="The 32-bit word at dest + offset words = AR.",
+        meaning="The 32-bit word at dest + offset words = AR; with a result, the word at dest = AR and base = "
+                "dest + offset words.",
         rules=(R("-128 <= offset.const <= 127"),),
         notes=("offset is a constant of eight signed bits, in units of the register width.",),
     ),
     _special_store(
         "sprsts", opcode=0x3022, doc="Store of a special register at a byte offset.",
-        meaning="The 32-bit word at dest + offset bytes = AR.",
+        meaning="The 32-bit word at dest + offset bytes = AR; with a result, the word at dest = AR and base = "
+                "dest + offset bytes.",
     ),
 )  # fmt: skip
 

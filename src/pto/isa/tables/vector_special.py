@@ -102,7 +102,7 @@ _REARRANGEMENT = (
             "$src, $mask attr-dict : type($src), type($mask) -> type($r)",
             "$mask attr-dict : type($mask) -> type($r)",
         ),
-        rules=(*full_width("src r"), *mask_of("mask", "r")), **everywhere("i32 i16 i8"),
+        rules=(*same_dtype("r src"), *full_width("src r"), *mask_of("mask", "r")), **everywhere("i32 i16 i8"),
         types={"src": "!pto.vreg<{N}x{T}>", "mask_only/src": ""},
         doc="Number of active lanes below each lane.",
         meaning="r[0] = 0; r[i] = r[i-1] + mask[i-1]. src is ignored.",

@@ -39,7 +39,7 @@ def build(row: Row) -> Execute:
     """The executor of a row whose meaning is a scalar expression. Bits of floats are taken as they are."""
     meaning = compiled(row.meaning)
     read = tuple((letter, letters(row)[letter]) for letter in meaning.names)
-    bitwise = row.name in ("vand", "vor")
+    bitwise = row.name in ("vand", "vor", "vxor")
 
     def execute(i: Instr) -> None:
         r = i.args["r"]

@@ -16,7 +16,7 @@ from ....isa.dtypes import DTYPES
 from ...elements import Array, code_dtype
 from ...memory import MemoryFault, Pointer
 from ...region import Region, blocked
-from ..instr import Instr
+from ..instr import Instr, misaligned
 from ..registry import executor
 from .lanes import WIDTH, active, bits, put_raw, raw
 
@@ -120,16 +120,23 @@ def moved(i: Instr, pointer: str, offset: str = "offset") -> Pointer:
     return i.args[pointer].moved(int(i.args[offset]))
 
 
+#: What to use for an address that a load or a store does not take.
+_STREAMS = {
+    "vlds": "; from any element on a stream loads: pto.vldas, pto.vldus",
+    "vsts": "; to any element a stream stores: pto.init_align, pto.vstus, pto.vstas",
+}
+
+
 def aligned(i: Instr, at: Pointer, align: int) -> None:
     """Stop where an effective address is not a multiple of `align` bytes."""
     if at.offset % align:
-        i.require(False, f"expects an effective address that is a multiple of {align} bytes, got {at.offset}")
+        raise misaligned("an effective address", at, align, _STREAMS.get(i.name, ""))
 
 
 def inside(i: Instr, at: Pointer) -> None:
     """Stop where an effective address is none of its buffer."""
     if not 0 <= at.offset < at.buffer.data.size:
-        raise MemoryFault(at.buffer, at.offset, at.offset + 1)
+        raise MemoryFault(at.buffer, at.offset, at.offset + max(1, DTYPES[at.dtype].bits // 8))
 
 
 def legal(i: Instr, at: Pointer, align: int) -> None:
@@ -143,7 +150,7 @@ def post_update(i: Instr, registers: int) -> bool:
     return len(i.op.results) > registers
 
 
-def _addresses(i: Instr, pointer: str, registers: int) -> tuple[Pointer, Pointer | None]:
+def addresses(i: Instr, pointer: str, registers: int) -> tuple[Pointer, Pointer | None]:
     """Where to access, and the advanced pointer of the form that returns it."""
     further = moved(i, pointer)
     return (i.args[pointer], further) if post_update(i, registers) else (further, None)
@@ -171,7 +178,7 @@ def items(i: Instr, name: str, at: Pointer, mode: Mode, start: int = 0) -> Array
 
 @executor("vlds")
 def vlds(i: Instr) -> Pointer | None:
-    at, further = _addresses(i, "source", 1)
+    at, further = addresses(i, "source", 1)
     r = i.args["r"]
     token = i.attr("dist")
     if token == "NORM":
@@ -186,7 +193,7 @@ def vlds(i: Instr) -> Pointer | None:
 
 @executor("vldsx2")
 def vldsx2(i: Instr) -> Pointer | None:
-    at, further = _addresses(i, "source", 2)
+    at, further = addresses(i, "source", 2)
     legal(i, at, BLOCK)
     token = i.attr("dist")
     if token == "BDINTLV":
@@ -249,7 +256,7 @@ def _offsets(mode: Mode) -> Array:
 
 @executor("vsts")
 def vsts(i: Instr) -> Pointer | None:
-    at, further = _addresses(i, "dest", 0)
+    at, further = addresses(i, "dest", 0)
     size = DTYPES[i.args["value"].dtype].bits // 8
     token = i.attr("dist").replace("ONEPT", "1PT")
     if token in ("NORM", "1PT"):

@@ -16,7 +16,7 @@ from ...registers import WIDTH, Align, Register
 from ..instr import Instr
 from ..registry import executor
 from .lanes import bits, raw, width
-from .memory import BLOCK, aligned, legal, post_update
+from .memory import BLOCK, addresses, aligned, legal, post_update
 
 
 def _become(state: Align, kind: str, position: Pointer, pending: int) -> None:
@@ -67,7 +67,9 @@ def vldus(i: Instr) -> Pointer | None:
     else:
         i.store_raw("r", i.raw(source, (1, r.lanes)))
     _become(out, "load", _bytes_at(source, block + WIDTH), BLOCK if head else 0)
-    return source.moved(r.lanes) if post_update(i, 2) else None
+    if not post_update(i, 2):
+        return None
+    return source.moved(int(i.args["increment"]) if i.has("increment") else r.lanes)
 
 
 def _primed(i: Instr, state: Align, source: Pointer, block: int) -> None:
@@ -184,8 +186,11 @@ def vstu(i: Instr) -> int | Pointer:
 
 
 @executor("vsta", "vstas")
-def vsta(i: Instr) -> None:
-    flush(i, i.args["dest"].moved(int(i.args["offset"])))
+def vsta(i: Instr) -> Pointer | None:
+    """The form that returns an advanced pointer ends the stream at the pointer it was given."""
+    at, further = addresses(i, "dest", 0)
+    flush(i, at)
+    return further
 
 
 # -- the AR register ---------------------------------------------------------------------------------------
@@ -232,10 +237,13 @@ def sprclr(i: Instr) -> None:
 
 
 @executor("sprsti", "sprsts")
-def store_special(i: Instr) -> None:
+def store_special(i: Instr) -> Pointer | None:
     """The offset counts words in the immediate form, bytes in the other."""
     dest = i.args["dest"]
     scale = 4 if i.name == "sprsti" else 1
-    at = dest.at(dest.offset + int(i.args["offset"]) * scale)
+    further = dest.at(dest.offset + int(i.args["offset"]) * scale)
+    returns = post_update(i, 0)
+    at = dest if returns else further
     legal(i, at, 4)
     i.store_raw(at, np.array([[_read(i, "AR") & 0xFFFFFFFF]], np.uint32))
+    return further if returns else None
