@@ -92,7 +92,7 @@ class Observer(Watch):
         made = next((v.op for v in op.operands if v.name == mask.name), None)
         if made is not None:
             d.notes.append((f"%{mask.name} is made here", core.grid.span(made)))
-        self.reports.add(("granularity", op), d)
+        self.reports.add(("granularity", made or mask.name), d)  # one wrong mask is one report
 
     def core_ended(self, core: Core) -> None:
         self.intervals.pop(core, None)
