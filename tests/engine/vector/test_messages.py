@@ -130,10 +130,9 @@ def test_first_address_outside() -> None:
 def test_granularity_is_counted_once_per_execution(options: dict[str, Any]) -> None:
     """Undefined data and the float64 shadow run instructions again: nobody asked for those runs."""
     text = edited(("mask<b32>", "mask"), ("plt_b32", "plt_b16"))
-    found = [d for d in run(text, **options).diagnostics if d.code == "PTO-E2208"]
-    assert [d.message.split(":")[0] for d in found] == ["vneg", "vexp", "vadds", "vdiv", "vsts"]
-    for d in found:
-        assert notes(d) == ["%on is made here", "seen 16 times; this is the first"]
+    (found,) = [d for d in run(text, **options).diagnostics if d.code == "PTO-E2208"]
+    assert found.message.startswith("vneg")  # five instructions use the mask, 16 times each
+    assert notes(found) == ["%on is made here", "seen 80 times; this is the first"]
 
 
 def test_undefined_lanes() -> None:
