@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import time
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
