@@ -268,6 +268,10 @@ _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"
 ENTRY_MARKS = ("pto.entry", "pto.kernel", "hacc.entry", "pto.aicore")
 
 
+#: The mark of a loop that stands for a vecscope in lowered programs.
+LOWERED_VECSCOPE = "llvm.loop.aivector_scope"
+
+
 def entry_mark(func: Operation) -> str | None:
     """The attribute that makes a function a kernel entry, if it has one."""
     return next((mark for mark in ENTRY_MARKS if mark in func.attrs), None)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..ir.core import Operation, Region, Value, entry_mark, uses
+from ..ir.core import LOWERED_VECSCOPE, Operation, Region, Value, entry_mark, uses
 from ..ir.types import MaskType, TileBufType, TokenType, Type, VRegType
 from .context import Context
 
 _VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
 _SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
-_NO_VECSCOPE_KIND = "llvm.loop.aivector_scope"  # older carrier loop of a vecscope
 
 
 def check_scopes(context: Context) -> None:
@@ -57,7 +56,7 @@ def _walk(
                 help=f"put it into pto.section.{row.core} {{ ... }}",
             )
     inner_scope, inner_core = scope, core
-    if op.name in _VECSCOPES or _NO_VECSCOPE_KIND in op.attrs:
+    if op.name in _VECSCOPES or LOWERED_VECSCOPE in op.attrs:
         if scope is not None:
             d = context.report(op, "PTO-E1004", "vecscopes do not nest", help="close the outer one first")
             d.notes.append(("the outer vecscope", context.span(scope)))

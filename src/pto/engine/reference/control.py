@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ...diag import Diagnostic
-from ...ir.core import Block, Module, Operation, Region, Value
+from ...ir.core import LOWERED_VECSCOPE, Block, Module, Operation, Region, Value
 from ...isa.row import DIALECTS
 from . import interval as intervals
 from .code import Code, Step
@@ -18,8 +18,6 @@ from .instr import IllegalInstruction
 
 _SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 _REGION_EXITS = ("scf.yield", "scf.condition", "builtin.module", "func.func")
-#: The mark of a loop that stands for a vecscope in lowered programs.
-LOWERED_VECSCOPE = "llvm.loop.aivector_scope"
 _OTHER = {"cube": "vector", "vector": "cube"}
 
 

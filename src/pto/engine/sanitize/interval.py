@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 #: Accesses as the names of barriers spell them, by (on the scalar unit, store).
 _WORD = {(False, False): "VLD", (False, True): "VST", (True, False): "LD", (True, True): "ST"}
-_SCALAR = ("load_scalar", "store_scalar")
 
 #: Loads that registers remember; older ones count as ordered.
 REMEMBERED = 4096
@@ -95,7 +94,7 @@ class IntervalHazards:
             return
         if i is not self.running:
             self.running, self.before = i, self.count
-        word = _WORD[i.name in _SCALAR, write]
+        word = _WORD[i.op.row is not None and i.op.row.pipe == "S", write]
         for other in ("VLD", "VST", "LD", "ST"):
             if not (word.endswith("ST") or other.endswith("ST")) or len(word) == len(other) == 2:
                 continue  # two loads, or two accesses of the scalar unit

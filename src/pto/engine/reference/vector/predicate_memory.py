@@ -86,22 +86,24 @@ def store_register_offset(i: Instr) -> None:
     _store(i, _further(i.args["dest"], i.args["areg"] * WORD))
 
 
+def _immediate(i: Instr, pointer: str) -> tuple[Pointer, Pointer]:
+    """Where an immediate form goes to memory, and the pointer it gives back."""
+    if "imm" in i.args:
+        at = _further(i.args[pointer], i.args["imm"] * WORD)
+        return at, at
+    return _places(i, i.args[pointer], _UNIT[i.attr("dist")])
+
+
 @executor("pldi")
 def load_immediate(i: Instr) -> Pointer:
-    if "imm" in i.args:
-        at = moved = _further(i.args["source"], i.args["imm"] * WORD)
-    else:
-        at, moved = _places(i, i.args["source"], _UNIT[i.attr("dist")])
+    at, moved = _immediate(i, "source")
     _load(i, at)
     return moved
 
 
 @executor("psti")
 def store_immediate(i: Instr) -> Pointer:
-    if "imm" in i.args:
-        at = moved = _further(i.args["dest"], i.args["imm"] * WORD)
-    else:
-        at, moved = _places(i, i.args["dest"], _UNIT[i.attr("dist")])
+    at, moved = _immediate(i, "dest")
     _store(i, at)
     return moved
 
