@@ -161,6 +161,22 @@ def test_registers_are_carried_and_exchanged_by_loops() -> None:
         assert not found and (y[:64] == c).all() and (y[64:128] == d).all()
 
 
+@pytest.mark.parametrize("options", [{}, {"sanitize": "all"}, {"schedule": 3}])
+def test_register_keeps_what_it_loaded(options: dict[str, Any]) -> None:
+    """Overwriting the bytes a register came from does not reach the register."""
+    body = scope(
+        loop(
+            load("v"),
+            "%z = pto.vbr %f : f32 -> !v",
+            'pto.mem_bar "VLD_VST"',
+            store("z", "%a"),
+            store("v"),
+        )
+    )
+    x, y, found = run(body, **options)
+    assert not found and (y == x).all()
+
+
 def test_endless_loop_ends_at_the_limit() -> None:
     body = scope(
         "scf.while : () -> () {",
