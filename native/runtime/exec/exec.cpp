@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kTurnsBeforeSleep = 100;  // some tens of microseconds: less than a wake-up costs the waker
 constexpr int kCoresPerTurn = 16;
+constexpr int kSuspectsBeforeWork = 3;  // looks of about a microsecond
 constexpr int kPollMilliseconds = 50;
 constexpr int kWatchMilliseconds = 1000;
 constexpr size_t kPinnedTickets =
@@ -141,8 +142,10 @@ size_t Exec::queued(CoreType type) const {
   return all;
 }
 
-void Exec::discount(int tasks) {
-  if (outstanding_.fetch_sub(tasks, std::memory_order_acq_rel) == tasks) parking_.wake_all();
+void Exec::discount(int tasks_or_blocks) {
+  if (outstanding_.fetch_sub(tasks_or_blocks, std::memory_order_acq_rel) == tasks_or_blocks) {
+    parking_.wake_all();
+  }
 }
 
 bool Exec::nothing_can_happen() const {
@@ -224,7 +227,7 @@ int Exec::complete(Scheduler& s, int thread) {
     recorder.counters.push_back({now, static_cast<int64_t>(queued(CoreType::Aiv)), Counter::ReadyAiv});
   }
   s.completed += static_cast<uint64_t>(tasks);
-  if (tasks > 0) discount(tasks);
+  if (done > 0) discount(done);
   return done;
 }
 
@@ -316,7 +319,8 @@ void Exec::after(VirtualCore& core, Ran ran, int thread) {
   const int64_t id = core.payload.task_id;
   if (ran == Ran::IntoAWait) {
     waiting_[static_cast<size_t>(thread)].push_back(&core);
-    waiting_count_.fetch_add(1, std::memory_order_relaxed);
+    waiting_count_.fetch_add(1, std::memory_order_seq_cst);
+    released();  // the orchestrator may bring what it waits for
     return;
   }
   if (ran == Ran::IntoAFailure) {
@@ -439,9 +443,46 @@ void Exec::ask() {
   options_.poll();
 }
 
+/// Whether a thread that has found nothing to do should look for work again.
+bool Exec::needed(Attention& attention) const {
+  const int busy = busy_.load(std::memory_order_relaxed);
+  if (busy == 0 || waiting_count_.load(std::memory_order_relaxed) > 0) return true;
+  const int64_t more = outstanding_.load(std::memory_order_relaxed) - busy;
+  if (more > 1) return true;
+  if (more < 1 && !graph_.has_unseen()) {
+    attention.suspects = 0;
+    return false;
+  }
+  // One more, or unseen: for a moment that is so with every task that a busy thread completes or comes to see.
+  if (++attention.suspects < kSuspectsBeforeWork) return false;
+  attention.suspects = 0;
+  return true;
+}
+
+bool Exec::turn_if_needed(int thread, Attention& attention) {
+  if (attention.idle > 0 && !needed(attention)) return false;
+  if (!attention.busy) {
+    busy_.fetch_add(1, std::memory_order_seq_cst);
+    attention.busy = true;
+  }
+  if (turn(thread)) {
+    attention.idle = 0;
+    return true;
+  }
+  no_longer_busy(attention);
+  return false;
+}
+
+void Exec::no_longer_busy(Attention& attention) {
+  if (!attention.busy) return;
+  busy_.fetch_sub(1, std::memory_order_seq_cst);
+  attention.busy = false;
+}
+
 /// Nothing was found to do: wait a little, then longer. True if `free()`, which a sleeper has to look at
 /// after it has announced itself: who makes it so looks for sleepers.
-bool Exec::rest(int thread, int& idle, const std::function<bool()>* free) {
+bool Exec::rest(int thread, Attention& attention, const std::function<bool()>* free) {
+  int& idle = attention.idle;
   if (waiting_count_.load(std::memory_order_relaxed) > 0) {  // a core may become able to go on without notice
     if (++idle > 64) {
       check_stuck(thread);
@@ -461,7 +502,7 @@ bool Exec::rest(int thread, int& idle, const std::function<bool()>* free) {
   const bool asks = thread == 0 && options_.poll != nullptr;
   if (asks) ask();
   const uint64_t epoch = parking_.prepare();
-  if (anything_to_do() || over() || (free != nullptr && nothing_can_happen())) {
+  if ((needed(attention) && anything_to_do()) || over() || (free != nullptr && nothing_can_happen())) {
     parking_.cancel();
     return false;
   }
@@ -515,22 +556,22 @@ std::string Exec::waiting_cores() const {
 
 void Exec::work(int thread) {
   unsigned turns = 0;
-  for (int idle = 0; !over();) {
+  Attention attention;
+  while (!over()) {
     if (thread == 0 && ++turns % 16 == 0) ask();
-    if (turn(thread)) {
-      idle = 0;
-    } else {
-      rest(thread, idle);
-    }
+    if (!turn_if_needed(thread, attention)) rest(thread, attention);
   }
+  no_longer_busy(attention);
 }
 
 bool Exec::help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked,
-                      int& spins) {
+                      int& spins, int64_t wake_at) {
+  wake_at_.store(wake_at, std::memory_order_seq_cst);
   orchestrator_blocked_.store(true, std::memory_order_seq_cst);
   const Outside outside(options_);
   bool proven = false;
-  for (int idle = 0; !free();) {
+  Attention attention{.idle = 1};  // others may be at work: it only helps where it is needed
+  while (!free()) {
     throw_if_failed();
     pause_.point();
     const bool nothing = nothing_can_happen();  // looked at before the last try
@@ -541,16 +582,13 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
     }
     if (++spins % 10000 == 0) still_blocked(spins);
     if (pause_.interleaver != nullptr) {
-      pause_(idle);
+      pause_(attention.idle);
       continue;
     }
     if (spins % 16 == 0) ask();
-    if (turn(0)) {
-      idle = 0;
-    } else if (rest(0, idle, &free)) {
-      break;
-    }
+    if (!turn_if_needed(0, attention) && rest(0, attention, &free)) break;
   }
+  no_longer_busy(attention);
   orchestrator_blocked_.store(false, std::memory_order_relaxed);
   looks_[0].found_nothing.store(Look::kBusy, std::memory_order_seq_cst);
   wake_for_more();  // of what this thread has begun

@@ -6,10 +6,16 @@
 // any host thread. So the simulated machine has as many cores as one likes, and the host runs as many at a
 // time as it has threads; a thread that finds nothing to do sleeps.
 //
-// `outstanding` counts the tasks that are ready or further, and not yet completed. A task is counted before
-// anybody can run it and discounted after everything its completion makes possible has been counted. Hence:
-// outstanding == 0 and no unseen tasks means that only the orchestrator can bring new work. That is the proof
-// on which deadlock reports and the end of a run rest.
+// `outstanding` counts what is ready or further, and not yet completed: tasks, or the blocks of a task that
+// has several. A task is counted before anybody can run it and discounted after everything its completion
+// makes possible has been counted. Hence: outstanding == 0 and no unseen tasks means that only the
+// orchestrator can bring new work. That is the proof on which deadlock reports and the end of a run rest.
+//
+// A thread that has found nothing keeps away from others that work (`needed`): what a busy thread has just
+// made ready is in that thread's cache, and two threads that take turns at a chain of tasks are slower than
+// one. It comes back when there is more outstanding than threads are busy. No work is forgotten: a thread
+// counts as busy until it has looked at everything in vain, and the last one to stop being busy sees that
+// nobody is and looks once more.
 #pragma once
 
 #include <atomic>
@@ -49,6 +55,13 @@ struct ExecOptions {
   int stall_seconds = 5;
 };
 
+/// How long a thread has found nothing to do, and whether it counts as busy.
+struct Attention {
+  int idle = 0;      // looks since it last found something
+  int suspects = 0;  // looks in a row that found one task more than there are busy threads
+  bool busy = false;
+};
+
 struct Scheduler {
   int number = 0;
   uint64_t mine[kCoreTypes] = {};  // its cores, as bits
@@ -82,8 +95,8 @@ class Exec {
   /// A task can start; it has been counted with `count`. The ticket comes back in Graph::fill. `from` is a
   /// scheduler, or -1 for the orchestrator.
   void ready(int64_t ticket, CoreType type, int cluster, int from);
-  void count(int tasks) { outstanding_.fetch_add(tasks, std::memory_order_relaxed); }
-  void discount(int tasks);
+  void count(int tasks_or_blocks) { outstanding_.fetch_add(tasks_or_blocks, std::memory_order_relaxed); }
+  void discount(int tasks_or_blocks);
 
   // --- for orchestrators ---
   /// Wake somebody who looks at what was published.
@@ -97,13 +110,19 @@ class Exec {
       }
     }
   }
-  /// Work on other things until `free()`; false if that is proven never to come. Counts tries in `spins`.
+  /// Work on other things until `free()`; false if that is proven never to come. Counts tries in `spins`. It
+  /// is worth looking when `released` is told a number of at least `wake_at`, or when a core begins to wait.
   bool help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked,
-                  int& spins);
-  /// Something an orchestrator may be blocked on has changed.
-  void released() {
-    if (orchestrator_blocked_.load(std::memory_order_seq_cst)) parking_.wake_all();
+                  int& spins, int64_t wake_at = 0);
+  /// Something an orchestrator may be blocked on has changed: how far things have come.
+  void released(int64_t reached = INT64_MAX) {
+    if (orchestrator_blocked_.load(std::memory_order_seq_cst) &&
+        reached >= wake_at_.load(std::memory_order_seq_cst)) {
+      parking_.wake_all();
+    }
   }
+  /// Whether a core waits in the middle of a kernel: perhaps for a task that is yet to be submitted.
+  bool core_waits() const { return waiting_count_.load(std::memory_order_seq_cst) > 0; }
   void throw_if_failed() const {
     only_orchestrators();
     if (failure_.failed()) throw Aborted();
@@ -133,6 +152,9 @@ class Exec {
   int complete(Scheduler& s, int thread);
   int dispatch(Scheduler& s, int thread);
   bool next_ready(CoreType type, const VirtualCore& core, int shard, int64_t& ticket);
+  bool needed(Attention& attention) const;
+  bool turn_if_needed(int thread, Attention& attention);
+  void no_longer_busy(Attention& attention);
   bool turn(int thread);
   bool take_turn(int thread);
   VirtualCore* claim(int thread);
@@ -141,7 +163,7 @@ class Exec {
   bool resume_waiting(int thread);
   void work(int thread);
   bool over() const;
-  bool rest(int thread, int& idle, const std::function<bool()>* free = nullptr);
+  bool rest(int thread, Attention& attention, const std::function<bool()>* free = nullptr);
   bool anything_to_do() const;
   void wake_for_more();
   void ask();
@@ -162,9 +184,11 @@ class Exec {
   std::vector<std::unique_ptr<MpmcQueue>> queues_[kCoreTypes];  // by shard
   std::vector<std::unique_ptr<MpmcQueue>> pinned_[kCoreTypes];  // by cluster
   alignas(64) std::atomic<int64_t> outstanding_{0};
+  alignas(64) std::atomic<int> busy_{0};  // threads that have found something to do, and not yet nothing
   alignas(64) std::atomic<int> pinned_count_{0};
   std::atomic<bool> orchestrator_done_{false};
   std::atomic<bool> orchestrator_blocked_{false};
+  std::atomic<int64_t> wake_at_{0};  // what `released` must be told to wake it
   std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel
   std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
   int nested_ = 0;  // kernels that the thread of the orchestrator is in: a kernel may have a run of its own

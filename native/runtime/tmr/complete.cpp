@@ -28,7 +28,7 @@ int Tmr::look_for_ready(int scheduler) {
       TaskDescriptor& task = memory_.task(id);
       if (task.fanin_count.load(std::memory_order_relaxed) != 0) continue;
       task.state.store(kReady, std::memory_order_relaxed);
-      exec_.count(1);
+      count(task);
       make_ready(task, scheduler);
       ++found;
       exec_.pause().point();
@@ -121,12 +121,12 @@ bool Tmr::completed(int64_t id, int scheduler) {
     const DepListEntry& entry = memory_.entry(at);
     at = entry.next_fanout;  // the consumer may run, and the entry be used again, as soon as it is ready
     TaskDescriptor& consumer = memory_.task(entry.task_id);
-    const int32_t count = consumer.fanin_refcount.fetch_add(1, std::memory_order_seq_cst) + 1;
+    const int32_t arrived = consumer.fanin_refcount.fetch_add(1, std::memory_order_seq_cst) + 1;
     exec_.pause().point();
-    if (count == consumer.fanin_count.load(std::memory_order_seq_cst)) {
+    if (arrived == consumer.fanin_count.load(std::memory_order_seq_cst)) {
       int32_t expected = kInitial;
       if (consumer.state.compare_exchange_strong(expected, kReady, std::memory_order_seq_cst)) {
-        exec_.count(1);
+        count(consumer);
         make_ready(consumer, scheduler);
       }
     }
@@ -181,7 +181,7 @@ void Tmr::advance() {
     while (end > tail && !header.heap_tail.compare_exchange_weak(tail, end, std::memory_order_seq_cst)) {
     }
   }
-  if (moved) exec_.released();
+  if (moved) exec_.released(oldest);
 }
 
 void Tmr::sample(Recorder& recorder, int64_t now) {
