@@ -251,6 +251,38 @@ void waiting_for_a_slow_one_is_fine() {
   }
 }
 
+/// The ring is full behind a core that waits for a task that is yet to be submitted: the one slot that comes
+/// free has to do, whether the core begins to wait before the orchestrator is blocked or after.
+void a_core_waits_for_a_task_behind_a_full_ring() {
+  for (const int mode : {1, 2, 3, 4}) {
+    for (int n = 0; n < 12 * kScale; ++n) {
+      World world;
+      world.on_core(0, waits_for_a_signal);
+      world.on_core(1, raises_late);
+      world.call(2, [&](const DispatchPayload& payload) {
+        if (payload.args[0] == 0) nap(n % 3 == 0 ? 0 : 400 * n);  // the only one that can be retired
+      });
+      TmrOptions options = options_for(mode);
+      options.task_window = options.exec.queue = 64;
+      world.run(options, [&](Tmr& tmr) {
+        const int32_t cluster = tmr.allocate_cluster();
+        const auto alone = [&](int kernel, int type, uint64_t value, int32_t where = -1) {
+          tmr.scope_begin();
+          submit(tmr, kernel, type, {value}, where);
+          tmr.scope_end();
+        };
+        alone(2, 1, 0);
+        if (n % 2 == 0) nap(1000);
+        alone(0, 0, 0, cluster);
+        for (uint64_t i = 1; i < 62; ++i) alone(2, 1, i);
+        alone(1, 1, 100, cluster);
+      });
+      CHECK(world.code() == 0);
+      if (world.code() != 0) std::printf("%d threads: %s\n", mode, world.tmr->failure().text().c_str());
+    }
+  }
+}
+
 // --- rings, threads, schedulers
 // ------------------------------------------------------------------------------
 
@@ -684,6 +716,7 @@ int main(int argc, char** argv) {
        {"waiting_for_nobody_is_found", waiting_for_nobody_is_found},
        {"waiting_for_nobody_is_found_behind_others", waiting_for_nobody_is_found_behind_others},
        {"waiting_for_a_slow_one_is_fine", waiting_for_a_slow_one_is_fine},
+       {"a_core_waits_for_a_task_behind_a_full_ring", a_core_waits_for_a_task_behind_a_full_ring},
        {"a_blocked_orchestrator_is_woken", a_blocked_orchestrator_is_woken},
        {"a_sleeping_orchestrator_is_woken", a_sleeping_orchestrator_is_woken},
        {"an_orchestrator_that_falls_asleep_is_woken", an_orchestrator_that_falls_asleep_is_woken},

@@ -443,24 +443,26 @@ void Exec::ask() {
   options_.poll();
 }
 
-/// Whether a thread that has found nothing to do should look for work again.
-bool Exec::needed(Attention& attention) const {
+/// How many more threads there is work for, as far as one can tell: at least 1 if those that are busy cannot
+/// be trusted to come to everything soon.
+int64_t Exec::wanted_threads() const {
   const int busy = busy_.load(std::memory_order_relaxed);
-  if (busy == 0 || waiting_count_.load(std::memory_order_relaxed) > 0) return true;
+  if (busy == 0 || waiting_count_.load(std::memory_order_relaxed) > 0) return INT64_MAX;
   const int64_t more = outstanding_.load(std::memory_order_relaxed) - busy;
-  if (more > 1) return true;
-  if (more < 1 && !graph_.has_unseen()) {
-    attention.suspects = 0;
-    return false;
-  }
-  // One more, or unseen: for a moment that is so with every task that a busy thread completes or comes to see.
-  if (++attention.suspects < kSuspectsBeforeWork) return false;
-  attention.suspects = 0;
-  return true;
+  return more < 1 && graph_.has_unseen() ? 1 : more;
+}
+
+/// Whether a thread that has found nothing to do should look for work again. There is one task more than busy
+/// threads, or an unseen one, for a moment with every task that they complete and submission brings.
+bool Exec::needed(Attention& attention) const {
+  const int64_t wanted = wanted_threads();
+  attention.suspects = wanted == 1 ? attention.suspects + 1 : 0;
+  return wanted > 1 || attention.suspects >= kSuspectsBeforeWork;
 }
 
 bool Exec::turn_if_needed(int thread, Attention& attention) {
   if (attention.idle > 0 && !needed(attention)) return false;
+  attention.suspects = 0;
   if (!attention.busy) {
     busy_.fetch_add(1, std::memory_order_seq_cst);
     attention.busy = true;
@@ -502,7 +504,7 @@ bool Exec::rest(int thread, Attention& attention, const std::function<bool()>* f
   const bool asks = thread == 0 && options_.poll != nullptr;
   if (asks) ask();
   const uint64_t epoch = parking_.prepare();
-  if ((needed(attention) && anything_to_do()) || over() || (free != nullptr && nothing_can_happen())) {
+  if ((wanted_threads() > 0 && anything_to_do()) || over() || (free != nullptr && nothing_can_happen())) {
     parking_.cancel();
     return false;
   }

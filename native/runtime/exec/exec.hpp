@@ -152,6 +152,7 @@ class Exec {
   int complete(Scheduler& s, int thread);
   int dispatch(Scheduler& s, int thread);
   bool next_ready(CoreType type, const VirtualCore& core, int shard, int64_t& ticket);
+  int64_t wanted_threads() const;
   bool needed(Attention& attention) const;
   bool turn_if_needed(int thread, Attention& attention);
   void no_longer_busy(Attention& attention);

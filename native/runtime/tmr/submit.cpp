@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
-constexpr int64_t kRoomAtOnce = 1024;  // slots that a full ring is left to free before the next task
+constexpr int64_t kRetiredAtOnce = 1024;  // at most, before a blocked submission looks again
 
 /// Times the steps of a submission, if the run records.
 class Steps {
@@ -224,22 +224,11 @@ void Tmr::sync(bool force) {
 }
 
 /// At most window - 1 tasks are alive; and who had the slot before has been seen by the scan.
-bool Tmr::slot_is_free(int64_t more) {
+bool Tmr::slot_is_free() {
   const auto window = static_cast<int64_t>(options_.task_window);
-  if (next_id_ + more - seen_alive_ >= window - 1) sync(true);
+  if (next_id_ - seen_alive_ >= window - 1) sync(true);
   if (next_id_ - window >= seen_scan_) seen_scan_ = next_scan_.load(std::memory_order_acquire);
-  return next_id_ + more - seen_alive_ < window - 1 && next_id_ - window < seen_scan_;
-}
-
-/// A full ring gets some room before submission goes on: an orchestrator that comes back for every single slot
-/// only disturbs who frees them. Not more than open scopes let go, and not while a core may wait for a task
-/// that is yet to come; if nothing else can happen, one slot will do.
-void Tmr::wait_for_slots() {
-  const auto window = static_cast<int64_t>(options_.task_window);
-  const int64_t can_retire = window - 1 - static_cast<int64_t>(tasks_in_scopes_.size());
-  const int64_t room = std::max<int64_t>(1, std::min({kRoomAtOnce, window / 16, can_retire / 2}));
-  const auto free = [&] { return slot_is_free(room - 1) || (exec_.core_waits() && slot_is_free()); };
-  wait_for(kTaskRing, free, 1, next_id_ + room - window + 1, [&] { return slot_is_free(); });
+  return next_id_ - seen_alive_ < window - 1 && next_id_ - window < seen_scan_;
 }
 
 int64_t Tmr::take_slot() {
@@ -248,7 +237,7 @@ int64_t Tmr::take_slot() {
       ++stats_.blocked[kTaskRing];
       fatal(ErrorCode::ScopeDeadlock, report(kTaskRing, 1, 0));
     }
-    wait_for_slots();
+    wait_for(kTaskRing, [&] { return slot_is_free(); }, 1);
   }
   const auto used = static_cast<uint64_t>(next_id_ - seen_alive_ + 1);
   if (used > stats_.window_peak) stats_.window_peak = used;
@@ -452,15 +441,23 @@ void Tmr::publish(TaskDescriptor& task) {
   exec_.help_now_and_then(id);
 }
 
-/// Until `free()`, or, when nothing else can happen any more, until `enough()`. Retiring tasks before `wake_at`
-/// does not help.
-void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted,
-                   int64_t wake_at, const std::function<bool()>& enough) {
+/// Until `free()`. What fills up is given some room before submission goes on: an orchestrator that comes back
+/// for every task that is retired only disturbs who retires them. Not more than a fraction of what can be
+/// retired, not while a core may wait for a task that is yet to come; and when nothing else can happen, what
+/// there is has to do.
+void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted) {
   ++stats_.blocked[resource];
   int spins = 0;
   bool said = false;
   const auto say = [&](int n) { said = true, say_blocked(resource, wanted, n); };
-  if (exec_.help_until(free, say, spins, wake_at) || (enough && enough())) {
+  int64_t wake_at = 0;
+  if (resource != kClusters) {  // all others come back as tasks are retired
+    const int64_t now = alive();
+    const int64_t can_retire = next_id_ - now - static_cast<int64_t>(tasks_in_scopes_.size());
+    wake_at = now + std::clamp<int64_t>(can_retire / 16, 1, kRetiredAtOnce);
+  }
+  const auto enough = [&] { return (alive() >= wake_at || exec_.core_waits()) && free(); };
+  if (exec_.help_until(enough, say, spins, wake_at) || free()) {
     if (said) say_unblocked(resource, spins);
     return;
   }

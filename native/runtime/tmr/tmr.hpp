@@ -125,8 +125,7 @@ class Tmr final : public Graph {
   // submit, step by step (submit.cpp)
   void check(const Submission& submission);
   int64_t take_slot();
-  bool slot_is_free(int64_t more = 0);
-  void wait_for_slots();
+  bool slot_is_free();
   void take_buffers(const Submission& submission, TaskDescriptor& task);
   TensorData* take_descriptors(int count, TaskDescriptor& task);
   void find_producers(const Submission& submission, TaskDescriptor& task);
@@ -134,8 +133,7 @@ class Tmr final : public Graph {
   void hook(TaskDescriptor& task);
   void insert(const Submission& submission, TaskDescriptor& task);
   void publish(TaskDescriptor& task);
-  void wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted,
-                int64_t wake_at = 0, const std::function<bool()>& enough = nullptr);
+  void wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted);
   void sync(bool force);
   [[noreturn]] void fatal(ErrorCode code, const std::string& text);
 
