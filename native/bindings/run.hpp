@@ -45,6 +45,7 @@ class PyKernels {
     kernel.name = name;
     kernel.core_type = core_type;
     kernel.on_core = library->get<void(int64_t*, pto::detail::Core*)>("pto2_kernel");
+    kernel.text = library->text();
     kernels.add(func_id, std::move(kernel));
     libraries_.push_back(std::move(library));
   }
@@ -126,6 +127,7 @@ class PyRun {
     read(options, "deterministic", o.deterministic);
     read(options, "seed", o.seed);
     read(options, "record", o.record);
+    read(options, "interrupts", o.interrupts);
     o.leave = [this] {
       if (!outside_) thread_ = PyEval_SaveThread();
     };
@@ -165,6 +167,11 @@ class PyRun {
     started_ = ended_ = now_ns();
     body();
     ended_ = now_ns();
+    if (!exec().failure().failed() || kernels_.thrown.is_valid()) return;
+    poll();  // an interrupt that nobody came to look at
+    if (kernels_.thrown.is_valid()) {
+      log_(Level::Warn, "orchestrate", "%s", exec().failure().text().c_str());
+    }
   }
 
   /// What a Python orchestration calls: when the run has failed it is unwound by an exception of its own.

@@ -151,6 +151,47 @@ def test_compiled_orchestrations(variant: str, step: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "fault, said",
+    [
+        ("*(volatile int*)8 = 1", "touched address 0x8, where it may not (SIGSEGV)"),
+        ("shrink.at = 7 / shrink.none", "was ended by SIGFPE"),
+        ("shrink.deeper(1)", "used up its stack"),
+    ],
+)
+def test_orchestrations_that_fault(variant: str, fault: str, said: str, step: str, tmp_path: Path) -> None:
+    """The run fails; the next one in this process is fine."""
+    text, entry = VARIANTS[variant]
+    text = text.replace('throw std::runtime_error("thrown by the orchestration")', fault)
+    helper = """
+    struct Shrink {
+      volatile int at = 0, none = 0;
+      int deeper(int n) {
+        volatile int held[4000];
+        held[n % 4000] = n;
+        return deeper(n + 1) + held[n % 3999];
+      }
+    };
+    static Shrink shrink;
+    extern "C" """
+    text = text.replace('extern "C" ', helper, 1)
+    path = compile_one(tmp_path, "orchestration", text, variant=variant, entry=entry)
+    threads = threading.active_count()
+    for way in ({"threads": 1}, {"threads": 3}, {"seed": 1}):
+        for mode in (ORCHESTRATION_THROWS, FINE):
+            engine = NativeEngine({"runtime": variant, "block_dim": 3, **way})
+            engine.add_kernel(0, "step", "aiv", step)
+            if mode == FINE:
+                engine.run_orchestration(path, entry, [mode])
+                continue
+            with pytest.raises(DiagnosticError) as caught:
+                engine.run_orchestration(path, entry, [mode])
+            (problem,) = caught.value.diagnostics
+            assert problem.code == "PTO-E2623" and f"the orchestration {said}" in problem.message
+    assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_libraries_that_cannot_be_loaded(variant: str, step: str, tmp_path: Path) -> None:
     """A name that nobody defines: the compiler is content, the loader is not."""
     text, entry = VARIANTS[variant]

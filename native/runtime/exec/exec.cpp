@@ -69,7 +69,7 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
       graph_(graph),
       kernels_(kernels),
       alone_(options.host_threads == 1 && !options.deterministic),
-      machine_(options.block_dim) {
+      machine_(options.block_dim, options.interrupts) {
   for (int t = 0; t < kCoreTypes; ++t) {
     const int cores = cores_of(type_of(t), options.block_dim);
     for (int i = 0; i < cores; ++i) {
@@ -327,10 +327,14 @@ void Exec::after(VirtualCore& core, Ran ran, int thread) {
     const Kernel* kernel = kernels_.find(core.payload.kernel_id);
     int mark = -1;
     const std::string why = Machine::failure(core, mark);
-    fail(ErrorCode::KernelFailed,
-         "task " + std::to_string(id) + " (" + kernel->name + ", " +
-             (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) + "): " + why,
-         core.payload.kernel_id, mark);
+    const std::string text = "task " + std::to_string(id) + " (" + kernel->name + ", " +
+                             (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) +
+                             "): " + why;
+    if (Machine::was_stopped(core)) {  // then the failure is Ctrl-C, which nobody may have come to look at
+      if (thread == 0 && options_.poll) options_.poll();
+      if (options_.stalled) options_.stalled(text);
+    }
+    fail(ErrorCode::KernelFailed, text, core.payload.kernel_id, mark);
   }
   if (options_.record) core.record.end = now_ns();
   const uint64_t bit = uint64_t{1} << core.index;
@@ -393,7 +397,7 @@ bool Exec::take_turn(int thread) {
     went |= round(s, thread);
     s.baton.unlock();
   }
-  for (int n = 0; n < kCoresPerTurn; ++n) {
+  for (int n = 0; n < kCoresPerTurn && !failure_.failed(); ++n) {
     VirtualCore* core = claim(thread);
     if (core == nullptr) break;
     if (n == 0) wake_for_more();  // this thread may be busy with its core for long
@@ -557,6 +561,7 @@ std::string Exec::waiting_cores() const {
 }
 
 void Exec::work(int thread) {
+  const Interruptible listens(options_.interrupts && thread > 0);
   unsigned turns = 0;
   Attention attention;
   while (!over()) {
@@ -571,6 +576,7 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   wake_at_.store(wake_at, std::memory_order_seq_cst);
   orchestrator_blocked_.store(true, std::memory_order_seq_cst);
   const Outside outside(options_);
+  const Unguarded ours;
   bool proven = false;
   Attention attention{.idle = 1};  // others may be at work: it only helps where it is needed
   while (!free()) {
@@ -604,7 +610,7 @@ void Exec::fail(ErrorCode code, std::string text, int kernel, int mark) {
 
 void Exec::run(const std::function<void()>& orchestrate) {
   nested_ = kernels_under_way;
-  const auto guarded = [&] {
+  const auto orchestration = [&] {
     try {
       orchestrate();
     } catch (const Aborted&) {
@@ -617,10 +623,11 @@ void Exec::run(const std::function<void()>& orchestrate) {
     orchestrator_done_.store(true, std::memory_order_release);
     parking_.wake_all();
   };
+  const Interruptible listens(options_.interrupts);
   if (options_.deterministic) {
     Interleaver interleaver(*this, options_.seed);
     pause_.interleaver = &interleaver;
-    interleaver.run(guarded);
+    interleaver.run(orchestration);
     pause_.interleaver = nullptr;
     return;
   }
@@ -630,9 +637,7 @@ void Exec::run(const std::function<void()>& orchestrate) {
   } catch (const std::system_error&) {  // the system gives no more of them: these will do
     for (size_t k = threads_.size() + 1; k < waiting_.size(); ++k) looks_[k].found_nothing = Look::kAsleep;
   }
-  orchestrating = true;
-  guarded();
-  orchestrating = false;
+  orchestration();
   const Outside outside(options_);
   work(0);
   parking_.wake_all();

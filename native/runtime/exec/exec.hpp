@@ -47,6 +47,7 @@ struct ExecOptions {
   bool deterministic = false;
   uint64_t seed = 0;
   bool record = false;
+  bool interrupts = false;  // Ctrl-C is meant for this run
   /// Called on the orchestrator's thread: when it stops orchestrating to help, when it goes on, and now and
   /// then while it waits (may call Exec::fail).
   std::function<void()> leave, enter, poll;
@@ -106,6 +107,7 @@ class Exec {
   void help_now_and_then(int64_t id) {
     if ((id & 1023) == 1023) ask();
     if (alone_ && (id & 63) == 63) {
+      const Unguarded ours;
       for (int n = 0; n < 128 && turn(0); ++n) {
       }
     }
@@ -189,7 +191,7 @@ class Exec {
   alignas(64) std::atomic<int> pinned_count_{0};
   std::atomic<bool> orchestrator_done_{false};
   std::atomic<bool> orchestrator_blocked_{false};
-  std::atomic<int64_t> wake_at_{0};  // what `released` must be told to wake it
+  std::atomic<int64_t> wake_at_{0};    // what `released` must be told to wake it
   std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel
   std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
   int nested_ = 0;  // kernels that the thread of the orchestrator is in: a kernel may have a run of its own

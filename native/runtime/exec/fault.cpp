@@ -2,11 +2,14 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <atomic>
+#include <cstdio>
 #include <mutex>
+#include <stdexcept>
 
 #include "pto/core/fiber.hpp"
 
@@ -20,10 +23,11 @@
 
 namespace pto2 {
 
-thread_local Guarded* guarded_kernel = nullptr;
-thread_local bool orchestrating = false;
+thread_local Guarded* guarded = nullptr;
 
-const char* fault_name(int signal) {
+namespace {
+
+const char* name_of(int signal) {
   switch (signal) {
     case SIGSEGV: return "SIGSEGV";
     case SIGBUS: return "SIGBUS";
@@ -33,59 +37,168 @@ const char* fault_name(int signal) {
   }
 }
 
+}  // namespace
+
+const char* Guarded::what(const char* who, char* text, size_t size) const {
+  if (signal == SIGINT) {
+    std::snprintf(text, size, "the %s did not return after Ctrl-C, and was given up", who);
+  } else if (overflow && stack == nullptr) {
+    std::snprintf(text, size, "the %s used up its stack", who);
+  } else if (overflow) {
+    std::snprintf(text, size, "the %s used up its stack of %zu bytes", who, pto::detail::kStack);
+  } else if (signal == SIGSEGV || signal == SIGBUS) {
+    std::snprintf(text, size,
+                  "the %s touched address %#llx, where it may not (%s); what it wrote before may have "
+                  "damaged this process",
+                  who, static_cast<unsigned long long>(address), name_of(signal));
+  } else {
+    std::snprintf(text, size, "the %s was ended by %s%s", who, name_of(signal),
+                  signal == SIGFPE ? ": a division by zero, most likely" : "");
+  }
+  return text;
+}
+
+void call_guarded(const Text& text, const std::function<void()>& orchestration) {
+  prepare_thread_for_faults();
+  Guarded here;
+  sigjmp_buf out_of;
+  here.out_of = &out_of;
+  here.text = text;
+  Guarded* const outside = guarded;
+  if (sigsetjmp(out_of, 1) != 0) {
+    guarded = outside;
+    char words[256];
+    throw std::runtime_error(here.what("orchestration", words, sizeof words));
+  }
+  struct Restore {
+    Guarded*& now;
+    Guarded* before;
+    ~Restore() { now = before; }
+  } const restore{guarded, outside};
+  guarded = &here;
+  orchestration();
+}
+
 #if PTO2_CATCHES_FAULTS
 
 namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr int kCount = 4;
+constexpr int kTell = SIGURG;  // ignored where nobody handles it, so one that comes late does no harm
 constexpr size_t kHandlerStack = size_t{64} << 10;
+constexpr uint64_t kNearStack = uint64_t{64} << 10;
+constexpr int kPatience = 2;               // seconds after the first Ctrl-C
+constexpr long kAgain = 10 * 1000 * 1000;  // nanoseconds
+constexpr int kThreads = 1024;             // that can be told
 
-std::mutex lock;  // guards the next two
-int users = 0;
-struct sigaction before[kCount];
+std::mutex lock;  // guards what follows, but for handlers, which run while it does not change
+int users = 0, interruptible_users = 0;
+struct sigaction before[kCount], before_interrupt, before_tell;
+timer_t timer;
+std::atomic<int> interrupts{0};     // since somebody listens to them
+std::atomic<pid_t> told[kThreads];  // threads of runs that Ctrl-C is meant for; 0: a free place
 
 /// As if nobody had been here.
-void pass_on(int at, int signal, siginfo_t* info, void* context) {
-  const struct sigaction& old = before[at];
+void pass_on(const struct sigaction& old, int signal, siginfo_t* info, void* context) {
   if ((old.sa_flags & SA_SIGINFO) != 0) {
     old.sa_sigaction(signal, info, context);
   } else if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
     old.sa_handler(signal);
-  } else {
-    if (orchestrating) {
-      const char* parts[] = {"pto runtime: the orchestration was ended by ", fault_name(signal), "\n"};
-      for (const char* part : parts) [[maybe_unused]]
-        const auto written = write(STDERR_FILENO, part, std::strlen(part));
-    }
+  } else if (signal != kTell) {
     ::signal(signal, SIG_DFL);  // the instruction is repeated, and ends the process
   }
 }
 
-void handle(int signal, siginfo_t* info, void* context) {
-  int at = 0;
-  while (at < kCount - 1 && kSignals[at] != signal) ++at;
-  Guarded* kernel = guarded_kernel;
-  if (kernel == nullptr || info->si_code <= 0) {  // not of a kernel; or sent by somebody
-    pass_on(at, signal, info, context);
-    return;
-  }
-  guarded_kernel = nullptr;
-  kernel->signal = signal;
-  kernel->address = reinterpret_cast<uint64_t>(info->si_addr);
-  const auto stack = reinterpret_cast<uint64_t>(kernel->stack);
-  kernel->overflow = signal == SIGSEGV && kernel->address - stack < pto::detail::kGuard;
+/// Leave what this thread is in the middle of.
+void give_up(Guarded& code, int signal, mcontext_t& registers) {
+  guarded = nullptr;
+  code.signal = signal;
+  if (code.out_of != nullptr) siglongjmp(*code.out_of, 1);
+  const auto stack = reinterpret_cast<uint64_t>(code.stack);
   const uint64_t top = (stack + pto::detail::kGuard + pto::detail::kStack - 128) & ~uint64_t{15};
-  mcontext_t& registers = static_cast<ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
   registers.gregs[REG_RSP] = static_cast<greg_t>(top - 8);  // as after a call
   registers.gregs[REG_RBP] = 0;
-  registers.gregs[REG_RIP] = reinterpret_cast<greg_t>(kernel->give_up);
+  registers.gregs[REG_RIP] = reinterpret_cast<greg_t>(code.give_up);
 #else
   registers.sp = top;
   registers.regs[29] = registers.regs[30] = 0;
-  registers.pc = reinterpret_cast<uint64_t>(kernel->give_up);
+  registers.pc = reinterpret_cast<uint64_t>(code.give_up);
 #endif
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+  Guarded* code = guarded;
+  if (code == nullptr || info->si_code <= 0) {  // not of the user's code; or sent by somebody
+    int at = 0;
+    while (at < kCount - 1 && kSignals[at] != signal) ++at;
+    pass_on(before[at], signal, info, context);
+    return;
+  }
+  code->address = reinterpret_cast<uint64_t>(info->si_addr);
+  mcontext_t& registers = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  const auto top = static_cast<uint64_t>(registers.gregs[REG_RSP]);
+#else
+  const uint64_t top = registers.sp;
+#endif
+  // The first page of a fiber's stack; elsewhere, what is next to the end of the stack in use.
+  code->overflow =
+      signal == SIGSEGV &&
+      (code->stack != nullptr ? code->address - reinterpret_cast<uint64_t>(code->stack) < pto::detail::kGuard
+                              : code->address - top + kNearStack < 2 * kNearStack);
+  give_up(*code, signal, registers);
+}
+
+/// The timer: tell all threads. Told: give up what this thread is in the middle of, if that is safe.
+void handle_tell(int signal, siginfo_t* info, void* context) {
+  if (info->si_code == SI_TIMER) {
+    for (const auto& thread : told) {
+      const pid_t number = thread.load(std::memory_order_relaxed);
+      if (number != 0) tgkill(getpid(), number, kTell);
+    }
+    return;
+  }
+  if (info->si_code != SI_TKILL || info->si_pid != getpid() || interrupts.load() == 0) {
+    pass_on(before_tell, signal, info, context);
+    return;
+  }
+  mcontext_t& registers = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  const auto at = static_cast<uint64_t>(registers.gregs[REG_RIP]);
+#else
+  const uint64_t at = registers.pc;
+#endif
+  Guarded* code = guarded;
+  if (code != nullptr && code->text.has(at)) give_up(*code, SIGINT, registers);
+}
+
+/// Ctrl-C: whoever handled it does; and if that does not help, it is done here. At once the second time.
+void handle_interrupt(int signal, siginfo_t* info, void* context) {
+  pass_on(before_interrupt, signal, info, context);
+  itimerspec when{};
+  when.it_interval.tv_nsec = kAgain;
+  if (interrupts.fetch_add(1) == 0) {
+    when.it_value.tv_sec = kPatience;
+  } else {
+    when.it_value.tv_nsec = 1;
+  }
+  timer_settime(timer, 0, &when, nullptr);
+}
+
+void install(int signal, void (*handler)(int, siginfo_t*, void*), struct sigaction& old, int flags) {
+  struct sigaction ours{};
+  ours.sa_sigaction = handler;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | flags;
+  sigemptyset(&ours.sa_mask);
+  sigaction(signal, &ours, &old);
+}
+
+void uninstall(int signal, void (*handler)(int, siginfo_t*, void*), const struct sigaction& old) {
+  struct sigaction now{};
+  sigaction(signal, nullptr, &now);
+  if (now.sa_sigaction == handler) sigaction(signal, &old, nullptr);
 }
 
 /// The stack of the handler, where the thread has none.
@@ -119,32 +232,54 @@ class HandlerStack {
 
 }  // namespace
 
-Faults::Faults() {
+Faults::Faults(bool with_interrupts) : interrupts_(with_interrupts) {
   const std::lock_guard guard(lock);
-  if (users++ > 0) return;
-  struct sigaction ours{};
-  ours.sa_sigaction = handle;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&ours.sa_mask);
-  for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &ours, &before[i]);
+  if (users++ == 0) {
+    for (int i = 0; i < kCount; ++i) install(kSignals[i], handle, before[i], 0);
+  }
+  if (!interrupts_ || interruptible_users++ > 0) return;
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = kTell;
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) {
+    --interruptible_users;
+    throw std::runtime_error("the system gives no timer");
+  }
+  interrupts.store(0);
+  install(kTell, handle_tell, before_tell, SA_RESTART);
+  install(SIGINT, handle_interrupt, before_interrupt, 0);
 }
 
 Faults::~Faults() {
   const std::lock_guard guard(lock);
-  if (--users > 0) return;
-  for (int i = 0; i < kCount; ++i) {
-    struct sigaction now{};
-    sigaction(kSignals[i], nullptr, &now);
-    if (now.sa_sigaction == handle) sigaction(kSignals[i], &before[i], nullptr);
+  if (--users == 0) {
+    for (int i = 0; i < kCount; ++i) uninstall(kSignals[i], handle, before[i]);
   }
+  if (!interrupts_ || --interruptible_users > 0) return;
+  uninstall(SIGINT, handle_interrupt, before_interrupt);
+  timer_delete(timer);
+  uninstall(kTell, handle_tell, before_tell);
+}
+
+Interruptible::Interruptible(bool yes) {
+  for (int i = 0; yes && i < kThreads && slot_ < 0; ++i) {
+    pid_t free = 0;
+    if (told[i].compare_exchange_strong(free, gettid())) slot_ = i;
+  }
+}
+
+Interruptible::~Interruptible() {
+  if (slot_ >= 0) told[slot_].store(0);
 }
 
 void prepare_thread_for_faults() { static thread_local const HandlerStack stack; }
 
 #else
 
-Faults::Faults() = default;
+Faults::Faults(bool interrupts) : interrupts_(interrupts) {}
 Faults::~Faults() = default;
+Interruptible::Interruptible(bool) {}
+Interruptible::~Interruptible() = default;
 void prepare_thread_for_faults() {}
 
 #endif

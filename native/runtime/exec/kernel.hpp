@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fault.hpp"
 #include "platform.hpp"
 
 namespace pto::detail {
@@ -21,6 +22,7 @@ struct Kernel {
   /// One of these is set. `on_core` is C++ compiled with the PTO intrinsics: it runs on a stack of its own
   /// and may wait for other cores. `plain` and `call` run to their end on the host thread; `call` may throw.
   void (*on_core)(int64_t* args, pto::detail::Core* core) = nullptr;
+  Text text;  // where the code of `on_core` is, if known
   void (*plain)(int64_t* args) = nullptr;
   std::function<void(const DispatchPayload&)> call;
 };

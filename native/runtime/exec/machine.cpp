@@ -10,8 +10,7 @@
 #define PTO_FBUF_SIZE_BYTES (64u * 1024)
 #define PTO_SCALELEFT_SIZE_BYTES (4u * 1024)
 #define PTO_SCALERIGHT_SIZE_BYTES (4u * 1024)
-#include <signal.h>
-
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -47,12 +46,12 @@ struct MachineState {
   bool failed = false;
   std::string failure;
 
-  Guarded guarded;
+  Guarded guard;
 
   MachineState() {
     if (!pto::detail::make_spaces(core)) throw std::bad_alloc();
-    guarded.stack = fiber.stack();
-    guarded.give_up = give_up;
+    guard.stack = fiber.stack();
+    guard.give_up = give_up;
   }
   ~MachineState() { pto::detail::drop_spaces(core); }
   MachineState(const MachineState&) = delete;
@@ -71,30 +70,19 @@ struct MachineState {
     }
   }
 
-  /// The kernel has faulted: this runs on its stack, and the kernel never again.
+  /// The kernel has faulted or was to be stopped: this runs on its stack, and the kernel never again.
   static void give_up() {
     MachineState& state = *running;
     char text[256];
-    if (state.guarded.overflow) {
-      std::snprintf(text, sizeof text, "the kernel used up its stack of %zu bytes", pto::detail::kStack);
-    } else if (state.guarded.signal == SIGSEGV || state.guarded.signal == SIGBUS) {
-      std::snprintf(text, sizeof text,
-                    "the kernel touched address %#llx, where it may not (%s); what it wrote before may have "
-                    "damaged this process",
-                    static_cast<unsigned long long>(state.guarded.address), fault_name(state.guarded.signal));
-    } else {
-      std::snprintf(text, sizeof text, "the kernel was ended by %s%s", fault_name(state.guarded.signal),
-                    state.guarded.signal == SIGFPE ? ": a division by zero, most likely" : "");
-    }
-    host_fail(state.core, text);
+    host_fail(state.core, state.guard.what("kernel", text, sizeof text));
   }
 
   Ran resume() {
     prepare_thread_for_faults();
     MachineState* outer = std::exchange(running, this);
-    Guarded* outside = std::exchange(guarded_kernel, &guarded);
+    Guarded* outside = std::exchange(guarded, &guard);
     const bool ended = fiber.resume();
-    guarded_kernel = outside;
+    guarded = outside;
     running = outer;
     return failed ? Ran::IntoAFailure : ended ? Ran::ToItsEnd : Ran::IntoAWait;
   }
@@ -130,7 +118,8 @@ constexpr Host kHost = {host_wait, host_fail, host_print};
 
 }  // namespace
 
-Machine::Machine(int block_dim) : cores_(static_cast<size_t>(block_dim)), block_dim_(block_dim) {
+Machine::Machine(int block_dim, bool interrupts)
+    : faults_(interrupts), cores_(static_cast<size_t>(block_dim)), block_dim_(block_dim) {
   clusters_ = static_cast<pto::detail::Cluster*>(
       std::calloc(static_cast<size_t>(block_dim), sizeof(pto::detail::Cluster)));
   if (clusters_ == nullptr) throw std::bad_alloc();
@@ -199,6 +188,8 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   me.arrays = me.array_count > 0 ? state.arrays : nullptr;
   me.only_arrays = false;
   state.failed = false;
+  state.guard.text = kernel.text;
+  state.guard.signal = 0;
   state.kernel = kernel.on_core;
   state.args = core.payload.args;
   state.fiber.start(&MachineState::run, &state);
@@ -218,6 +209,10 @@ std::string Machine::waits_for(const VirtualCore& core) {
   char text[256] = "";
   waiting->describe(waiting->description, text, sizeof text);
   return text;
+}
+
+bool Machine::was_stopped(const VirtualCore& core) {
+  return core.machine != nullptr && core.machine->guard.signal == SIGINT;
 }
 
 std::string Machine::failure(const VirtualCore& core, int& mark) {

@@ -23,7 +23,8 @@ enum class Ran { ToItsEnd, IntoAWait, IntoAFailure };
 /// The on-chip state of all cores of a run: what the cores of a cluster share, memories, stacks.
 class Machine {
  public:
-  explicit Machine(int block_dim);
+  /// With `interrupts`, kernels that do not return after Ctrl-C are given up.
+  Machine(int block_dim, bool interrupts);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -41,6 +42,8 @@ class Machine {
   /// What a core waits for; why it failed, and what it had marked as its place in the source (or -1).
   static std::string waits_for(const VirtualCore& core);
   static std::string failure(const VirtualCore& core, int& mark);
+  /// Whether that was because it did not return after Ctrl-C.
+  static bool was_stopped(const VirtualCore& core);
 
   /// Nothing of an earlier group of tasks is left in the pipes of a cluster.
   void reset_cluster(int cluster);

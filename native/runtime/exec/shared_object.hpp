@@ -3,9 +3,12 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <stdexcept>
 #include <string>
+
+#include "fault.hpp"
 
 namespace pto2 {
 
@@ -31,6 +34,31 @@ class SharedObject {
     auto* found = find<Function>(name);
     if (found == nullptr) throw std::runtime_error(path_ + " does not export '" + name + "'");
     return found;
+  }
+
+  /// Where its code is; empty if that is not known.
+  Text text() const {
+    struct Search {
+      uint64_t base;
+      Text found;
+    } search{};
+    link_map* map = nullptr;
+    if (dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return {};
+    search.base = map->l_addr;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, size_t, void* data) {
+          auto& s = *static_cast<Search*>(data);
+          if (info->dlpi_addr != s.base) return 0;
+          for (int i = 0; i < info->dlpi_phnum; ++i) {
+            const auto& part = info->dlpi_phdr[i];
+            if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+            s.found.begin = info->dlpi_addr + part.p_vaddr;
+            s.found.end = s.found.begin + part.p_memsz;
+          }
+          return 1;
+        },
+        &search);
+    return search.found;
   }
 
  private:

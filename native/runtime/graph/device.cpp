@@ -53,7 +53,8 @@ void run_device_graph(GraphRun& run, const std::string& path, const std::string&
   run.adopt(std::shared_ptr<TaskTable>(runtime, &runtime->graph()));
   if (bind_log != nullptr) bind_log(&BuildScope::log_line);
   run.run([&] {
-    const int code = entry(runtime.get());
+    int code = 0;
+    call_guarded(library.text(), [&] { code = entry(runtime.get()); });
     if (runtime->get_error_count() == 0 && code != 0) {
       throw std::runtime_error("Orchestration function failed with code " + std::to_string(code));
     }

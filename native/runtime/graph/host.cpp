@@ -27,7 +27,9 @@ void run_host_graph(GraphRun& run, const std::string& path, const std::string& n
   run.adopt(runtime);
   if (bind_log != nullptr) bind_log(&BuildScope::log_line);
   run.run([&] {
-    const int code = entry(runtime.get(), args.data(), static_cast<int>(args.size()));
+    int code = 0;
+    call_guarded(library.text(),
+                 [&] { code = entry(runtime.get(), args.data(), static_cast<int>(args.size())); });
     if (runtime->get_error_count() > 0) return;  // reported by the run
     if (code != 0)
       throw std::runtime_error("Orchestration function failed with code " + std::to_string(code));

@@ -92,14 +92,15 @@ std::unique_ptr<SharedObject> run_orchestration(Tmr& tmr, Log& log, const std::s
   tmr.run([&] {
     log_of_thread = &log;
     if (config != nullptr) {
-      const int expected = config(args.data(), count).expected_arg_count;
+      int expected = 0;
+      call_guarded(library.text(), [&] { expected = config(args.data(), count).expected_arg_count; });
       if (expected > 0 && count < expected) {
         throw std::runtime_error("arg_count " + std::to_string(count) + " < expected " +
                                  std::to_string(expected));
       }
     }
     const int64_t start = now_ns();
-    entry(&handle, args.data(), count);
+    call_guarded(library.text(), [&] { entry(&handle, args.data(), count); });
     log(Level::Info, "orchestrate", "aicpu_orchestration_entry returned, cost %.3fus",
         static_cast<double>(now_ns() - start) / 1e3);
   });

@@ -441,10 +441,10 @@ void Tmr::publish(TaskDescriptor& task) {
   exec_.help_now_and_then(id);
 }
 
-/// Until `free()`. What fills up is given some room before submission goes on: an orchestrator that comes back
-/// for every task that is retired only disturbs who retires them. Not more than a fraction of what can be
-/// retired, not while a core may wait for a task that is yet to come; and when nothing else can happen, what
-/// there is has to do.
+/// Until `free()`. What fills up is given some room before submission goes on: an orchestrator that comes
+/// back for every task that is retired only disturbs who retires them. Not more than a fraction of what can
+/// be retired, not while a core may wait for a task that is yet to come; and when nothing else can happen,
+/// what there is has to do.
 void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted) {
   ++stats_.blocked[resource];
   int spins = 0;

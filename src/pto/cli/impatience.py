@@ -1,5 +1,5 @@
-"""Ctrl-C while C++ of the user's runs and never returns: Python would see the signal only afterwards. After a
-few seconds in which nothing has ended, the process ends."""
+"""Ctrl-C while C++ of the user's never returns and cannot be given up, as it waits in a library: Python would
+see the signal only afterwards. After a few seconds in which nothing has ended, the process ends."""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +78,9 @@ def options(
     made.update((k, v) for k, v in given.items() if v is not None)
     made.setdefault("host_threads", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
     made["host_threads"] = made["host_threads"] or os.cpu_count() or 1
+    # Elsewhere Ctrl-C is not meant for this run, or does something else than to stop it.
+    here = threading.current_thread() is threading.main_thread()
+    made["interrupts"] = here and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     _check(made)
     return made
 
