@@ -1,20 +1,23 @@
 """The task runtime: what a task costs, from submission to retirement, and what a run costs besides.
 
-python bench/bench_runtime.py [--quick]
+python bench/bench_runtime.py [--quick] [--plot FILE.svg]
 
 Orchestration and kernels are C++ sources, compiled and loaded as a user's are; the kernel is empty. The peer
 is the field's runtime, in its simulation; it is not here, so its published figures on a machine like this one
-stand in. Shortest of several runs, wall time.
+stand in. Shortest of several runs, wall time. With --plot
+only times over the size of the window, as a picture.
 """
 
 from __future__ import annotations
 
+import argparse
 import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from plot import line_chart
 
 from pto.runtime.compile import Job, compile_all
 from pto.runtime.native import CORE_TYPES, log_level, native, options
@@ -98,9 +101,18 @@ def against(seconds: float, peer: float) -> str:
 
 
 def main() -> None:
-    quick = "--quick" in sys.argv
+    parser = argparse.ArgumentParser(description="What a task costs.")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the tasks")
+    parser.add_argument(
+        "--plot", metavar="FILE.svg", help="draw times over the size of the window, nothing else"
+    )
+    given = parser.parse_args()
+    quick = given.quick
     paths = libraries()
     n = 100_000 if quick else 1_000_000
+    if given.plot:
+        Path(given.plot).write_text(windows(paths, n // 4))
+        return
     for blocks in (1, 3, 24):
         t = best(paths, [0, n, 1000], block_dim=blocks) / n
         peer = against(t, PEER[blocks][0]) if blocks in PEER else ""
@@ -108,14 +120,10 @@ def main() -> None:
             f"independent tasks, block_dim {blocks}: {1e9 * t:.0f} ns, {1e-6 / t:.2f} M/s{peer}; limit 1 M/s"
         )
     for blocks in (3, 24):
-        t = best(paths, [1, n, 1000], block_dim=blocks) / n
-        print(f"chain, block_dim {blocks}: {1e9 * t:.0f} ns per hop{against(t, PEER[blocks][1])}; limit 1 us")
-        # runs that fill the window less often are faster: the limit is for the long one above
-        hops = n // 5
-        each = sorted(run(paths, [1, hops, 1000], block_dim=blocks)["seconds"] / hops for _ in range(15))
+        each = sorted(run(paths, [1, n, 1000], block_dim=blocks)["seconds"] / n for _ in range(5))
         print(
-            f"  {hops:,} hops, 15 runs: best {1e9 * each[0]:.0f}, median {1e9 * each[7]:.0f}, "
-            f"worst {1e9 * each[-1]:.0f} ns"
+            f"chain, block_dim {blocks}: {1e9 * each[0]:.0f} ns per hop, worst of 5 runs {1e9 * each[-1]:.0f}"
+            f"{against(each[0], PEER[blocks][1])}; limit 1 us"
         )
     t = best(paths, [2, 65_000, 65_000])
     print(
@@ -138,6 +146,21 @@ def main() -> None:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"{many:,} tasks through a window of 65536: {t:.2f} s, {grown:.1f} MiB more than {n:,} tasks")
     python(20_000 if quick else 200_000)
+
+
+def windows(paths: tuple[str, str], n: int) -> str:
+    series: dict[str, list[tuple[float, float]]] = {}
+    for name, kind, blocks in (
+        ("chain", 1, 24),
+        ("independent, 24 blocks", 0, 24),
+        ("independent, 3 blocks", 0, 3),
+    ):
+        for power in range(4, 17):
+            scope = min(1 << power >> 1, 1000)
+            seconds = best(paths, [kind, n, scope], 3, block_dim=blocks, task_window=1 << power)
+            series.setdefault(name, []).append((1 << power, 1e9 * seconds / n))
+            print(f"{name}, window {1 << power}: {1e9 * seconds / n:.0f} ns")
+    return line_chart("Time per task over the task window", "tasks in the window", "ns per task", series)
 
 
 def python(tasks: int) -> None:
