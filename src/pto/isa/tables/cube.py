@@ -385,8 +385,9 @@ ROWS = (
           "Padding up to 16 rows and K0 columns comes along. transpose: transpose the logical tile first."),
     _feed("mte_l1_l0b", 0x318A, "L0B", "k n", doc="Load a right tile from L1 into L0B, K innermost.",
           meaning="Copy the operand to ZN in L0B (K1 N1 N0 K0), which is the NZ order of the n x k matrix: L1 "
-          "holds that matrix in NZ; with transpose, the k x n matrix in NZ, and K becomes innermost. The "
-          "manual has it the other way round (semantics doc)."),
+          "holds that matrix in NZ; with transpose, the k x n matrix in NZ, and K becomes innermost; one of "
+          "up to 16 columns has blocks of 16 columns, not of 32 B. The manual has it the other way round "
+          "(semantics doc)."),
     _feed("mte_l1_l0a_mx", 0x318B, "L0A", "m k", mx=True, doc="Load the MX scales of a left tile.",
           meaning="Load scales of logical shape [m, ceil(k/32)], boxes of 16 rows and 2 groups (32 B) row by "
           "row, into the scale buffer at dst / 16; mad_mx* with that lhs uses them."),

@@ -157,6 +157,8 @@ def _feed(i: Instr, source: Pointer, place: Matrix, size: Shape, start: Shape, t
     if turned:
         size, start = (size[1], size[0]), (start[1], start[0])
     width = matrix.block(source.dtype)
+    if not turned and place.buffer.space == "right" and size[1] <= matrix.N0 and start[1] == 0:
+        width = min(width, matrix.N0)  # a narrow k x n matrix has the width of a box of L0B: no gaps
     # An element-wise transposition works on squares, so that narrow types have higher column blocks.
     across = turned == (place.buffer.space == "left")
     pitch = up(size[0], max(matrix.M0, width) if across else matrix.M0)
