@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pto
-from pto.engine.sanitize.memory_map import Life, MemoryMap, Overlap
 from pto.isa.profiles import profile
+from pto.perf.memory_map import Life, MemoryMap, Overlap
 
 HEAD = """\
 !t = !pto.tile_buf<vec, 16x64xf32>

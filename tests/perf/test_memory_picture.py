@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import pto
-from pto.engine.sanitize.memory_map import Life, MemoryMap, Step
 from pto.isa.profiles import profile
 from pto.perf import memory_picture
+from pto.perf.memory_map import Life, MemoryMap, Step
 from pto.perf.memory_picture import LEFT, WIDTH, html
 
 

@@ -20,7 +20,7 @@ from .memory_plan import FunctionPlan, MemoryPlan, Space, Tile
 from .share_memory import SHARING
 
 if TYPE_CHECKING:
-    from ..engine.sanitize.memory_map import Life
+    from ..perf.memory_map import Life
 
 #: Characters of the bar of a buffer and, at most, of the life of a tile.
 _BAR, _LIFE = 64, 48
@@ -107,7 +107,7 @@ def _count(n: int, what: str) -> str:
 
 def html(plan: MemoryPlan) -> str:
     """A page with the map of every buffer: steps to the right, addresses upwards."""
-    from ..engine.sanitize.memory_map import MemoryMap, Step  # not needed to compile
+    from ..perf.memory_map import MemoryMap, Step  # not needed to compile
     from ..perf.memory_picture import html as draw
 
     picture = MemoryMap(plan.profile)
@@ -125,7 +125,7 @@ def html(plan: MemoryPlan) -> str:
 
 
 def _lives(plan: MemoryPlan, function: FunctionPlan) -> list[Life]:
-    from ..engine.sanitize.memory_map import Life, Value
+    from ..perf.memory_map import Life, Value
 
     lives: list[Life] = []
     for space in function.spaces.values():

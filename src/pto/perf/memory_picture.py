@@ -17,8 +17,8 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from ..engine.sanitize.memory_map import Life, MemoryMap, Overlap, Step, Value
 from ..isa.profiles import LOCATIONS
+from .memory_map import Life, MemoryMap, Overlap, Step, Value
 
 #: Of the drawings: where the plot begins, how wide it is, the whole.
 LEFT, WIDTH, TOTAL = 104.0, 1106.0, 1216.0

@@ -50,7 +50,7 @@ def observe(
         beside = Shadow()
     picture = None
     if memory_map:
-        from .memory_map import MemoryMap
+        from .memory_map import RecordedMap
 
-        picture = MemoryMap(profile)
+        picture = RecordedMap(profile)
     return Observer(profile, names, beside, picture, result)
