@@ -283,6 +283,24 @@ void a_core_waits_for_a_task_behind_a_full_ring() {
   }
 }
 
+/// A Python orchestration adds a kernel when it first submits it, while other tasks run.
+void kernels_come_while_tasks_run() {
+  for (int n = 0; n < 20 * kScale; ++n) {
+    World world;
+    std::atomic<int> ran{0};
+    world.run(options_for(1 + n % 4), [&](Tmr& tmr) {
+      for (int i = 0; i < 100; ++i) {
+        world.call(i, [&](const DispatchPayload&) { ran.fetch_add(1); });
+        tmr.scope_begin();
+        submit(tmr, i, i % 2, {});
+        submit(tmr, i / 2, i / 2 % 2, {});
+        tmr.scope_end();
+      }
+    });
+    CHECK(world.code() == 0 && ran.load() == 200);
+  }
+}
+
 // --- rings, threads, schedulers
 // ------------------------------------------------------------------------------
 
@@ -717,6 +735,7 @@ int main(int argc, char** argv) {
        {"waiting_for_nobody_is_found_behind_others", waiting_for_nobody_is_found_behind_others},
        {"waiting_for_a_slow_one_is_fine", waiting_for_a_slow_one_is_fine},
        {"a_core_waits_for_a_task_behind_a_full_ring", a_core_waits_for_a_task_behind_a_full_ring},
+       {"kernels_come_while_tasks_run", kernels_come_while_tasks_run},
        {"a_blocked_orchestrator_is_woken", a_blocked_orchestrator_is_woken},
        {"a_sleeping_orchestrator_is_woken", a_sleeping_orchestrator_is_woken},
        {"an_orchestrator_that_falls_asleep_is_woken", an_orchestrator_that_falls_asleep_is_woken},

@@ -41,7 +41,7 @@ PARTS = (
 ENGINE_TESTS = (
     "cores_hand_over_data", "vector_memory_is_there_before_its_core_runs", "waiting_for_nobody_is_found",
     "waiting_for_nobody_is_found_behind_others",
-    "waiting_for_a_slow_one_is_fine", "a_core_waits_for_a_task_behind_a_full_ring",
+    "waiting_for_a_slow_one_is_fine", "a_core_waits_for_a_task_behind_a_full_ring", "kernels_come_while_tasks_run",
     "a_blocked_orchestrator_is_woken", "a_sleeping_orchestrator_is_woken",
     "an_orchestrator_that_falls_asleep_is_woken", "a_failure_wakes_everybody",
     "a_late_end_of_scope_retires", "a_cluster_wakes_who_waits_for_it", "a_scan_that_lags",

@@ -211,8 +211,9 @@ def test_libraries_that_cannot_be_loaded(variant: str, step: str, tmp_path: Path
     assert_steady(once, 20, 60)
 
 
-def test_sources_that_cannot_be_compiled(tmp_path: Path) -> None:
+def test_sources_that_cannot_be_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file stays behind in the cache, and no compiler."""
+    monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "cache"))  # others build in the usual one
     folder = build.cache_dir()
 
     def files() -> set[str]:
@@ -222,7 +223,6 @@ def test_sources_that_cannot_be_compiled(tmp_path: Path) -> None:
         with pytest.raises(DiagnosticError):
             compile_one(tmp_path, f"wrong{n}", KERNEL.replace("throw", "throw throw"), "aiv")
 
-    folder.mkdir(parents=True, exist_ok=True)
     once(0)
     before = files()
     assert_steady(once, 1, 4)

@@ -166,12 +166,12 @@ def test_blocked_every_10000_spins_and_unblocked(monkeypatch: pytest.MonkeyPatch
 
     def hold(x: Any) -> None:
         if threading.current_thread() is not threading.main_thread():
-            said.wait(15)
+            said.wait(60)
 
     slow = kernel(hold, "inout", name="slow")
 
     def orchestrate(rt: Runtime) -> None:
-        end = time.monotonic() + 15
+        end = time.monotonic() + 60
         while not said.is_set() and time.monotonic() < end:
             with rt.scope():
                 rt.submit(slow, SHARED)

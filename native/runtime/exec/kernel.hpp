@@ -1,13 +1,16 @@
 // What a task executes: a function by its number (func_id).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "fault.hpp"
+#include "mpmc_queue.hpp"
 #include "platform.hpp"
 
 namespace pto::detail {
@@ -27,21 +30,32 @@ struct Kernel {
   std::function<void(const DispatchPayload&)> call;
 };
 
+/// Kernels by number. A Python orchestration adds kernels when it first submits them, while tasks run: one
+/// thread adds, any number look, and what was found once stays.
 class Kernels {
  public:
+  static constexpr int kMost = 1 << 20;
+
   void add(int func_id, Kernel kernel) {
-    const auto at = static_cast<size_t>(func_id);
-    if (at >= kernels_.size()) kernels_.resize(at + 1);
-    kernels_[at] = std::make_unique<Kernel>(std::move(kernel));
+    if (func_id < 0 || func_id >= kMost) throw std::out_of_range("func_id " + std::to_string(func_id));
+    kept_.push_back(std::make_unique<Kernel>(std::move(kernel)));
+    table_->by_number[static_cast<size_t>(func_id)].store(kept_.back().get(), std::memory_order_release);
+    if (func_id >= table_->end.load(std::memory_order_relaxed))
+      table_->end.store(func_id + 1, std::memory_order_relaxed);
   }
   const Kernel* find(int func_id) const {
-    const auto at = static_cast<size_t>(func_id);
-    return func_id >= 0 && at < kernels_.size() ? kernels_[at].get() : nullptr;
+    if (func_id < 0 || func_id >= kMost) return nullptr;
+    return table_->by_number[static_cast<size_t>(func_id)].load(std::memory_order_acquire);
   }
-  int end() const { return static_cast<int>(kernels_.size()); }
+  int end() const { return table_->end.load(std::memory_order_relaxed); }
 
  private:
-  std::vector<std::unique_ptr<Kernel>> kernels_;
+  struct Table {
+    ZeroedArray<std::atomic<const Kernel*>> by_number{kMost};  // pages come as they are touched
+    std::atomic<int> end{0};
+  };
+  std::unique_ptr<Table> table_ = std::make_unique<Table>();
+  std::vector<std::unique_ptr<Kernel>> kept_;
 };
 
 }  // namespace pto2
