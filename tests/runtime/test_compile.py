@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -347,6 +348,77 @@ extern "C" void kernel_entry(int64_t* args) {
     slots = (ctypes.c_int64 * 1)(0)
     ctypes.CDLL(library.path).pto2_kernel(slots, None)
     assert slots[0] == 14
+
+
+def _calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Every call of the compiler from now on."""
+    seen: list[list[str]] = []
+    real = compiler.call
+
+    def call(command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+        seen.append(command)
+        return real(command, timeout)
+
+    monkeypatch.setattr(compiler, "call", call)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("body", "calls"),
+    [
+        ("return std::min(a, 3);", 1),
+        ('return static_cast<int>(std::string("ab").size());', 1),
+        ("std::ostream* none = nullptr; return none == nullptr ? a - 4 : 0;", 2),
+        ("try { always_assert(a < 3); } catch (const std::runtime_error&) { return 2; } return 0;", 1),
+    ],
+    ids=["plain", "strings", "unforeseen", "catches"],
+)
+def test_an_orchestration_is_compiled_with_strings_where_it_needs_them(
+    write: Write, own_cache: Path, monkeypatch: pytest.MonkeyPatch, body: str, calls: int
+) -> None:
+    """Without them first, unless it shows that it needs them; with them once more where that fails."""
+    compiler.find()
+    seen = _calls(monkeypatch)
+    text = f'#include "pto_orchestration_api.h"\nextern "C" int go(int a) {{ {body} }}\n'
+    job = _job(write("o.cpp", text), core_type="", runtime="tensormap_and_ringbuffer", entry="go")
+    assert ctypes.CDLL(compile_all([job])[0].path).go(7) in (2, 3)
+    assert len(seen) == calls
+    foreseen = "string" in body or "catch" in body
+    assert ["-DPTO2_LEAN" in command for command in seen] == [not foreseen, False][:calls]
+
+
+def test_the_longest_is_compiled_first(
+    write: Write, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler.find()
+    seen = _calls(monkeypatch)
+    kernel = KERNEL.replace("OP", "+")
+    jobs = [
+        _job(
+            write("o.cpp", 'extern "C" int go() { return 0; }\n' + "// long\n" * 99), core_type="", entry="go"
+        ),
+        _job(write("short.cpp", kernel)),
+        _job(write("long.cpp", kernel + "// more\n" * 9)),
+    ]
+    made = compile_all(jobs, workers=1)
+    assert [library.job for library in made] == jobs
+    order = [next(w for w in command if w.endswith(("o.cpp", "short.cpp", "long.cpp"))) for command in seen]
+    assert [Path(source).name for source in order] == ["long.cpp", "short.cpp", "o.cpp"]
+
+
+def test_a_compiler_that_is_looked_for_early_is_asked_once(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler._probe.cache_clear()
+    seen = _calls(monkeypatch)
+    compiler.find_early()
+    found = compiler.find()
+    assert len([c for c in seen if "--version" in c]) == 1 and found.version
+    compiler._probe.cache_clear()
+    with knobs.override(PTO_CXX="no_such_compiler"):
+        compiler.find_early()  # says nothing: `find` does
+        with pytest.raises(DiagnosticError, match="no_such_compiler"):
+            compiler.find()
 
 
 def test_progress_counts_all_jobs(write: Write, own_cache: Path) -> None:

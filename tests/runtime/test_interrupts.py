@@ -36,6 +36,12 @@ threads, tasks, presses, own = (int(a) for a in sys.argv[2:6])
 loop = runtime.kernel(sys.argv[1], "inout", core="aiv", name="loop")
 data = [np.zeros(4, np.float32) for _ in range(tasks)]
 
+def clean_up():  # a run of the same kernel that takes a while, and ends by itself
+    slow = np.zeros(4, np.float32)
+    threading.Timer(0.4, lambda: slow.__setitem__(1, 1)).start()
+    runtime.run(lambda rt: rt.submit(loop, slow), threads=threads, block_dim=2)
+    print("cleaned up", slow[0])
+
 def press():
     while not any(d[0] for d in data):
         time.sleep(0.01)
@@ -54,9 +60,11 @@ try:
     runtime.run(lambda rt: [rt.submit(loop, d) for d in data], threads=threads, block_dim=2)
 except KeyboardInterrupt:
     print("interrupted")
+    presser.join()
+    clean_up()  # while the exception, and what its traceback holds, is there
 else:
     print("ended")
-presser.join()
+    presser.join()
 x = np.zeros(4, np.float32)
 runtime.run(lambda rt: rt.submit(runtime.kernel(lambda a: a.__iadd__(1), "inout", name="add"), x))
 print(x[0], signal.getsignal(signal.SIGINT) is signal.default_int_handler, threading.active_count())
@@ -80,8 +88,45 @@ def test_a_kernel_that_does_not_return_is_given_up(
 ) -> None:
     """Two seconds after Ctrl-C, or at the second one."""
     said, log = _press(tmp_path, threads, tasks, presses)
-    assert said == ["interrupted", "1.0 True 1"]
+    assert said == ["interrupted", "cleaned up 1.0", "1.0 True 1"]
     assert "(loop, AIV" in log and "the kernel did not return after Ctrl-C, and was given up" in log
+
+
+AFTERWARDS = """
+import os, resource, signal, threading, time
+import numpy as np
+from pto import runtime
+
+loop = runtime.kernel("loop.cpp", "inout", core="aiv", name="loop")
+
+def once():
+    data = np.zeros(4, np.float32)
+    threading.Timer(0.2, lambda: data.__setitem__(1, 1)).start()
+    return runtime.run(lambda rt: rt.submit(loop, data), threads=2, block_dim=2)
+
+kept = once()
+for _ in range(2):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+    except KeyboardInterrupt:
+        print("at the prompt")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+time.sleep(1)
+print("quiet", resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before < 20)
+once()
+print("fine")
+"""
+
+
+def test_ctrl_c_between_runs(tmp_path: Path) -> None:
+    """The result of a run is kept: Ctrl-C at the prompt means nothing to it, nor to later runs."""
+    (tmp_path / "loop.cpp").write_text(LOOPING)
+    (tmp_path / "script.py").write_text(AFTERWARDS)
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["at the prompt"] * 2 + ["quiet True", "fine"], done.stderr
 
 
 def test_ctrl_c_that_means_something_else(tmp_path: Path) -> None:

@@ -351,6 +351,23 @@ def _fan_in(rt: Runtime, x: Any, count: int) -> None:
     rt.submit(read, x)
 
 
+@pytest.mark.parametrize("how", [{"threads": 1}, {"threads": 2}, {"seed": 3}])
+def test_tensormap_pool_of_one_task(how: dict[str, Any]) -> None:
+    """A task that waits for room in the map does not hold its producers: they are what has to be retired."""
+    all_bump = kernel(
+        lambda *parts: [x.__iadd__(1) for x in parts], " ".join(["inout"] * 16), name="all_bump"
+    )
+    xs = [np.zeros(4, np.float32) for _ in range(16)]
+
+    def orchestrate(rt: Runtime) -> None:
+        for _ in range(30):
+            with rt.scope():
+                rt.submit(all_bump, *xs)
+
+    run(orchestrate, tensormap_pool=16, **how)
+    assert all((x == 30).all() for x in xs)
+
+
 def test_tensormap_pool_waits_and_tells() -> None:
     """Back-pressure, TensorMap layer 3: an exhausted pool waits for the watermark; spec 2.5: or says FATAL."""
     x = vector(1)

@@ -69,7 +69,7 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
       graph_(graph),
       kernels_(kernels),
       alone_(options.host_threads == 1 && !options.deterministic),
-      machine_(options.block_dim, options.interrupts) {
+      machine_(options.block_dim) {
   for (int t = 0; t < kCoreTypes; ++t) {
     const int cores = cores_of(type_of(t), options.block_dim);
     for (int i = 0; i < cores; ++i) {
@@ -456,8 +456,9 @@ int64_t Exec::wanted_threads() const {
   return more < 1 && graph_.has_unseen() ? 1 : more;
 }
 
-/// Whether a thread that has found nothing to do should look for work again. There is one task more than busy
-/// threads, or an unseen one, for a moment with every task that they complete and submission brings.
+/// Whether a thread that has found nothing to do should look for work again; counts its looks. There is one
+/// task more than busy threads, or an unseen one, for a moment with every task that they complete and
+/// submission brings.
 bool Exec::needed(Attention& attention) const {
   const int64_t wanted = wanted_threads();
   attention.suspects = wanted == 1 ? attention.suspects + 1 : 0;
@@ -518,7 +519,8 @@ bool Exec::rest(int thread, Attention& attention, const std::function<bool()>* f
   }
   Look& look = looks_[static_cast<size_t>(thread)];
   look.found_nothing.store(Look::kAsleep, std::memory_order_seq_cst);
-  parking_.sleep(epoch, asks ? kPollMilliseconds : options_.stalled != nullptr ? kWatchMilliseconds : 0);
+  const int watch_every = options_.stalled != nullptr ? kWatchMilliseconds : 0;
+  parking_.sleep(epoch, asks || free != nullptr ? kPollMilliseconds : watch_every);
   watch(now_ns());
   look.found_nothing.store(Look::kBusy, std::memory_order_seq_cst);
   return false;
@@ -599,7 +601,8 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   no_longer_busy(attention);
   orchestrator_blocked_.store(false, std::memory_order_relaxed);
   looks_[0].found_nothing.store(Look::kBusy, std::memory_order_seq_cst);
-  wake_for_more();  // of what this thread has begun
+  if (parking_.sleepers() > 0)
+    wake_for_more();  // for what this thread has begun; a fence, as it may be the last
   return !proven;
 }
 
@@ -609,6 +612,7 @@ void Exec::fail(ErrorCode code, std::string text, int kernel, int mark) {
 }
 
 void Exec::run(const std::function<void()>& orchestrate) {
+  const Faults faults(options_.interrupts);  // while this runs, not as long as somebody keeps it
   nested_ = kernels_under_way;
   const auto orchestration = [&] {
     try {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <mutex>
 #include <stdexcept>
@@ -70,13 +71,14 @@ void call_guarded(const Text& text, const std::function<void()>& orchestration) 
     char words[256];
     throw std::runtime_error(here.what("orchestration", words, sizeof words));
   }
-  struct Restore {
-    Guarded*& now;
-    Guarded* before;
-    ~Restore() { now = before; }
-  } const restore{guarded, outside};
   guarded = &here;
-  orchestration();
+  try {
+    orchestration();
+  } catch (...) {
+    guarded = outside;
+    throw;
+  }
+  guarded = outside;
 }
 
 #if PTO2_CATCHES_FAULTS
@@ -96,6 +98,7 @@ std::mutex lock;  // guards what follows, but for handlers, which run while it d
 int users = 0, interruptible_users = 0;
 struct sigaction before[kCount], before_interrupt, before_tell;
 timer_t timer;
+pid_t timer_of = 0;                 // the process that it belongs to: a child has none; 0: there is none
 std::atomic<int> interrupts{0};     // since somebody listens to them
 std::atomic<pid_t> told[kThreads];  // threads of runs that Ctrl-C is meant for; 0: a free place
 
@@ -154,10 +157,12 @@ void handle(int signal, siginfo_t* info, void* context) {
 /// The timer: tell all threads. Told: give up what this thread is in the middle of, if that is safe.
 void handle_tell(int signal, siginfo_t* info, void* context) {
   if (info->si_code == SI_TIMER) {
+    const int kept = errno;  // of whoever was interrupted
     for (const auto& thread : told) {
       const pid_t number = thread.load(std::memory_order_relaxed);
       if (number != 0) tgkill(getpid(), number, kTell);
     }
+    errno = kept;
     return;
   }
   if (info->si_code != SI_TKILL || info->si_pid != getpid() || interrupts.load() == 0) {
@@ -177,6 +182,7 @@ void handle_tell(int signal, siginfo_t* info, void* context) {
 /// Ctrl-C: whoever handled it does; and if that does not help, it is done here. At once the second time.
 void handle_interrupt(int signal, siginfo_t* info, void* context) {
   pass_on(before_interrupt, signal, info, context);
+  if (timer_of != getpid()) return;
   itimerspec when{};
   when.it_interval.tv_nsec = kAgain;
   if (interrupts.fetch_add(1) == 0) {
@@ -192,7 +198,8 @@ void install(int signal, void (*handler)(int, siginfo_t*, void*), struct sigacti
   ours.sa_sigaction = handler;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | flags;
   sigemptyset(&ours.sa_mask);
-  sigaction(signal, &ours, &old);
+  sigaction(signal, nullptr, &old);  // first: one that comes in between is passed on
+  sigaction(signal, &ours, nullptr);
 }
 
 void uninstall(int signal, void (*handler)(int, siginfo_t*, void*), const struct sigaction& old) {
@@ -237,15 +244,17 @@ Faults::Faults(bool with_interrupts) : interrupts_(with_interrupts) {
   if (users++ == 0) {
     for (int i = 0; i < kCount; ++i) install(kSignals[i], handle, before[i], 0);
   }
-  if (!interrupts_ || interruptible_users++ > 0) return;
-  sigevent event{};
-  event.sigev_notify = SIGEV_SIGNAL;
-  event.sigev_signo = kTell;
-  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) {
-    --interruptible_users;
-    throw std::runtime_error("the system gives no timer");
+  if (!interrupts_) return;
+  const bool first = interruptible_users++ == 0;
+  if (first || timer_of != getpid()) {  // or a child of a process that was in the middle of a run
+    interrupts.store(0);
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = kTell;
+    // Without one, code that does not return is not given up.
+    timer_of = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 ? getpid() : 0;
   }
-  interrupts.store(0);
+  if (!first) return;
   install(kTell, handle_tell, before_tell, SA_RESTART);
   install(SIGINT, handle_interrupt, before_interrupt, 0);
 }
@@ -257,7 +266,8 @@ Faults::~Faults() {
   }
   if (!interrupts_ || --interruptible_users > 0) return;
   uninstall(SIGINT, handle_interrupt, before_interrupt);
-  timer_delete(timer);
+  if (timer_of == getpid()) timer_delete(timer);
+  timer_of = 0;
   uninstall(kTell, handle_tell, before_tell);
 }
 

@@ -1,5 +1,7 @@
 #include "interleave.hpp"
 
+#include <utility>
+
 #include "exec.hpp"
 
 namespace pto2 {
@@ -95,7 +97,9 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
       continue;
     }
     running_ = actors_[static_cast<size_t>(chosen)].get();
+    Guarded* const outside = std::exchange(guarded, running_->guarded);
     running_->done = running_->fiber.resume();
+    running_->guarded = std::exchange(guarded, outside);
     running_ = nullptr;
     const bool in_vain = chosen == 0 && blocked && exec_.orchestrator_blocked_.load();
     orchestrator_tried = in_vain;

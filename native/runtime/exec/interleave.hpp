@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "fault.hpp"
 #include "fiber.hpp"
 
 namespace pto2 {
@@ -31,6 +32,7 @@ class Interleaver {
   struct Actor {
     Fiber fiber;
     std::function<void()> body;
+    Guarded* guarded = nullptr;  // what `guarded` is while it runs
     bool done = false;
     bool in_round = false;
   };

@@ -118,8 +118,7 @@ constexpr Host kHost = {host_wait, host_fail, host_print};
 
 }  // namespace
 
-Machine::Machine(int block_dim, bool interrupts)
-    : faults_(interrupts), cores_(static_cast<size_t>(block_dim)), block_dim_(block_dim) {
+Machine::Machine(int block_dim) : cores_(static_cast<size_t>(block_dim)), block_dim_(block_dim) {
   clusters_ = static_cast<pto::detail::Cluster*>(
       std::calloc(static_cast<size_t>(block_dim), sizeof(pto::detail::Cluster)));
   if (clusters_ == nullptr) throw std::bad_alloc();

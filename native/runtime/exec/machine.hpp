@@ -23,8 +23,7 @@ enum class Ran { ToItsEnd, IntoAWait, IntoAFailure };
 /// The on-chip state of all cores of a run: what the cores of a cluster share, memories, stacks.
 class Machine {
  public:
-  /// With `interrupts`, kernels that do not return after Ctrl-C are given up.
-  Machine(int block_dim, bool interrupts);
+  explicit Machine(int block_dim);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -57,7 +56,6 @@ class Machine {
   };
   Ran on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph);
   void make(Cores& cores);
-  Faults faults_;
   std::vector<Cores> cores_;  // by cluster
   pto::detail::Cluster* clusters_;
   std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own

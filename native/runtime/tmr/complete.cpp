@@ -102,7 +102,8 @@ int Tmr::memory(const DispatchPayload& payload, pto_array* out) const {
 bool Tmr::completed(int64_t id, int scheduler) {
   TaskDescriptor& task = memory_.task(id);
   if (task.block_dim > 0) {
-    if (task.done_blocks.fetch_add(1, std::memory_order_acq_rel) + 1 < task.block_dim) return false;
+    const int32_t blocks = task.block_dim;  // before this one counts: then the slot may be another task's
+    if (task.done_blocks.fetch_add(1, std::memory_order_acq_rel) + 1 < blocks) return false;
     if (task.cluster_ids != nullptr) {
       for (int b = 0; b < task.block_dim; ++b) {
         if (clusters_.completed(task.cluster_ids[b])) exec_.released();

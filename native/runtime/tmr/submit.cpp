@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
-constexpr int64_t kRetiredAtOnce = 1024;  // at most, before a blocked submission looks again
+constexpr int64_t kPatience = 10'000'000;  // nanoseconds until less than that will do
+constexpr int64_t kRetiredAtOnce = 1024;   // at most, before a blocked submission looks again
 
 /// Times the steps of a submission, if the run records.
 class Steps {
@@ -141,6 +142,7 @@ int64_t Tmr::submit(const Submission& submission) {
     recorder.counters.push_back({started, static_cast<int64_t>(deps_.used()), Counter::DepPool});
     recorder.counters.push_back({started, static_cast<int64_t>(map_.used()), Counter::TensorMap});
   }
+  make_room(submission);  // before the task holds its producers: they would never be retired
   hook(task);
   steps.done(Phase::OrchFanin);
   insert(submission, task);
@@ -396,7 +398,7 @@ void Tmr::hook(TaskDescriptor& task) {
   task.fanin_count.store(edges, std::memory_order_seq_cst);
 }
 
-void Tmr::insert(const Submission& submission, TaskDescriptor& task) {
+void Tmr::make_room(const Submission& submission) {
   uint64_t wanted = 0;
   for (int i = 0; i < submission.count; ++i) {
     const PTOParamType type = submission.args[i].type;
@@ -406,6 +408,9 @@ void Tmr::insert(const Submission& submission, TaskDescriptor& task) {
     if (wanted > map_.size()) fatal(ErrorCode::TensorMapOverflow, report(kTensorMap, wanted, 0));
     wait_for(kTensorMap, [&] { return sync(true), map_.has(wanted); }, wanted);
   }
+}
+
+void Tmr::insert(const Submission& submission, TaskDescriptor& task) {
   for (int i = 0; i < submission.count; ++i) {
     const PTOParamType type = submission.args[i].type;
     if (type != PTOParamType::OUTPUT && type != PTOParamType::INOUT) continue;
@@ -442,9 +447,9 @@ void Tmr::publish(TaskDescriptor& task) {
 }
 
 /// Until `free()`. What fills up is given some room before submission goes on: an orchestrator that comes
-/// back for every task that is retired only disturbs who retires them. Not more than a fraction of what can
-/// be retired, not while a core may wait for a task that is yet to come; and when nothing else can happen,
-/// what there is has to do.
+/// back for every task that is retired only disturbs who retires them. So it looks again when a fraction of
+/// what can be retired has been (`wake_at`; Exec::released wakes it then), or earlier: when a core waits,
+/// perhaps for a task that is yet to come, when some time has passed, and when nothing else can happen.
 void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted) {
   ++stats_.blocked[resource];
   int spins = 0;
@@ -453,10 +458,14 @@ void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const u
   int64_t wake_at = 0;
   if (resource != kClusters) {  // all others come back as tasks are retired
     const int64_t now = alive();
-    const int64_t can_retire = next_id_ - now - static_cast<int64_t>(tasks_in_scopes_.size());
-    wake_at = now + std::clamp<int64_t>(can_retire / 16, 1, kRetiredAtOnce);
+    const int64_t end = tasks_in_scopes_.empty() ? next_id_ : tasks_in_scopes_.front();  // it, and all after
+    wake_at = now + std::clamp<int64_t>((end - now) / 16, 1, kRetiredAtOnce);
   }
-  const auto enough = [&] { return (alive() >= wake_at || exec_.core_waits()) && free(); };
+  // A kernel may wait for a task that is yet to come in a way that nobody here sees (a flag in memory).
+  const int64_t until = options_.exec.deterministic ? INT64_MAX : now_ns() + kPatience;
+  const auto enough = [&] {
+    return (alive() >= wake_at || exec_.core_waits() || now_ns() >= until) && free();
+  };
   if (exec_.help_until(enough, say, spins, wake_at) || free()) {
     if (said) say_unblocked(resource, spins);
     return;

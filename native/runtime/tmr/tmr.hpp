@@ -131,6 +131,7 @@ class Tmr final : public Graph {
   void find_producers(const Submission& submission, TaskDescriptor& task);
   void find_hazards(const Submission& submission, TaskDescriptor& task);
   void hook(TaskDescriptor& task);
+  void make_room(const Submission& submission);
   void insert(const Submission& submission, TaskDescriptor& task);
   void publish(TaskDescriptor& task);
   void wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted);
