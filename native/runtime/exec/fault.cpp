@@ -90,7 +90,7 @@ constexpr int kCount = 4;
 constexpr int kTell = SIGURG;  // ignored where nobody handles it, so one that comes late does no harm
 constexpr size_t kHandlerStack = size_t{64} << 10;
 constexpr uint64_t kNearStack = uint64_t{64} << 10;
-constexpr int kPatience = 2;               // seconds after the first Ctrl-C
+constexpr int kSecondsToReturn = 2;        // seconds after the first Ctrl-C
 constexpr long kAgain = 10 * 1000 * 1000;  // nanoseconds
 constexpr int kThreads = 1024;             // that can be told
 
@@ -186,7 +186,7 @@ void handle_interrupt(int signal, siginfo_t* info, void* context) {
   itimerspec when{};
   when.it_interval.tv_nsec = kAgain;
   if (interrupts.fetch_add(1) == 0) {
-    when.it_value.tv_sec = kPatience;
+    when.it_value.tv_sec = kSecondsToReturn;
   } else {
     when.it_value.tv_nsec = 1;
   }

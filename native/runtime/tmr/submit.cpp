@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
-constexpr int64_t kPatience = 10'000'000;  // nanoseconds until less than that will do
+constexpr int64_t kLongWait = 10'000'000;  // nanoseconds until less than that will do
 constexpr int64_t kRetiredAtOnce = 1024;   // at most, before a blocked submission looks again
 
 /// Times the steps of a submission, if the run records.
@@ -462,7 +462,7 @@ void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const u
     wake_at = now + std::clamp<int64_t>((end - now) / 16, 1, kRetiredAtOnce);
   }
   // A kernel may wait for a task that is yet to come in a way that nobody here sees (a flag in memory).
-  const int64_t until = options_.exec.deterministic ? INT64_MAX : now_ns() + kPatience;
+  const int64_t until = options_.exec.deterministic ? INT64_MAX : now_ns() + kLongWait;
   const auto enough = [&] {
     return (alive() >= wake_at || exec_.core_waits() || now_ns() >= until) && free();
   };
