@@ -40,6 +40,7 @@ ARRAY_DTYPES: dict[str, np.dtype[Any]] = {
     }.items()
 }  # fmt: skip
 
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _INT_NAMES = {t: n for n, t in ARRAY_DTYPES.items() if t.kind in "iu"}
 
 
@@ -74,6 +75,13 @@ def code_dtype(dtype: str) -> np.dtype[Any]:
 
 def decode(dtype: str, codes: Array, to: Any = None, *, native: bool | None = None) -> Array:
     """Values of `codes`: float32 (f64: float64) or the integer type; or `to`, a float type that is exact."""
+    wide = _WIDE.get(dtype)
+    if wide is not None and to is None and native is not False and _native is not None:
+        if codes.dtype != code_dtype(dtype):
+            raise _unfit(dtype, codes)
+        if codes.ndim == 1:  # a short way for short arrays
+            return _native.decode(dtype, codes if codes.flags.c_contiguous else codes.copy(), wide)
+        return _native.decode(dtype, codes.ravel(), wide).reshape(codes.shape)
     d = DTYPES[dtype]
     codes = _codes(d, codes)
     natural = _value_dtype(d)
@@ -97,22 +105,23 @@ def encode(
     native: bool | None = None,
 ) -> Array:
     """Codes of float or integer `values`; see `pto.isa.encoding.encode`."""
-    d = DTYPES[dtype]
     values = np.asarray(values)
+    if values.dtype in (_F32, _F64):
+        mode = _rounding(dtype, mode, nan)
+        if fast := loops(native):
+            if values.ndim == 1 and values.flags.c_contiguous:
+                return fast.encode(dtype, values, mode, saturate, nan)
+            flat = np.ascontiguousarray(values).ravel()
+            return fast.encode(dtype, flat, mode, saturate, nan).reshape(values.shape)
+        return _encode(DTYPES[dtype], values.astype(np.float64), mode, saturate, nan)
     if values.dtype in _INT_NAMES:
         source = _INT_NAMES[values.dtype]
         codes = np.ascontiguousarray(values).view(code_dtype(source))
         if source == dtype:
             return codes
         return convert(codes, source, dtype, mode, saturate, nan, native=native)
-    mode = encoding.rounding(d, mode)
-    _check_nan(nan)
-    if values.dtype not in (np.float32, np.float64):
-        raise ValueError(f"cannot encode an array of {values.dtype}: expected float32, float64 or integers")
-    if fast := loops(native):
-        flat = np.ascontiguousarray(values).ravel()
-        return fast.encode(dtype, flat, mode, saturate, nan).reshape(values.shape)
-    return _encode(d, values.astype(np.float64), mode, saturate, nan)
+    _rounding(dtype, mode, nan)
+    raise ValueError(f"cannot encode an array of {values.dtype}: expected float32, float64 or integers")
 
 
 def convert(
@@ -128,8 +137,7 @@ def convert(
     """Codes in `dst` of the values that `codes` have in `src`; see `pto.isa.encoding.convert`."""
     s, d = DTYPES[src], DTYPES[dst]
     codes = _codes(s, codes)
-    mode = encoding.rounding(d, mode)
-    _check_nan(nan)
+    mode = _rounding(dst, mode, nan)
     if fast := loops(native):
         saturate = saturate and not encoding.keeps_infinity(s, d)
         return fast.convert(src, dst, codes.ravel(), mode, saturate, nan).reshape(codes.shape)
@@ -176,16 +184,28 @@ def round_integral(values: Array, mode: str) -> Array:
     raise ValueError(f"unknown rounding mode {mode!r}")
 
 
-def _check_nan(nan: str) -> None:
+#: Float types by whether their values are f64.
+_WIDE = {name: d.bits == 64 for name, d in DTYPES.items() if d.is_float}
+
+
+@cache
+def _rounding(dtype: str, mode: str, nan: str) -> str:
+    """The rounding that a mode stands for, where it and the rule for NaN are known."""
+    found = encoding.rounding(DTYPES[dtype], mode)
     if nan not in encoding.NAN_RULES:
         raise ValueError(f"unknown NaN rule {nan!r}: expected one of {', '.join(encoding.NAN_RULES)}")
+    return found
 
 
 def _codes(d: DType, codes: Array) -> Array:
     codes = np.ascontiguousarray(codes)
     if codes.dtype != code_dtype(d.name):
-        raise ValueError(f"{d.name} codes are {code_dtype(d.name)}, got an array of {codes.dtype}")
+        raise _unfit(d.name, codes)
     return codes
+
+
+def _unfit(dtype: str, codes: Array) -> ValueError:
+    return ValueError(f"{dtype} codes are {code_dtype(dtype)}, got an array of {codes.dtype}")
 
 
 def _value_dtype(d: DType) -> np.dtype[Any]:

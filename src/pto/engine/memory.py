@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -143,8 +143,13 @@ class Pointer:
 
     def region(self, rows: int, cols: int) -> Region:
         """`rows` x `cols` elements, dense and row by row, from here."""
-        bits = DTYPES[self.dtype].bits
-        return Region(self.offset, blocked(0, rows, 1, cols, 0), blocked(0, cols, 1, 1, 0), bits)
+        return Region(self.offset, *_dense(rows, cols), DTYPES[self.dtype].bits)
+
+
+@lru_cache(maxsize=1024)
+def _dense(rows: int, cols: int) -> tuple[Axis, Axis]:
+    """Axes of rows one behind the other."""
+    return blocked(0, rows, 1, cols, 0), blocked(0, cols, 1, 1, 0)
 
 
 @lru_cache(maxsize=1024)
@@ -402,6 +407,7 @@ def element_dtype(type: TileBufType | ConvTileType | ViewType | MemRefType | Any
     return str(type.dtype)
 
 
+@cache
 def array_of(dtype: str) -> np.dtype[Any]:
     """Array type elements are stored as: their own, or their codes where NumPy has none."""
     return elements.ARRAY_DTYPES.get(dtype) or elements.code_dtype(dtype)

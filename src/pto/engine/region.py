@@ -19,11 +19,12 @@ class Axis:
     """Element offsets along one direction. `stride` is set where they are evenly spaced; `box` is
     (blocks, block stride, inner, inner stride) where they fill whole blocks."""
 
-    __slots__ = ("box", "offsets", "size", "span", "stride")
+    __slots__ = ("box", "first", "offsets", "size", "span", "stride")
 
     def __init__(self, offsets: Array, stride: int | None, box: tuple[int, int, int, int] | None) -> None:
         self.offsets = offsets
         self.size = len(offsets)
+        self.first = int(offsets[0]) if self.size else 0
         self.stride = stride
         self.box = box
         #: Least and greatest offset.
@@ -99,18 +100,20 @@ class Region:
         """The elements in place, as an array of the given element type; None where no strides reach them."""
         if self.bits == 4:
             return None
-        item = self.bits // 8
+        item, base = self.bits // 8, self.base
         rows, cols = self.rows, self.cols
         if not rows.size or not cols.size:
             return np.empty(self.shape, dtype)
-        low, high = self.bounds
-        if low < 0 or high > data.size:
+        low, high = rows.span[0] + cols.span[0], rows.span[1] + cols.span[1]
+        if base + low * item < 0 or base + (high + 1) * item > data.size:
+            low, high = self.bounds
             raise IndexError(f"bytes {low}..{high} of a memory of {data.size}")
-        start = self.base + int(rows.offsets[0] + cols.offsets[0]) * item
+        start = base + (rows.first + cols.first) * item
         if rows.stride is not None and cols.stride is not None:
-            return np.ndarray(self.shape, dtype, data, start, (rows.stride * item, cols.stride * item))
+            strides = rows.stride * item, cols.stride * item
+            return np.ndarray((rows.size, cols.size), dtype, data, start, strides)
         shape: list[int] = []
-        strides: list[int] = []
+        steps: list[int] = []
         for axis in (rows, cols):
             if axis.stride is not None:
                 n, step, inner, inner_step = 1, 0, axis.size, axis.stride
@@ -119,8 +122,8 @@ class Region:
             else:
                 return None
             shape += [n, inner]
-            strides += [step * item, inner_step * item]
-        return np.ndarray(shape, dtype, data, start, strides)
+            steps += [step * item, inner_step * item]
+        return np.ndarray(shape, dtype, data, start, steps)
 
     def load(self, data: Array, dtype: Any) -> Array:
         """The elements as a matrix; it may share memory with `data`."""
@@ -234,6 +237,8 @@ def _typed(data: Array, base: int, at: Array, bits: int, dtype: Any) -> Array:
     item = bits // 8
     if not at.size:
         return np.empty(0, dtype)
-    if base < 0 or int(at.min()) < 0 or base + (int(at.max()) + 1) * item > data.size:
+    # taken without a sign, what is negative is beyond everything else
+    top = int((at.view(np.uintp) if at.dtype == np.intp else at.astype(np.int64).view(np.uint64)).max())
+    if base < 0 or base + (top + 1) * item > data.size:
         raise IndexError(f"element {int(at.max())} from byte {base} of a memory of {data.size}")
     return np.ndarray(((data.size - base) // item,), dtype, data, base)

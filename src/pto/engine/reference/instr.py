@@ -267,38 +267,35 @@ class Instr:
         self, values: Array, dtype: str, mode: str = "NONE", saturate: bool = False, nan: str = "max"
     ) -> Array:
         """Numbers as elements of a type, in the array type `array_of` gives (float64 in a shadow run)."""
-        target = array_of(dtype)
-        if not self.exact and DTYPES[dtype].is_float:
+        target, given = array_of(dtype), values.dtype
+        if not self.port.exact and DTYPES[dtype].is_float:
             return np.asarray(values, np.float64)
-        if values.dtype == target and (target.kind in "iu" or target.itemsize >= 4):
+        if given == target and (target.kind in "iu" or target.itemsize >= 4):
             return values
-        if (
-            values.dtype.kind in "iu"
-            and target.kind in "iu"
-            and not saturate
-            and dtype in elements.ARRAY_DTYPES
-        ):
-            return values.astype(target)  # wraps
-        if values.dtype == bool:
-            values = values.astype(np.uint8)
-        if values.dtype not in (np.float32, np.float64) and values.dtype.kind not in "iu":
-            values = values.astype(np.float32)
-        if values.dtype == np.float64 and target == np.float32 and mode in ("NONE", "RINT") and not saturate:
-            return values.astype(np.float32)
+        if given == _F64:
+            if target == _F32 and not saturate and mode in ("NONE", "RINT"):
+                return values.astype(np.float32)
+        elif given.kind in "iu":
+            if target.kind in "iu" and not saturate and dtype in _PLAIN:
+                return values.astype(target)  # wraps
+        elif given != _F32:
+            values = values.astype(np.uint8 if given.kind == "b" else np.float32)
         codes = elements.encode(dtype, values, mode, saturate, nan)
         return codes.view(target) if codes.dtype.itemsize == target.itemsize else codes.astype(target)
 
     def round(self, values: Array, dtype: str, mode: str = "NONE") -> Array:
         """Numbers rounded to those a type has, still as numbers; does nothing in a shadow run."""
-        if not self.exact or not DTYPES[dtype].is_float:
+        if not self.port.exact or not DTYPES[dtype].is_float:
             return values
         return self.decoded(dtype, self.encoded(values, dtype, mode))
 
     def decoded(self, dtype: str, found: Array) -> Array:
         """Elements that `raw` gave, as numbers."""
-        if found.dtype in (np.float32, np.float64) or (found.dtype.kind in "iu" and dtype in _PLAIN):
+        if found.dtype.char in "fd" or (dtype in _PLAIN and found.dtype.kind in "iu"):
             return found
-        return elements.decode(dtype, np.ascontiguousarray(found).view(elements.code_dtype(dtype)))
+        if not found.flags.c_contiguous:
+            found = np.ascontiguousarray(found)
+        return elements.decode(dtype, found.view(elements.code_dtype(dtype)))
 
     # -- places -----------------------------------------------------------------------------------------
 
@@ -324,6 +321,7 @@ class Instr:
         return self
 
 
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _PLAIN = frozenset(n for n, t in elements.ARRAY_DTYPES.items() if t.kind in "iu")
 
 

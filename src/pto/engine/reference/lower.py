@@ -252,6 +252,8 @@ class Lower(Control):
             i = Instr(op, args, core, pipe)
             poison(core, i)
             found = core.execute(i, execute)
+            if not scalar:
+                return
             for slot, v in zip(scalar, found if len(scalar) > 1 else (found,), strict=False):
                 regs[slot] = v
                 if core.grid.tracks:

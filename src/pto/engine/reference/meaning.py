@@ -32,9 +32,12 @@ from .instr import Instr, Place, Shape
 
 #: A quotient below this is exact enough in f64 to truncate, for operands of 24 significant bits.
 _EXACT_QUOTIENT = 2.0**28
-#: Bits of an f64 that are 0 in what lies halfway between two numbers of f32 or a smaller type.
-_BELOW_F32 = np.int64((1 << 28) - 1)
+#: The last bit that is not 0 in an f64 halfway between two elements of a type, if these are normal.
+_HALF = {"f32": np.int64(1 << 28), "bf16": np.int64(1 << 44)}
+_LEAST_NORMAL = 2.0**-126  # of both
 _NAN_BITS = np.uint64(0x7FF8 << 48)
+#: Elements for which fewer calls are worth more than faster ones.
+_FEW = 512
 
 
 def computed(values: Array) -> Array:
@@ -57,11 +60,11 @@ class Numbers:
 
     def scalar(self, value: float | int) -> Any:
         """A scalar operand converted to the element type."""
-        d = DTYPES[self.dtype]
-        if d.is_float:
-            return self.instr.round(np.array([value], np.float64), self.dtype)[0]
-        exact = encoding.decode(d, encoding.encode(d, value))
-        return np.int32(exact) if d.bits < 32 else elements.ARRAY_DTYPES[self.dtype].type(exact)
+        if not DTYPES[self.dtype].is_float:
+            return _integer(self.dtype, value)
+        if not self.instr.exact:
+            return np.float64(value)
+        return _float(self.dtype, value, math.copysign(1.0, value))
 
     def round(self, values: Array) -> Array:
         """Values as elements of the type, still as numbers."""
@@ -75,11 +78,29 @@ class Numbers:
         return values.astype(np.float32 if self.instr.exact else np.float64)
 
 
+@lru_cache(maxsize=4096)
+def _float(dtype: str, value: float | int, sign: float) -> Any:
+    """A scalar as an element of a float type, as a number; zeros differ in `sign` only."""
+    wide = np.array([value], np.float64)
+    if dtype in ("f32", "f64"):
+        return wide.astype(elements.ARRAY_DTYPES[dtype])[0]
+    return elements.decode(dtype, elements.encode(dtype, wide))[0]
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _integer(dtype: str, value: float | int) -> Any:
+    """A scalar as an element of an integer type, in the type it computes in."""
+    d = DTYPES[dtype]
+    exact = encoding.decode(d, encoding.encode(d, value))
+    return np.int32(exact) if d.bits < 32 else elements.ARRAY_DTYPES[dtype].type(exact)
+
+
 def select(condition: Any, a: Any, b: Any) -> Array:
-    """`np.where`, several times faster where elements of one type are chosen by an erratic condition."""
+    """`np.where`, several times faster where many elements of one type are chosen by an erratic condition."""
     dtype = (a if isinstance(a, np.ndarray) else np.asarray(b)).dtype
-    a, b = (np.asarray(v, dtype) if isinstance(v, int) else v for v in (a, b))
-    if not isinstance(condition, np.ndarray) or a.dtype != b.dtype:
+    a = np.asarray(a, dtype) if isinstance(a, int) else a
+    b = np.asarray(b, dtype) if isinstance(b, int) else b
+    if not isinstance(condition, np.ndarray) or condition.size <= _FEW or a.dtype != b.dtype:
         return np.where(condition, a, b)
     bits = np.dtype(f"i{dtype.itemsize}")
     mask = np.negative(condition.view(np.int8)).astype(bits, copy=False)
@@ -162,6 +183,9 @@ def _through_f32(n: Numbers, a: Array, result: Array) -> Array:
     return n.single(result) if n.dtype == "f16" and a.dtype != np.float64 else result
 
 
+_BITS = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
+
+
 def _extreme(which: Any, a: Any, b: Any) -> Array:
     """The greater or lesser; a NaN in either stays, and -0 is below +0."""
     found = which(a, b)
@@ -169,28 +193,35 @@ def _extreme(which: Any, a: Any, b: Any) -> Array:
         return found
     if which is np.maximum and isinstance(b, int):  # a constant 0 is positive, so that no -0 is left
         return found + 0
-    signs = np.signbit(a) & np.signbit(b) if which is np.maximum else np.signbit(a) | np.signbit(b)
-    return select(
-        (found == 0) & (a == b), np.copysign(found, np.where(signs, -1, 1).astype(found.dtype)), found
-    )
+    # equal numbers have equal bits, but for zeros of different signs
+    bits = _BITS[found.dtype]
+    left, right = (np.asarray(v, found.dtype).view(bits) for v in (a, b))
+    equal = left & right if which is np.maximum else left | right
+    return select(a == b, equal, found.view(bits)).view(found.dtype)
 
 
 def _fma(n: Numbers, a: Any, b: Array, c: Array) -> Array:
-    """a * b + c, to be rounded once, to the nearest element. The product is exact in f64. Where the sum lost
+    """a * b + c of lanes, to be rounded once, to the nearest. The product is exact in f64. Where the sum lost
     something and seems to be halfway between two elements, its last bit says on which side it is."""
     if not n.instr.exact or _whole(a):
         return a * b + c
+    if n.dtype == "f16":
+        # A product is exact in f32. A sum of f64 loses something only beside a c at least 2**31 times as
+        # large, itself an element and far from halfway, or where it overflows an f16.
+        return np.add(a * b, c, dtype=np.float64)
     product, c = np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
     total = product + c
-    halfway = total.view(np.int64) & _BELOW_F32 == 0
-    if not halfway.any():
-        return total
-    part = total - product
-    lost = (product - (total - part)) + (c - part)
-    halfway &= np.abs(lost) > 0  # not for what is lost of infinities: NaN
-    if not halfway.any():
-        return total
-    return np.where(halfway, np.nextafter(total, np.copysign(np.inf, lost)), total)
+    half = _HALF[n.dtype]
+    halfway = (total.view(np.int64) & (2 * half - 1) == half) | (np.abs(total) < _LEAST_NORMAL)
+    at = halfway.nonzero()[0]
+    if at.size:
+        p, c, t = product[at], c[at], total[at]
+        part = t - p
+        lost = (p - (t - part)) + (c - part)
+        if np.count_nonzero(lost):
+            halfway = (lost != 0) & (t.view(np.int64) & (half - 1) == 0)  # also of small elements
+            total[at] = np.where(halfway, np.nextafter(t, np.copysign(np.inf, lost)), t)
+    return total
 
 
 def _bits_of(n: Numbers) -> int:

@@ -6,6 +6,8 @@ always that of the values the program has, also in a shadow run. The order of Na
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 
 from .. import elements
@@ -126,11 +128,21 @@ def merged(ranks: list[Array], exhausted: bool, room: int | None = None) -> tupl
     return order[:count], np.bincount(owner[:count], minlength=4)
 
 
+def merged_lists(values: Array, lengths: list[int]) -> Array:
+    """Positions, in order, of the records of lists of floats that lie one behind the other."""
+    keys = np.fmin(-values, np.inf)  # NaN is like -inf
+    if len(set(lengths)) == 1:
+        ready = _ready(keys.reshape(len(lengths), -1)).ravel()
+    else:
+        ready = np.concatenate([_ready(part) for part in np.split(keys, list(accumulate(lengths))[:-1])])
+    return ready.argsort(kind="stable")
+
+
 def rank(values: Array) -> Array:
     """Numbers (uint32) that ascend as values descend; zeros are equal, NaN is like -inf."""
     if values.dtype.kind == "f":
         nan = np.isnan(values)
-        if nan.any():
+        if np.count_nonzero(nan):
             values = np.where(nan, np.float32(-np.inf), values)
         bits = (values + np.float32(0)).view(np.int32)
         signed = bits ^ (bits >> 31 & 0x7FFFFFFF)

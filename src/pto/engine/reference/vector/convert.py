@@ -66,7 +66,7 @@ def converted(i: Instr, source: Array, src: str, dst: str, rnd: str, sat: bool) 
     saturate = sat if clamp is None else clamp
     rounding = mode(rnd)
     if DTYPES[dst].is_float:
-        if saturate and (lost := np.isnan(x)).any():
+        if saturate and np.count_nonzero(lost := np.isnan(x)):
             x = np.where(lost, np.zeros(1, x.dtype), x)
         if not i.exact:
             limit = DTYPES[dst].max_finite if saturate else np.inf
@@ -97,7 +97,7 @@ def _integral(x: Array, rounding: str) -> Array:
 
 def _low_bits(whole: Array, bits: int) -> Array:
     """Integral numbers modulo 2**bits; what is infinite or NaN has no low bits, and +inf gives all ones."""
-    if (np.abs(whole) < 2.0**62).all():
+    if np.count_nonzero(np.abs(whole) < 2.0**62) == whole.size:
         return whole.astype(np.int64)
     rest = np.fmod(np.abs(whole), 2.0**bits)
     found = np.where(np.isnan(rest), 0, rest).astype(np.uint64)

@@ -15,7 +15,7 @@ from ...memory import Pointer
 from ...registers import Register
 from ..instr import Instr
 from ..registry import executor
-from .lanes import active, bits, image, put_raw, raw, width
+from .lanes import active, bits, full, image, put_raw, raw, width
 from .memory import BLOCK, Grid, aligned, inside, post_update
 
 #: Blocks of a register.
@@ -26,7 +26,8 @@ def requests(i: Instr, count: int, size: int) -> Array:
     """Which of `count` requests are on: a mask with lanes of `size` bytes, or how many of the first."""
     mask = i.args["mask"]
     if isinstance(mask, Register):
-        return active(i, "mask", size)[:count]
+        on = active(i, "mask", size)
+        return on if on.size == count else on[:count]
     first = int(mask)
     i.require(0 <= first <= count, f"expects a number of active requests in 0..{count}, got {first}")
     return np.arange(count) < first
@@ -36,13 +37,18 @@ def _based(i: Instr, base: Pointer, align: int, on: Array) -> None:
     """Stop where a base is not aligned, or lies before its buffer and something is on. Where requests lie
     behind the buffer is seen when they are made."""
     aligned(i, base, align)
-    if base.offset < 0 and on.any():
+    if base.offset < 0 and np.count_nonzero(on):
         inside(i, base)
 
 
 def _offsets(i: Instr) -> Array:
     """Offsets without a sign."""
     return bits(i, "offsets").astype(np.intp)
+
+
+def _chosen(found: Array, on: Array) -> Array:
+    """The items that are on."""
+    return found if full(on) else found[on]
 
 
 def _filled(lanes: int, on: Array, found: Array) -> Array:
@@ -61,7 +67,7 @@ def _gather(i: Instr, on: Array) -> None:
     source, r = i.args["source"], i.args["r"]
     _based(i, source, DTYPES[source.dtype].bits // 8, on)
     at = _offsets(i)[: on.size]
-    found = i.raw_at(source, at[on])
+    found = i.raw_at(source, _chosen(at, on))
     if source.dtype != r.dtype:  # bytes, widened without a sign
         found = found.view(np.uint8).astype(np.uint16)
     put_raw(i, "r", _filled(r.lanes, on, found))
@@ -83,12 +89,12 @@ def vscatter(i: Instr) -> None:
     dest, size = i.args["dest"], width(i, "value")
     on = requests(i, i.args["offsets"].lanes, max(size, 2))
     _based(i, dest, size, on)
-    at, found = _offsets(i)[on], raw(i, "value")
+    at, found = _chosen(_offsets(i), on), raw(i, "value")
     if size == 1:  # requests take every other lane
         found = found[::2]
-    found = found[on]
+    found = _chosen(found, on)
     order = np.sort(at)
-    if (order[1:] == order[:-1]).any():
+    if np.count_nonzero(order[1:] == order[:-1]):
         at, first = np.unique(at, return_index=True)
         i.require(i.isa == "a5", _repeated(_offsets(i), on))
         found = found[first]
@@ -156,7 +162,7 @@ def vsldb(i: Instr) -> Pointer | None:
     start = source if returns else source.at(source.offset + repeat)
     on = image(i, "mask")[::BLOCK] != 0
     _based(i, source, BLOCK, on)
-    if on.all():
+    if np.count_nonzero(on) == BLOCKS:
         found = i.raw(Grid(start, start.offset, start.dtype, step // size, 1), (BLOCKS, BLOCK // size))
         put_raw(i, "r", found.reshape(-1))
     else:

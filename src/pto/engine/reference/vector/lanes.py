@@ -16,6 +16,12 @@ from ...elements import Array, code_dtype
 from ...registers import GRANULES, WIDTH
 from ..instr import Instr
 
+#: Every lane of elements of some bytes; `active` gives these arrays themselves where no lane is off.
+ALL = {size: np.ones(WIDTH // size, bool) for size in (1, 2, 4, 8)}
+_ALL_BYTES = {size: on.tobytes() for size, on in ALL.items()}
+for _on in ALL.values():
+    _on.flags.writeable = False
+
 
 def width(i: Instr, name: str) -> int:
     """Bytes of an element of a vector operand."""
@@ -52,12 +58,14 @@ def image(i: Instr, mask: str) -> Array:
 
 def active(i: Instr, mask: str, size: int) -> Array:
     """Which lanes of elements of `size` bytes a mask turns on; all where the operand is absent."""
-    if mask not in i.args:
-        return np.ones(WIDTH // size, bool)
-    made_for = i.args[mask].granule
+    register = i.args.get(mask)
+    if register is None:
+        return ALL[size]
+    made_for = register.granule
     if made_for and made_for != min(size, 4):  # 64-bit elements are pairs of 32-bit ones
-        i.core.grid.watch.other_granularity(i.core, i.op, i.args[mask], min(size, 4))
-    return image(i, mask)[::size] != 0
+        i.core.grid.watch.other_granularity(i.core, i.op, register, min(size, 4))
+    on = image(i, mask).view(np.bool_)[::size]
+    return ALL[size] if on.tobytes() == _ALL_BYTES[size] else on
 
 
 def granule(i: Instr, mask: str) -> int:
@@ -73,6 +81,11 @@ def granule(i: Instr, mask: str) -> int:
     return GRANULES[value.type.gran or "b8"]
 
 
+def full(on: Array) -> bool:
+    """Whether lanes that `active` gave are all on."""
+    return on is ALL.get(WIDTH // on.size)
+
+
 def put(i: Instr, name: str, found: Array, on: Array | None = None, **rounding: Any) -> None:
     """Round numbers to the element type of a result register and write them; lanes not `on` are 0."""
     put_raw(i, name, i.encoded(found, i.args[name].dtype, **rounding), on)
@@ -80,7 +93,7 @@ def put(i: Instr, name: str, found: Array, on: Array | None = None, **rounding: 
 
 def put_raw(i: Instr, name: str, codes: Array, on: Array | None = None) -> None:
     """Write elements that `raw` or `bits` gave to a result register; lanes that are not `on` are 0."""
-    if on is not None:
+    if on is not None and (codes.size != on.size or not full(on)):
         codes = np.where(on, codes, np.zeros(1, codes.dtype))
     if i.port.plain:
         i.args[name].array = codes

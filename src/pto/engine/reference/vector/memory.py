@@ -18,7 +18,7 @@ from ...memory import MemoryFault, Pointer
 from ...region import Region, blocked
 from ..instr import Instr, misaligned
 from ..registry import executor
-from .lanes import WIDTH, active, bits, put_raw, raw
+from .lanes import WIDTH, active, bits, full, put_raw, raw
 
 #: Bytes of a block, to which most addresses are aligned.
 BLOCK = 32
@@ -240,7 +240,7 @@ def put_items(
         count = int(np.count_nonzero(on))
         if not count:
             return
-    if count == found.size or (mode.rows == 1 and on is not None and on[:count].all()):
+    if count == found.size or (mode.rows == 1 and on is not None and np.count_nonzero(on[:count]) == count):
         rows = mode.rows
         i.store_raw(place, found[:count].reshape(rows, count // rows))
         return
@@ -268,7 +268,7 @@ def vsts(i: Instr) -> Pointer | None:
     legal(i, at, mode.align)
     one = mode.cols == 1
     on = active(i, "mask", mode.slot) if "mask" in i.args and not one else None
-    if size == 8 and mode.width == 4 == mode.slot and (on is None or on.all()):  # whole 64-bit elements
+    if size == 8 and mode.width == 4 == mode.slot and (on is None or full(on)):  # whole 64-bit elements
         mode, on = _mode(8, 1, WIDTH // 8, 0, 1), None
     found, dtype = lanes_as(i, "value", mode)
     put_items(i, at, dtype, mode, found[:1] if one else found, on)

@@ -15,7 +15,7 @@ from ....isa.row import Row
 from ...elements import Array, code_dtype
 from ..instr import Instr
 from ..registry import Execute, builder, executor
-from .lanes import active, bits, put_mask, put_raw, raw, width
+from .lanes import active, bits, full, put_mask, put_raw, raw, width
 
 #: 32-byte groups of a register.
 GROUPS = 8
@@ -85,17 +85,24 @@ def _identity(dtype: np.dtype[Any], largest: bool) -> Any:
     return dtype.type(limits.min if largest else limits.max)
 
 
+def _numbers(i: Instr, x: Array) -> Array:
+    """Elements in a type that compares fast."""
+    return i.decoded(i.args["input"].dtype, x) if x.dtype.kind == "f" else x
+
+
 def _find(x: Array, on: Array, largest: bool) -> int | None:
     """The first lane that holds the extreme; None where none is on."""
-    lanes = np.flatnonzero(on)
-    if not lanes.size:
-        return None
-    x = x[lanes]
+    lanes = None
+    if not full(on):
+        lanes = on.nonzero()[0]
+        if not lanes.size:
+            return None
+        x = x[lanes]
     at = int(x.argmax() if largest else x.argmin())  # of NaNs the first one
     if x.dtype.kind == "f" and not x[at]:
         zeros = (x == 0) & (np.signbit(x) != largest)
-        at = int(zeros.argmax()) if zeros.any() else at
-    return int(lanes[at])
+        at = int(zeros.argmax()) if np.count_nonzero(zeros) else at
+    return at if lanes is None else int(lanes[at])
 
 
 @builder("vcmax", "vcmin")
@@ -105,9 +112,16 @@ def extreme(row: Row) -> Execute:
 
     def execute(i: Instr) -> None:
         x, on = _lanes(i)
-        at = _find(x, on, largest)
+        at = _find(_numbers(i, x), on, largest)
         found = x[at : at + 1] if at is not None else np.array([_identity(x.dtype, largest)])
-        rest = np.zeros((1, x.size - 1), code_dtype(i.dtype("r")))
+        code = code_dtype(i.args["r"].dtype)
+        if i.port.plain:
+            out = np.zeros(x.size, code)
+            out[0] = found.view(code)[0]
+            out[1] = at or 0
+            i.args["r"].array = out
+            return
+        rest = np.zeros((1, x.size - 1), code)
         rest[0, 0] = at or 0
         i.store_raw("r", found.reshape(1, 1))
         i.store_raw("r", rest, (0, 1))  # bits, not a number: no shadow follows them
@@ -123,7 +137,7 @@ def group_extremes(row: Row) -> Execute:
         x, on = _lanes(i)
         x = np.where(on, x, _identity(x.dtype, largest)).reshape(GROUPS, -1)
         found = x.max(axis=1) if largest else x.min(axis=1)
-        if x.dtype.kind == "f" and not found.all():
+        if x.dtype.kind == "f" and np.count_nonzero(found) < found.size:
             wanted = ((x == 0) & (np.signbit(x) != largest)).any(axis=1)
             zero = np.where(wanted == largest, x.dtype.type(0.0), x.dtype.type(-0.0))
             found = np.where(found == 0, zero, found)
@@ -139,7 +153,7 @@ def extreme_and_mask(row: Row) -> Execute:
 
     def execute(i: Instr) -> None:
         x, on = _lanes(i)
-        at = _find(x, on, largest)
+        at = _find(_numbers(i, x), on, largest)
         found = x[at : at + 1] if at is not None else np.array([_identity(x.dtype, largest)])
         _put_first(i, found)
         put_mask(i, "p", on & (x == found), width(i, "r"))

@@ -5,15 +5,17 @@ Records, the order of values and the merge are those of the tile instructions, s
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import accumulate
+
 import numpy as np
 
 from ... import elements
 from ...elements import Array
-from ...memory import Pointer
 from ...registers import Register
 from ..instr import Instr
 from ..registry import executor
-from ..sort import BLOCK, RECORD, block_order, merged, merged_groups, rank, records
+from ..sort import BLOCK, RECORD, block_order, merged, merged_groups, merged_lists, rank, records
 from .memory import aligned
 
 _SIDE = 16  # rows and columns of a transposed block
@@ -31,34 +33,48 @@ def transpose(i: Instr) -> None:
 # -- sorts -------------------------------------------------------------------------------------------------
 
 
-def _keys(i: Instr, place: str | Pointer, shape: tuple[int, int]) -> Array:
-    """Ranks of elements, by the values the program has."""
-    dtype = i.args[place].dtype if isinstance(place, str) else place.dtype
-    return rank(elements.decode(dtype, i.bits(place, shape)))
+def _read(i: Instr, lists: list[tuple[str, tuple[int, int]]]) -> tuple[Array, Array]:
+    """Elements of operands of one type, one behind the other: to be moved, and as the bit patterns that the
+    program has."""
+    parts = [i.raw(name, shape) for name, shape in lists]
+    found = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if i.exact:
+        return found, found.view(elements.code_dtype(i.dtype(lists[0][0])))
+    return found, np.concatenate([i.bits(name, shape) for name, shape in lists])
 
 
-def _order(i: Instr, groups: int) -> Array:
+def _ranks(i: Instr, name: str, codes: Array) -> Array:
+    """Ranks of elements of an operand, by the values the program has."""
+    return rank(elements.decode(i.dtype(name), codes))
+
+
+@lru_cache(maxsize=16)
+def _places(groups: int) -> Array:
+    """The places of elements in their group."""
+    return np.tile(np.arange(BLOCK, dtype=np.uint32), (groups, 1))
+
+
+def _order(i: Instr, codes: Array) -> Array:
     """Positions of groups of elements in descending order; equal ones stay as they were."""
-    ranks = _keys(i, "src", (groups, BLOCK))
-    return block_order(ranks, np.broadcast_to(np.arange(BLOCK, dtype=np.uint32), ranks.shape))
+    return block_order(_ranks(i, "src", codes), _places(len(codes)))
 
 
 @executor("vsort32")
 def sort_values(i: Instr) -> None:
-    groups = max(i.args["config"] % 256, 1)
-    i.store_raw("dest", np.take(i.raw("src", (groups, BLOCK)), _order(i, groups)))
+    found, codes = _read(i, [("src", (max(i.args["config"] % 256, 1), BLOCK))])
+    i.store_raw("dest", found.take(_order(i, codes)))
 
 
 @executor("vbitsort")
 def sort_records(i: Instr) -> None:
     groups, target = i.args["repeat_times"], i.dtype("dest")
     i.require(groups >= 1, f"expects repeat_times to be at least 1, got {groups}")
-    shape = (groups, BLOCK)
-    order = _order(i, groups)
+    found, codes = _read(i, [("src", (groups, BLOCK))])
+    order = _order(i, codes)
     # records of integers hold the bits of their scores
-    scores = i.raw("src", shape) if target == i.dtype("src") else i.bits("src", shape).astype(np.uint32)
-    index = np.take(i.bits("indices", shape), order)
-    i.store_raw("dest", records(np.take(scores, order), index, target))
+    scores = found if target == i.dtype("src") else codes.astype(np.uint32)
+    index = i.bits("indices", (groups, BLOCK)).take(order)
+    i.store_raw("dest", records(scores.take(order), index, target))
 
 
 # -- merge -------------------------------------------------------------------------------------------------
@@ -84,12 +100,15 @@ def merge(i: Instr) -> None:
     if repeat > 1:
         _repeated(i, repeat, lengths, exhausted, each)
         return
-    lists = [i.raw(n, (length, each)) for n, length in zip(names, lengths, strict=True)]
-    ranks = [_keys(i, n, (length, each))[:, 0] for n, length in zip(names, lengths, strict=True)]
-    order, counts = merged(ranks, exhausted)
-    if order.size:
-        i.store_raw("dest", np.concatenate(lists)[order])
+    found, codes = _read(i, [(n, (length, each)) for n, length in zip(names, lengths, strict=True)])
+    scores = elements.decode(i.dtype("src0"), codes[:, 0])
     if exhausted:
+        order, counts = merged(np.split(rank(scores), list(accumulate(lengths))[:-1]), True)
+    else:
+        order, counts = merged_lists(scores, lengths), None
+    if order.size:
+        i.store_raw("dest", found.take(order, 0))
+    if counts is not None:
         i.store_raw(status(i), counts.astype(np.uint16)[None])
 
 
@@ -107,8 +126,9 @@ def _repeated(i: Instr, repeat: int, lengths: list[int], exhausted: bool, each: 
     )
     if lengths[0]:
         shape = (repeat * 4 * lengths[0], each)
-        order = merged_groups(_keys(i, "src0", shape)[:, 0].reshape(repeat, 4, -1))
-        i.store_raw("dest", i.raw("src0", shape)[order])
+        found, codes = _read(i, [("src0", shape)])
+        order = merged_groups(_ranks(i, "src0", codes[:, 0]).reshape(repeat, 4, -1))
+        i.store_raw("dest", found[order])
 
 
 @executor("get_vms4_sr")

@@ -15,7 +15,7 @@ from ...memory import Pointer
 from ...registers import WIDTH, Align, Register
 from ..instr import Instr
 from ..registry import executor
-from .lanes import bits, raw, width
+from .lanes import bits, put_raw, raw, width
 from .memory import BLOCK, addresses, aligned, legal, post_update
 
 
@@ -42,7 +42,7 @@ def vldas(i: Instr) -> None:
     source = i.args["source"]
     _to_element(i, source)
     block = _bytes_at(source, source.offset // BLOCK * BLOCK)
-    i.store_raw("state", i.raw(block, (1, BLOCK)))
+    put_raw(i, "state", i.raw(block, (1, BLOCK))[0])
     _become(i.args["state"], "load", block, BLOCK)
 
 
@@ -56,16 +56,16 @@ def vldus(i: Instr) -> Pointer | None:
     _primed(i, state, source, block)
     head = start - block
     if head:
-        own = i.raw("state", (1, BLOCK)) if state.pending else i.raw(_bytes_at(source, block), (1, BLOCK))
-        rest = i.raw(_bytes_at(source, block + BLOCK), (1, WIDTH))
-        found = np.concatenate((own[0, head:], rest[0, : WIDTH - BLOCK + head])).view(code_dtype(r.dtype))
+        own = raw(i, "state") if state.pending else i.raw(_bytes_at(source, block), (1, BLOCK))[0]
+        rest = i.raw(_bytes_at(source, block + BLOCK), (1, WIDTH))[0]
+        found = np.concatenate((own[head:], rest[: WIDTH - BLOCK + head])).view(code_dtype(r.dtype))
         # whole elements of memory carry a shadow; the bytes of the state do not
-        loaded = found[None] if i.exact else i.raw(source, (1, r.lanes))
-        tail = np.array(rest[:, WIDTH - BLOCK :])
-        i.store_raw("r", loaded)
-        i.store_raw("state_out", tail)
+        loaded = found if i.exact else i.raw(source, (1, r.lanes))[0]
+        tail = rest[WIDTH - BLOCK :].copy()
+        put_raw(i, "r", loaded)
+        put_raw(i, "state_out", tail)
     else:
-        i.store_raw("r", i.raw(source, (1, r.lanes)))
+        put_raw(i, "r", i.raw(source, (1, r.lanes))[0])
     _become(out, "load", _bytes_at(source, block + WIDTH), BLOCK if head else 0)
     if not post_update(i, 2):
         return None
