@@ -116,11 +116,10 @@ def compiled(folder: Path) -> tuple[ctypes.CDLL, float]:
     source, made = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(KERNELS)
     found = compiler.find()
-    native = ["-march=native"] if found.native else []
     # The launcher hides what is not asked for; here every kernel is wanted.
-    flags = [f for f in compiler.FLAGS if f != "-fvisibility=hidden"]
+    flags = [f for f in found.flags if f != "-fvisibility=hidden"]
     start = time.perf_counter()
-    command = [*found.command, *flags, *native, "-shared", f"-I{compiler.include_dir()}"]
+    command = [*found.command, *flags, "-shared", f"-I{compiler.include_dir()}"]
     subprocess.run([*command, str(source), "-o", str(made)], check=True)
     return ctypes.CDLL(str(made)), time.perf_counter() - start
 

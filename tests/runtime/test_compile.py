@@ -14,7 +14,7 @@ import pytest
 from pto import knobs
 from pto.diag import Diagnostic, DiagnosticError
 from pto.engine.cpp import compiler
-from pto.runtime.compile import Job, Library, _listed, compile_all
+from pto.runtime.compile import Ahead, Job, Library, _listed, compile_all
 from pto.runtime.elf import exports
 
 from .folder_kit import KERNEL, call_kernel
@@ -419,6 +419,17 @@ def test_a_compiler_that_is_looked_for_early_is_asked_once(
         compiler.find_early()  # says nothing: `find` does
         with pytest.raises(DiagnosticError, match="no_such_compiler"):
             compiler.find()
+
+
+def test_what_is_compiled_ahead_may_be_given_up(write: Write, own_cache: Path) -> None:
+    job = _job(write("add.cpp", KERNEL.replace("OP", "+")))
+    ahead = Ahead([job])
+    assert not ahead.result()[0].cached and ahead.seconds > 0
+    jobs = [_job(write(f"k{n}.cpp", KERNEL.replace("OP", "+") + f"// {n}\n")) for n in range(20)]
+    ahead = Ahead(jobs, workers=1)
+    ahead.give_up()
+    made = ahead.result()
+    assert len(made) == 20 and sum(bool(library.path) for library in made) < 3
 
 
 def test_progress_counts_all_jobs(write: Write, own_cache: Path) -> None:

@@ -14,8 +14,8 @@
 
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
+#include "pto/core/indices.hpp"
 #include "pto/core/scheduler.hpp"
 
 namespace pto::detail {
@@ -58,13 +58,13 @@ inline void call_on(Result (*function)(Args...), Plain<Args>... values) {
 
 template <class Result, class... Args, size_t... I>
 inline void call_with(Result (*function)(Args...), const pto_launch& launch, const Core& core,
-                      std::index_sequence<I...>) {
+                      Indices<I...>) {
   call_on(function, from_word<Plain<Args>>(launch, core, I)...);
 }
 
 template <class Result, class... Args>
 inline void call(Result (*function)(Args...), const pto_launch& launch, const Core& core) {
-  call_with(function, launch, core, std::index_sequence_for<Args...>{});
+  call_with(function, launch, core, IndicesTo<sizeof...(Args)>{});
 }
 
 template <class Result, class... Args>

@@ -17,8 +17,8 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
+#include "pto/core/indices.hpp"
 #include "pto/core/machine.hpp"
 #ifdef PTO2_TENSOR_SLOTS
 #include "tensor.h"
@@ -164,7 +164,7 @@ class Known {
 };
 
 template <class Result, class... Args, size_t... I>
-inline void call_words(Result (*function)(Args...), const uint64_t* words, std::index_sequence<I...>) {
+inline void call_words(Result (*function)(Args...), const uint64_t* words, pto::detail::Indices<I...>) {
   call_on<Result, Args...>(function, take<Plain<Args>>(words[I])...);
 }
 
@@ -182,7 +182,7 @@ inline void call_task(Result (*function)(Args...), const int64_t* slots, pto::de
 #ifdef PTO2_TENSOR_SLOTS
   const Known<Args...> known(core, words, special);
 #endif
-  call_words(function, words, std::index_sequence_for<Args...>{});
+  call_words(function, words, pto::detail::IndicesTo<sizeof...(Args)>{});
 }
 
 }  // namespace pto2

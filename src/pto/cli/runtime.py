@@ -18,7 +18,8 @@ from .impatience import Impatience
 from .terminal import Screen
 
 if TYPE_CHECKING:
-    from ..runtime.compile import Library
+    from ..runtime.compile import Ahead, Library
+    from ..runtime.folder import Config
     from ..runtime.runner import CaseResult, Runner
 
 _EXAMPLES = """\
@@ -129,13 +130,39 @@ class _Session:
         self.results: list[CaseResult] = []
         self._progress = _Progress(not options.silent and not options.verbose and sys.stderr.isatty())
         self._screen = Screen()
+        self._ahead: Ahead | None = None
 
     def run(self) -> None:
+        from ..engine.cpp import compiler
+
+        compiler.find_early()  # reading a folder takes as long
+        try:
+            self._run()
+        except BaseException:
+            if self._ahead is not None:
+                self._ahead.give_up()
+            raise
+
+    def _begin(self, config: Config) -> None:
+        """Compile while golden.py is loaded; for a `.pto` source that would load the same modules."""
         from ..runtime import folder as folders
-        from ..runtime import runner as runners
+        from ..runtime.compile import Ahead
 
         o = self.options
-        folder = folders.load(o.folder, o.kernels, o.golden)
+        runtime = o.runtime or config.runtime
+        if runtime not in folders.RUNTIMES:
+            return
+        jobs = config.jobs(runtime, folders.PLATFORMS[o.platform])
+        if not any(job.is_program for job in jobs):
+            self._ahead = Ahead(jobs, self._progress.step, o.jobs)
+
+    def _run(self) -> None:
+        from ..runtime import folder as folders
+
+        o = self.options
+        folder = folders.load(o.folder, o.kernels, o.golden, self._begin)
+        from ..runtime import runner as runners
+
         if o.runtime is not None and o.runtime not in folders.RUNTIMES:
             known = f"there are {', '.join(folders.RUNTIMES)}"
             raise DiagnosticError([Diagnostic("PTO-E2603", f"unknown runtime '{o.runtime}'", help=known)])
@@ -159,7 +186,8 @@ class _Session:
         )
         started = time.perf_counter()
         made = self._compile(runner)
-        self._say(self._about(runner, made, time.perf_counter() - started))
+        seconds = self._ahead.seconds if self._ahead is not None else time.perf_counter() - started
+        self._say(self._about(runner, made, seconds))
         for number, params in enumerate(cases, 1):
             self._log("info", f"=== Case {number}/{len(cases)}: {params} ===")
             result = runner.run(params)
@@ -175,7 +203,7 @@ class _Session:
 
     def _compile(self, runner: Runner) -> list[Library]:
         try:
-            return runner.compile(self._progress.step, self.options.jobs)
+            return runner.compile(self._progress.step, self.options.jobs, self._ahead)
         finally:
             self._progress.end()
 

@@ -17,6 +17,7 @@ import os
 import re
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,9 +39,13 @@ _ORCHESTRATION = ("-std=c++17", "-O1", "-fPIC", "-shared")
 _KERNEL = ("-D__CPU_SIM", "-DPTO_CPU_MAX_THREADS=1", "-DNDEBUG")
 _GUARDS = {"aic": "-D__DAV_CUBE__", "aiv": "-D__DAV_VEC__"}
 _GRAPHS = ("host_build_graph", "aicpu_build_graph")
-#: Without the host calls of the simulator a kernel is compiled in half the time. The few that use something
-#: of it, or a standard header that comes with it, are compiled once more.
+#: Without the host calls of the simulator a kernel is compiled in half the time, and without strings an
+#: orchestration. The few that use something of these, or a standard header that comes with them, are compiled
+#: once more.
 _LEAN = "-DPTO_CPU_LEAN"
+_LEAN_ORCHESTRATION = "-DPTO2_LEAN"
+#: What tells that it is not worth while; and to who catches errors, their class is not the same without.
+_STRINGS = re.compile(r"\b(?:\w*string\w*|dump|catch)\b")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 _LISTINGS = 4000
 _OURS = "<pto>/"  # begins the names of our headers in lists of included files
@@ -75,7 +80,37 @@ class Library(Record):
 Progress = Callable[[int, int, Library], object]
 
 
-def compile_all(jobs: Sequence[Job], progress: Progress | None = None, workers: int = 0) -> list[Library]:
+class Ahead:
+    """`compile_all` while the caller does something else."""
+
+    def __init__(self, jobs: Sequence[Job], progress: Progress | None = None, workers: int = 0) -> None:
+        self.seconds = 0.0  # that it took
+        self._given_up = threading.Event()
+        self._pool = ThreadPoolExecutor(1)
+        self._made = self._pool.submit(self._make, jobs, progress, workers)
+
+    def _make(self, jobs: Sequence[Job], progress: Progress | None, workers: int) -> list[Library]:
+        started = time.perf_counter()
+        try:
+            return compile_all(jobs, progress, workers, self._given_up)
+        finally:
+            self.seconds = time.perf_counter() - started
+
+    def result(self) -> list[Library]:
+        return self._made.result()
+
+    def give_up(self) -> None:
+        """Begin no more of them: nobody will ask for the result."""
+        self._given_up.set()
+        self._pool.shutdown()
+
+
+def compile_all(
+    jobs: Sequence[Job],
+    progress: Progress | None = None,
+    workers: int = 0,
+    given_up: threading.Event | None = None,
+) -> list[Library]:
     """The libraries of all jobs, in their order; raises with the diagnostics of all that failed."""
     plans = [_Plan(job) for job in jobs]
     made: dict[int, Library] = {}
@@ -89,7 +124,7 @@ def compile_all(jobs: Sequence[Job], progress: Progress | None = None, workers: 
 
     def one(at: int) -> None:
         try:
-            library = plans[at].make()
+            library = Library(jobs[at]) if given_up and given_up.is_set() else plans[at].make()
         except DiagnosticError as e:
             library = Library(jobs[at], problems=tuple(e.diagnostics))
         end(at, library)
@@ -97,7 +132,9 @@ def compile_all(jobs: Sequence[Job], progress: Progress | None = None, workers: 
     for at, plan in enumerate(plans):
         if (found := plan.stored()) is not None:
             end(at, found)
-    left = [at for at in range(len(jobs)) if at not in made]
+    left = sorted(
+        (at for at in range(len(jobs)) if at not in made), key=lambda at: plans[at].work, reverse=True
+    )
     if left:
         with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
             list(pool.map(one, left))
@@ -130,21 +167,34 @@ class _Plan:
         self.exists = os.path.isfile(self.source)
         self.flags: list[str] = []
         self.guards: list[str] = []
+        self.lean: list[str] = []  # added to what is tried first
         if job.is_program or not self.exists:
             return
+        text = Path(self.source).read_text(encoding="utf-8", errors="replace")
+        quick = ["-Wfatal-errors"]  # the first one tells enough
+        if self.compiler.linker:
+            quick.append(f"-fuse-ld={self.compiler.linker}")
         if job.core_type:
+            self.lean = [_LEAN, *quick]
             self.flags = [*self.compiler.flags, *kernel_flags(PROFILES[job.profile])]
             if not self.compiler.is_clang:
                 self.flags.append("-fpermissive")  # what users' sources are compiled with elsewhere
-            text = Path(self.source).read_text(encoding="utf-8", errors="replace")
             if kinds(text, os.path.dirname(self.source)):
                 self.guards = [_GUARDS[job.core_type]]
         else:
             self.flags = [*_ORCHESTRATION]
+            if job.runtime == "tensormap_and_ringbuffer" and not _STRINGS.search(text):
+                quick.insert(0, _LEAN_ORCHESTRATION)
+            self.lean = quick
         if not self.compiler.is_clang:
             self.flags.append(
                 "-fno-gnu-unique"
             )  # inline variables of two libraries are two, and go with them
+
+    @property
+    def work(self) -> tuple[bool, int]:
+        """How long it takes compared with others: the longest first, and no processor waits at the end."""
+        return bool(self.job.core_type), os.path.getsize(self.source) if self.exists else 0
 
     @property
     def key(self) -> str:
@@ -238,11 +288,10 @@ class _Plan:
         if self.job.core_type:
             unit.write_text(_ENTRY, encoding="utf-8")
             command += ["-shared", "-include", self.source, str(unit), "-lpthread"]
-            done = compiler.call([*command, _LEAN])
         else:
             command += ["-include", "pto2/foreign_asm.h", self.source]
-            done = compiler.call(command)
-        if done.returncode and self.job.core_type:
+        done = compiler.call([*command, *self.lean])
+        if done.returncode and self.lean:
             done = compiler.call(command)
         if done.returncode:
             return Built("", done.stderr), []

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..isa.record import Record
 from .compile import Job
-from .golden import Golden
 from .kernels import roles
 from .userfile import UserFile
+
+if TYPE_CHECKING:
+    from .golden import Golden
 
 #: Runtimes: how many kernels there may be, how many arguments an orchestration takes, the name of its entry
 #: point where it is fixed or where none is given.
@@ -57,6 +59,15 @@ class Config(Record):
     block_dim: int
     environment: Mapping[str, str]
 
+    def jobs(self, runtime: str, profile: str) -> list[Job]:
+        """What has to be compiled: the orchestration, then the kernels that are not Python."""
+        entry = RUNTIMES[runtime][2] if runtime == "tensormap_and_ringbuffer" else self.entry
+        out = [Job("orchestration", self.orchestration, "", runtime, profile, entry)]
+        for k in self.kernels:
+            if k.function is None:
+                out.append(Job(k.name, k.source, k.core_type, runtime, profile, k.entry))
+        return out
+
 
 class Folder(Record):
     """A folder that can be run."""
@@ -66,17 +77,19 @@ class Folder(Record):
     golden: Golden
 
     def jobs(self, runtime: str, profile: str) -> list[Job]:
-        """What has to be compiled: the orchestration, then the kernels that are not Python."""
-        entry = RUNTIMES[runtime][2] if runtime == "tensormap_and_ringbuffer" else self.config.entry
-        out = [Job("orchestration", self.config.orchestration, "", runtime, profile, entry)]
-        for k in self.config.kernels:
-            if k.function is None:
-                out.append(Job(k.name, k.source, k.core_type, runtime, profile, k.entry))
-        return out
+        return self.config.jobs(runtime, profile)
 
 
-def load(path: str | None = None, kernels: str | None = None, golden: str | None = None) -> Folder:
-    """Read a folder; `kernels` (a folder) and `golden` (a file) replace what is looked for in `path`."""
+def load(
+    path: str | None = None,
+    kernels: str | None = None,
+    golden: str | None = None,
+    known: Callable[[Config], object] | None = None,
+) -> Folder:
+    """Read a folder; `kernels` (a folder) and `golden` (a file) replace what is looked for in `path`.
+
+    `known` is told the configuration before golden.py is loaded, which may take longer than all the rest.
+    """
     if kernels is None:
         assert path is not None, "a folder or its parts"
         inner = os.path.join(path, "kernels")
@@ -107,9 +120,13 @@ def load(path: str | None = None, kernels: str | None = None, golden: str | None
     checked: Golden | None = None
     try:
         read = _Reader(UserFile(config), kernels).config()
+        if known is not None:
+            known(read)
     except DiagnosticError as e:
         problems += e.diagnostics
     try:
+        from .golden import Golden  # and NumPy
+
         checked = Golden(golden)
     except DiagnosticError as e:
         problems += e.diagnostics

@@ -15,7 +15,7 @@ from .. import knobs
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 from .compare import Comparison, compare
-from .compile import Library, Progress, compile_all
+from .compile import Ahead, Library, Progress, compile_all
 from .folder import PLATFORMS, RUNTIMES, Folder
 from .golden import Arguments
 from .hazards import problems as unordered
@@ -119,14 +119,16 @@ class Runner:
         self._log = log
         self.runtime = self.options.runtime or folder.config.runtime
 
-    def compile(self, progress: Progress | None = None, workers: int = 0) -> list[Library]:
-        """Compile the orchestration and the kernels; raises with all that is wrong."""
+    def compile(
+        self, progress: Progress | None = None, workers: int = 0, ahead: Ahead | None = None
+    ) -> list[Library]:
+        """Compile the orchestration and the kernels, unless that was begun; raises with all that is wrong."""
         jobs = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])
         self._log("info", f"=== Building Runtime: {self.runtime} (platform: {self.options.platform}) ===")
         for k in self.folder.config.kernels:
             if k.function is None:
                 self._log("info", f"Compiling kernel: {k.source} (func_id={k.func_id})")
-        made = compile_all(jobs, progress, workers)
+        made = ahead.result() if ahead is not None else compile_all(jobs, progress, workers)
         self.libraries = {m.job.source + "\0" + m.job.entry + "\0" + m.job.core_type: m for m in made}
         self._log("info", f"Compiled {len(made) - 1} kernel(s)")
         return made

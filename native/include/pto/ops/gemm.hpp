@@ -16,7 +16,6 @@
 #include <cstring>
 #include <new>
 #include <type_traits>
-#include <utility>
 
 #include "pto/ops/transpose.hpp"
 
@@ -41,10 +40,10 @@ inline Vec load(const float* p) { return *reinterpret_cast<const LooseVec*>(p); 
 inline void save(float* p, Vec v) { *reinterpret_cast<LooseVec*>(p) = v; }
 
 template <std::size_t... I>
-inline Vec splat(float x, std::index_sequence<I...>) {
+inline Vec splat(float x, Indices<I...>) {
   return Vec{((void)I, x)...};
 }
-inline Vec splat(float x) { return splat(x, std::make_index_sequence<kLanes>{}); }
+inline Vec splat(float x) { return splat(x, IndicesTo<kLanes>{}); }
 
 inline Vec fma(Vec a, Vec b, Vec c) {
 #if defined(__AVX512F__) && defined(__clang__)

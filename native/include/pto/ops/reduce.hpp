@@ -8,8 +8,6 @@
 // first element. All results are those of the reference engine, bit for bit.
 #pragma once
 
-#include <utility>
-
 #include "pto/ops/copy.hpp"
 #include "pto/ops/legality.hpp"
 
@@ -165,11 +163,15 @@ inline void fold_across(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t len
 }
 
 /// Sizes of a reduction: lines, and elements in each.
+struct Extents {
+  ptrdiff_t lines, length;
+};
+
 template <Along A, class Src>
-inline std::pair<ptrdiff_t, ptrdiff_t> extents(const Src& src) {
+inline Extents extents(const Src& src) {
   const auto rows = static_cast<ptrdiff_t>(src.GetValidRow()),
              cols = static_cast<ptrdiff_t>(src.GetValidCol());
-  return A == Along::row ? std::pair{rows, cols} : std::pair{cols, rows};
+  return A == Along::row ? Extents{rows, cols} : Extents{cols, rows};
 }
 
 /// What a reduction asks of the valid regions.

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
+
+#include "pto/core/indices.hpp"
 
 // Loops over the registers of a block: they have to be unrolled for the blocks to stay there.
 #ifdef __clang__
@@ -15,14 +16,14 @@ namespace pto::detail {
 
 /// Halves of a and b laced together: a0 b0 a1 b1 ..
 template <int N, int From, class Vec, std::size_t... I>
-inline __attribute__((always_inline)) Vec laced(Vec a, Vec b, std::index_sequence<I...>) {
+inline __attribute__((always_inline)) Vec laced(Vec a, Vec b, Indices<I...>) {
   return __builtin_shufflevector(a, b, (From + static_cast<int>(I) / 2 + static_cast<int>(I) % 2 * N)...);
 }
 
 /// N lines of N codes transposed: every round laces line i with line i + N / 2.
 template <int N, class Vec>
 inline __attribute__((always_inline)) void transpose(Vec (&v)[N]) {
-  constexpr auto lanes = std::make_index_sequence<N>{};
+  constexpr auto lanes = IndicesTo<N>{};
   PTO_UNROLL
   for (int round = 1; round < N; round *= 2) {
     Vec next[N];

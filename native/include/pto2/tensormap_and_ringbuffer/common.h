@@ -8,12 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#ifdef PTO_CPU_LEAN  // a kernel: without the standard headers that cost more than the kernel itself
+// PTO_CPU_LEAN (a kernel) and PTO2_LEAN (an orchestration) leave out what needs standard headers that cost
+// more than the source itself: texts are not strings, and an error knows no more than its text.
+#if defined(PTO_CPU_LEAN) && !defined(PTO2_LEAN)
+#define PTO2_LEAN
+#endif
+
+#ifdef PTO2_LEAN
 
 #include <exception>
 
 struct AssertionError : std::exception {
-  char text[400];
+  char text[1000];
   const char* what() const noexcept override { return text; }
 };
 
@@ -25,7 +31,8 @@ struct AssertionError : std::exception {
   const int begun = snprintf(error.text, sizeof error.text, "%s:%d: ", file, line);
   va_list values;
   va_start(values, format);
-  if (begun >= 0 && begun < 400) vsnprintf(error.text + begun, sizeof error.text - begun, format, values);
+  const int room = static_cast<int>(sizeof error.text) - begun;
+  if (begun >= 0 && room > 0) vsnprintf(error.text + begun, room, format, values);
   va_end(values);
   throw error;
 }

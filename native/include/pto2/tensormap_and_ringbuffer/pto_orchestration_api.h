@@ -13,10 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <sstream>
-
 #include "pto_types.h"
 #include "tensor.h"
+#ifndef PTO2_LEAN
+#include <sstream>
+#endif
 
 #ifndef PTO2_ORCHESTRATION_CONFIG_DEFINED
 #define PTO2_ORCHESTRATION_CONFIG_DEFINED

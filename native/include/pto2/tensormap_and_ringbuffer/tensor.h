@@ -13,9 +13,13 @@
 
 #ifndef PTO_CPU_LEAN  // kernels get descriptors
 
+#ifdef PTO2_LEAN
+#include <array>  // the least that brings std::min and std::swap
+#else
 #include <stdexcept>
 #include <string>
 #include <utility>
+#endif
 
 #include "tensor_pool.h"
 
@@ -143,9 +147,11 @@ struct Tensor {
     return made;
   }
 
+#ifndef PTO2_LEAN
   std::string dump(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     return data(file, line).dump();
   }
+#endif
   uint64_t numel(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     return data(file, line).numel();
   }

@@ -17,13 +17,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#ifndef PTO_CPU_LEAN
-#include <string>
-#endif
 #include <type_traits>
 
 #include "common.h"
 #include "data_type.h"
+#ifndef PTO2_LEAN
+#include <string>
+#endif
 
 constexpr int RUNTIME_MAX_TENSOR_DIMS = 5;
 
@@ -199,7 +199,7 @@ struct TensorData {
     return covered ? OverlapStatus::COVERED : OverlapStatus::OTHER;
   }
 
-#ifndef PTO_CPU_LEAN
+#ifndef PTO2_LEAN
   std::string dump() const {
     char text[256];
     snprintf(text, sizeof text,
@@ -224,7 +224,7 @@ struct TensorData {
     permutation &= ~(15u << (4 * d));
     permutation |= static_cast<uint32_t>(place ^ d) << (4 * d);
   }
-#ifndef PTO_CPU_LEAN
+#ifndef PTO2_LEAN
   void append(std::string& all, const char* name, const uint64_t values[]) const {
     char text[32];
     all.append("    ").append(name).append(": [");

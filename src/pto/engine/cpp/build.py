@@ -238,7 +238,7 @@ def locked(folder: Path, key: str) -> Iterator[None]:
     """Held by one builder of a key at a time, over threads and processes."""
     locks = folder / "locks"
     locks.mkdir(exist_ok=True)
-    with open(locks / key[:2], "wb") as lock:
+    with open(locks / key[:3], "wb") as lock:  # two keys of a folder hardly ever share one
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
