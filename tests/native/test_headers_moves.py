@@ -350,6 +350,7 @@ def test_equals_the_reference(names: tuple[str, ...], tmp_path: Path) -> None:
 # --- between cores ------------------------------------------------------------------------------------------
 
 CORES = """\
+#include <initializer_list>
 #include "pto/ops/windows.hpp"
 using namespace pto;
 using Acc = TileAcc<float, 32, 32>;

@@ -33,6 +33,9 @@
 #include "pto/ops/windows.hpp"
 
 // PTO_CPU_LEAN leaves out the host calls, and with them most of what there is to read: kernels need none.
+#ifndef PTO_CPU_LEAN
+#include <utility>  // users' sources count on it
+#endif
 #if defined(__CPU_SIM) && !defined(PTO_CPU_LEAN)
 #include "pto/common/cpu_stub.hpp"
 #endif
