@@ -161,6 +161,24 @@ def test_shapes_are_kept(native: bool) -> None:
 
 
 @pytest.mark.parametrize("native", BACKENDS)
+@pytest.mark.parametrize("name", ["f16", "bf16", "f8e4m3", "i8"])
+def test_rows_take_the_short_way(name: str, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not native:
+        monkeypatch.setattr(elements, "_native", None)
+    values = elements.decode("f32", some_codes("f32"))
+    wide = elements.decode("f32", some_codes("f32"), np.float64)
+    for row in (values, values[::-3], wide, wide[:0]):
+        for mode, saturate, nan in (("NONE", False, "max"), ("TRUNC", True, "zero")):
+            with np.errstate(all="ignore"):  # as the engine calls it
+                got = elements.encode_row(name, row, mode, saturate, nan)
+                want = elements.encode(name, row, mode, saturate, nan, native=False)
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises(ValueError, match="rounding mode"):
+        elements.encode_row(name, values, "UP")
+
+
+@pytest.mark.parametrize("native", BACKENDS)
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 33])
 def test_nibbles(count: int, native: bool) -> None:
     codes = np.random.default_rng(count).integers(0, 16, count).astype(np.uint8)

@@ -124,6 +124,15 @@ def encode(
     raise ValueError(f"cannot encode an array of {values.dtype}: expected float32, float64 or integers")
 
 
+def encode_row(
+    dtype: str, values: Array, mode: str = "NONE", saturate: bool = False, nan: str = "max"
+) -> Array:
+    """`encode` of float32 or float64 values in one dimension: a short way for short arrays."""
+    if _native is None:
+        return encode(dtype, values, mode, saturate, nan)
+    return _native.encode(dtype, values, _rounding(dtype, mode, nan), saturate, nan)
+
+
 def convert(
     codes: Array,
     src: str,

@@ -145,6 +145,10 @@ class Pointer:
         """`rows` x `cols` elements, dense and row by row, from here."""
         return Region(self.offset, *_dense(rows, cols), DTYPES[self.dtype].bits)
 
+    def spacing(self, cols: int) -> tuple[int, int] | None:
+        """Elements from row to row and from column to column of such a region, if it has only these."""
+        return cols, 1
+
 
 @lru_cache(maxsize=1024)
 def _dense(rows: int, cols: int) -> tuple[Axis, Axis]:

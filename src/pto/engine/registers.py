@@ -42,7 +42,7 @@ class Register:
     the same bytes.
     """
 
-    __slots__ = ("_array", "_buffer", "dtype", "granule", "lanes", "name", "past", "space")
+    __slots__ = ("_array", "_buffer", "active", "dtype", "granule", "lanes", "name", "past", "space")
 
     offset = 0
     v_row = 1
@@ -54,6 +54,8 @@ class Register:
         self.space = space
         self._array: Array | None = None
         self._buffer: Buffer | None = None
+        #: Of a mask: bytes of the elements that it was last used for, and which of them are on.
+        self.active: tuple[int, Array] | None = None
         #: Bytes that one lane covers, of a mask whose maker says so; else 0.
         self.granule = 0
         #: The loads of the interval that the contents come from, as bits of a number; for the hazard checker.
@@ -73,7 +75,12 @@ class Register:
         codes = codes if codes.flags.owndata else codes.copy()
         want = array_of(self.dtype)
         self._array = codes if codes.dtype == want else codes.view(want)
-        self._buffer = None
+        self._buffer = self.active = None
+
+    def keep(self, codes: Array) -> None:
+        """Take over an array of the register's type that shares no bytes with memory."""
+        self._array = codes
+        self._buffer = self.active = None
 
     @property
     def buffer(self) -> Buffer:

@@ -156,7 +156,8 @@ def test_multiply_add_rounds_once(dtype: str, seed: int) -> None:
     short = [
         rng.integers(1, 1 << (digits // 2 + 1), lanes) * 2.0 ** rng.integers(-3, 4, lanes) for _ in range(2)
     ]
-    tiny = rng.choice([1.0, -1.0], lanes) * 2.0 ** rng.integers(-14, 2, lanes)
+    least = -14 if dtype == "f16" else int(rng.choice([-14, -100]))  # or below all bits of an f64
+    tiny = rng.choice([1.0, -1.0], lanes) * 2.0 ** rng.integers(least, 2, lanes)
     columns = [tiny, *short]
     codes = [[encoding.encode(dtype, float(v)) for v in column] for column in columns]
     values = [[encoding.decode(dtype, c) for c in column] for column in codes]

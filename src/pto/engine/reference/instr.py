@@ -16,7 +16,7 @@ and only instructions that set them, on the scalar unit, change `i.core.register
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -209,11 +209,32 @@ class Instr:
 
     def raw(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
         """Elements to be moved and not computed with: bit patterns are kept."""
+        if shape is not None and (found := self._packed(name, shape)) is not None:
+            return found
         place, region = self._region(name, shape, at)
         return self.port.load(self, place, region, array_of(place.dtype))
 
+    def joined(self, parts: Sequence[tuple[str, int]], cols: int) -> Array:
+        """Rows of `cols` elements to be moved, from pointers to one type: so many of each pointer, one behind
+        the other."""
+        if self.port.plain:
+            found: list[Array] = []
+            dtype = array_of(self.args[parts[0][0]].dtype)
+            width = cols * dtype.itemsize
+            for name, rows in parts:
+                place: Any = self.args[name]
+                stop = place.offset + rows * width
+                if place.offset < 0 or stop > place.buffer.data.size:
+                    break
+                found.append(place.buffer.data[place.offset : stop])
+            else:
+                return np.concatenate(found).view(dtype).reshape(-1, cols)
+        return np.concatenate([self.raw(name, (rows, cols)) for name, rows in parts])
+
     def bits(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
         """Bit patterns as unsigned integers (4-bit elements one per byte); no shadow follows them."""
+        if shape is not None and (packed := self._packed(name, shape)) is not None:
+            return packed.view(elements.code_dtype(self._place(name).dtype))
         place, region = self._region(name, shape, at)
         found = self.port.load(self, place, region, elements.code_dtype(place.dtype))
         return found if found.dtype.kind == "u" else self.encoded(found, place.dtype)
@@ -227,6 +248,15 @@ class Instr:
         """Elements to be moved, at element offsets from the start of the storage."""
         place = self._place(name)
         return self.port.load_at(self, place, at, array_of(place.dtype))
+
+    def blocks_at(self, place: Pointer, starts: Array, size: int) -> Array:
+        """Elements to be moved, in blocks of `size` bytes at offsets in bytes that are multiples of it."""
+        dtype, base, data = array_of(place.dtype), place.offset, place.buffer.data
+        if self.port.plain and starts.size and base >= 0 and base + max(starts.tolist()) + size <= data.size:
+            blocks = np.ndarray(((data.size - base) // size, size), np.uint8, data, base)
+            return blocks.take(starts // size, 0).reshape(-1).view(dtype)
+        at = starts[:, None] // dtype.itemsize + np.arange(size // dtype.itemsize, dtype=np.intp)
+        return self.raw_at(place, at).reshape(-1)
 
     # -- writing ----------------------------------------------------------------------------------------
 
@@ -245,6 +275,10 @@ class Instr:
 
     def store_raw(self, name: str | Place, codes: Array, at: Shape = (0, 0)) -> None:
         """Write elements that `raw` or `bits` gave, or bit patterns of the right width."""
+        found = self._packed(name, codes.shape)
+        if found is not None and found.flags.writeable:
+            found.view(codes.dtype)[...] = codes
+            return
         place, region = self._region(name, (codes.shape[0], codes.shape[1]), at)
         self.port.store(self, place, region, codes)
 
@@ -268,6 +302,8 @@ class Instr:
     ) -> Array:
         """Numbers as elements of a type, in the array type `array_of` gives (float64 in a shadow run)."""
         target, given = array_of(dtype), values.dtype
+        if dtype in _HALVES and values.ndim == 1 and given.char in "fd" and self.port.exact:
+            return elements.encode_row(dtype, values, mode, saturate, nan).view(target)
         if not self.port.exact and DTYPES[dtype].is_float:
             return np.asarray(values, np.float64)
         if given == target and (target.kind in "iu" or target.itemsize >= 4):
@@ -287,12 +323,17 @@ class Instr:
         """Numbers rounded to those a type has, still as numbers; does nothing in a shadow run."""
         if not self.port.exact or not DTYPES[dtype].is_float:
             return values
-        return self.decoded(dtype, self.encoded(values, dtype, mode))
+        codes = self.encoded(values, dtype, mode)
+        if dtype == "f16" and codes.ndim == 1:
+            return codes.astype(np.float32)  # all NaN are one, which NumPy decodes alike
+        return self.decoded(dtype, codes)
 
     def decoded(self, dtype: str, found: Array) -> Array:
         """Elements that `raw` gave, as numbers."""
         if found.dtype.char in "fd" or (dtype in _PLAIN and found.dtype.kind in "iu"):
             return found
+        if found.dtype == _BF16 and found.size <= _FEW:
+            return found.astype(np.float32)
         if not found.flags.c_contiguous:
             found = np.ascontiguousarray(found)
         return elements.decode(dtype, found.view(elements.code_dtype(dtype)))
@@ -301,6 +342,22 @@ class Instr:
 
     def _place(self, name: str | Place) -> Place:
         return self.args[name] if isinstance(name, str) else name
+
+    def _packed(self, name: str | Place, shape: tuple[int, ...]) -> Array | None:
+        """Rows of elements from a pointer on, in place, where nobody watches and all are in the buffer."""
+        place: Any = self.args[name] if isinstance(name, str) else name
+        if not self.port.plain or not isinstance(place, Pointer):
+            return None
+        (rows, cols), dtype, data = shape, array_of(place.dtype), place.buffer.data
+        steps = place.spacing(cols)
+        if steps is None or rows <= 0 or cols <= 0 or rows * cols > LARGEST or DTYPES[place.dtype].bits < 8:
+            return None
+        down, across = steps
+        item, start = dtype.itemsize, place.offset
+        stop = start + ((rows - 1) * down + (cols - 1) * across + 1) * item
+        if start < 0 or down < 0 or across < 0 or stop > data.size:
+            return None
+        return np.ndarray(shape, dtype, data, start, (down * item, across * item))
 
     def _region(self, name: str | Place, shape: Shape | None, at: Shape) -> tuple[Place, Region]:
         place: Any = self.args[name] if isinstance(name, str) else name
@@ -322,6 +379,9 @@ class Instr:
 
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_HALVES, _BF16 = ("f16", "bf16"), elements.ARRAY_DTYPES["bf16"]
+#: Elements for which a call of NumPy is shorter than one of the compiled loops.
+_FEW = 256
 _PLAIN = frozenset(n for n, t in elements.ARRAY_DTYPES.items() if t.kind in "iu")
 
 

@@ -32,10 +32,12 @@ from .instr import Instr, Place, Shape
 
 #: A quotient below this is exact enough in f64 to truncate, for operands of 24 significant bits.
 _EXACT_QUOTIENT = 2.0**28
-#: The last bit that is not 0 in an f64 halfway between two elements of a type, if these are normal.
-_HALF = {"f32": np.int64(1 << 28), "bf16": np.int64(1 << 44)}
-_LEAST_NORMAL = 2.0**-126  # of both
 _NAN_BITS = np.uint64(0x7FF8 << 48)
+#: The last bit that is not 0 in an f64 halfway between two f32, if these are normal.
+_HALF, _BELOW_HALF, _BELOW_ELEMENT = np.array(1 << 28), np.array((1 << 28) - 1), np.array((1 << 29) - 1)
+_LEAST_NORMAL = np.array(2.0**-126)
+#: NumPy takes constants faster as arrays.
+_ZERO, _INFINITY = np.array(0.0), np.array(np.inf)
 #: Elements for which fewer calls are worth more than faster ones.
 _FEW = 512
 
@@ -97,6 +99,8 @@ def _integer(dtype: str, value: float | int) -> Any:
 
 def select(condition: Any, a: Any, b: Any) -> Array:
     """`np.where`, several times faster where many elements of one type are chosen by an erratic condition."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size <= _FEW:
+        return np.where(condition, a, b)
     dtype = (a if isinstance(a, np.ndarray) else np.asarray(b)).dtype
     a = np.asarray(a, dtype) if isinstance(a, int) else a
     b = np.asarray(b, dtype) if isinstance(b, int) else b
@@ -194,32 +198,43 @@ def _extreme(which: Any, a: Any, b: Any) -> Array:
     if which is np.maximum and isinstance(b, int):  # a constant 0 is positive, so that no -0 is left
         return found + 0
     # equal numbers have equal bits, but for zeros of different signs
+    if not isinstance(b, np.ndarray) and b != 0:
+        return found
     bits = _BITS[found.dtype]
-    left, right = (np.asarray(v, found.dtype).view(bits) for v in (a, b))
+    left, right = a.view(bits), np.asarray(b, found.dtype).view(bits)
     equal = left & right if which is np.maximum else left | right
+    if found.size <= _FEW:
+        np.copyto(found.view(bits), equal, where=a == b)
+        return found
     return select(a == b, equal, found.view(bits)).view(found.dtype)
 
 
 def _fma(n: Numbers, a: Any, b: Array, c: Array) -> Array:
     """a * b + c of lanes, to be rounded once, to the nearest. The product is exact in f64. Where the sum lost
-    something and seems to be halfway between two elements, its last bit says on which side it is."""
+    something and may be halfway between two elements, its last bit says on which side it is."""
     if not n.instr.exact or _whole(a):
         return a * b + c
     if n.dtype == "f16":
         # A product is exact in f32. A sum of f64 loses something only beside a c at least 2**31 times as
         # large, itself an element and far from halfway, or where it overflows an f16.
         return np.add(a * b, c, dtype=np.float64)
-    product, c = np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
-    total = product + c
-    half = _HALF[n.dtype]
-    halfway = (total.view(np.int64) & (2 * half - 1) == half) | (np.abs(total) < _LEAST_NORMAL)
+    product, wide = np.multiply(a, b, dtype=np.float64), c.astype(np.float64, copy=False)
+    total = product + wide
+    if n.dtype == "bf16":
+        # A product has 16 bits, so beside a far larger c the same holds; a far smaller c is lost only where
+        # it leaves the product as it is.
+        at = ((total == product) & (wide != _ZERO)).nonzero()[0]
+        if at.size:
+            total[at] = np.nextafter(total[at], np.copysign(_INFINITY, wide[at]))
+        return total
+    halfway = (total.view(np.int64) & _BELOW_ELEMENT == _HALF) | (np.abs(total) < _LEAST_NORMAL)
     at = halfway.nonzero()[0]
     if at.size:
-        p, c, t = product[at], c[at], total[at]
+        p, c, t = product[at], wide[at], total[at]
         part = t - p
         lost = (p - (t - part)) + (c - part)
         if np.count_nonzero(lost):
-            halfway = (lost != 0) & (t.view(np.int64) & (half - 1) == 0)  # also of small elements
+            halfway = (lost != 0) & (t.view(np.int64) & _BELOW_HALF == 0)  # also of small elements
             total[at] = np.where(halfway, np.nextafter(t, np.copysign(np.inf, lost)), t)
     return total
 

@@ -20,6 +20,8 @@ from .registry import executor
 BLOCK = 32
 #: Bytes of a record.
 RECORD = 8
+#: NumPy takes constants faster as arrays.
+_ZERO, _INFINITY = np.array(0, np.float32), np.array(np.inf, np.float32)
 
 
 @executor("tsort32")
@@ -130,9 +132,9 @@ def merged(ranks: list[Array], exhausted: bool, room: int | None = None) -> tupl
 
 def merged_lists(values: Array, lengths: list[int]) -> Array:
     """Positions, in order, of the records of lists of floats that lie one behind the other."""
-    keys = np.fmin(-values, np.inf)  # NaN is like -inf
-    if len(set(lengths)) == 1:
-        ready = _ready(keys.reshape(len(lengths), -1)).ravel()
+    keys = descending(values)
+    if lengths.count(lengths[0]) == len(lengths):
+        ready = _ready(keys.reshape(len(lengths), -1)).reshape(-1)
     else:
         ready = np.concatenate([_ready(part) for part in np.split(keys, list(accumulate(lengths))[:-1])])
     return ready.argsort(kind="stable")
@@ -140,18 +142,22 @@ def merged_lists(values: Array, lengths: list[int]) -> Array:
 
 def rank(values: Array) -> Array:
     """Numbers (uint32) that ascend as values descend; zeros are equal, NaN is like -inf."""
-    if values.dtype.kind == "f":
-        nan = np.isnan(values)
-        if np.count_nonzero(nan):
-            values = np.where(nan, np.float32(-np.inf), values)
-        bits = (values + np.float32(0)).view(np.int32)
-        signed = bits ^ (bits >> 31 & 0x7FFFFFFF)
-    else:
-        signed = values.astype(np.int32)
-    return (signed ^ 0x7FFFFFFF).view(np.uint32)
+    if values.dtype.kind != "f":
+        return (values.astype(np.int32) ^ 0x7FFFFFFF).view(np.uint32)
+    bits = descending(values).view(np.int32)
+    flips = bits >> 31
+    flips |= np.int32(-(2**31))
+    flips ^= bits
+    return flips.view(np.uint32)
+
+
+def descending(values: Array) -> Array:
+    """Floats that ascend as values descend; zeros are equal, NaN is like -inf."""
+    keys = np.subtract(_ZERO, values)
+    return np.fmin(keys, _INFINITY, out=keys)
 
 
 def _ready(ranks: Array) -> Array:
     """Ranks by which records leave a list from its head: none before those in front of it. Nothing changes in
     a sorted list; an unsorted one merges as it would record by record."""
-    return np.maximum.accumulate(ranks, axis=-1)
+    return np.maximum.accumulate(ranks, ranks.ndim - 1)

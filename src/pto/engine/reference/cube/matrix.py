@@ -50,6 +50,9 @@ class Matrix(Pointer):
             blocked(c, cols, self.box[1], block_col, col), DTYPES[self.dtype].bits, 0, (r, c),
         )  # fmt: skip
 
+    def spacing(self, cols: int) -> None:
+        return None
+
 
 def laid_out(pointer: Pointer, layout: str, rows: int, cols: int, box: Shape) -> Matrix:
     """A matrix in the layout of a tile of `rows` x `cols` elements, rounded up to whole boxes."""

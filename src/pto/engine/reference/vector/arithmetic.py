@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....isa.row import Row
 from ....isa.tables import vector_compute
 from ...elements import Array
 from ..instr import Instr
-from ..meaning import Numbers, compiled, computed
+from ..meaning import Numbers, compiled
 from ..registry import Execute, builder, executor
-from .lanes import active, bits, put, put_mask, put_raw, values, width
+from .lanes import active, bits, numbers, put, put_mask, put_raw, width
 
 _FAMILIES = ("unary", "binary", "vec-scalar")
 
@@ -39,6 +41,7 @@ def build(row: Row) -> Execute:
     """The executor of a row whose meaning is a scalar expression. Bits of floats are taken as they are."""
     meaning = compiled(row.meaning)
     read = tuple((letter, letters(row)[letter]) for letter in meaning.names)
+    fused = "fma(" in row.meaning
     bitwise = row.name in ("vand", "vor", "vxor")
 
     def execute(i: Instr) -> None:
@@ -48,12 +51,11 @@ def build(row: Row) -> Execute:
             found = {letter: bits(i, name) for letter, name in read}
             put_raw(i, "r", meaning(Numbers(i, r.dtype), found), on)
             return
-        numbers = Numbers(i, r.dtype)
-        found = {
-            letter: numbers.scalar(i.args[name]) if letter == "s" else computed(values(i, name))
-            for letter, name in read
-        }
-        put(i, "r", meaning(numbers, found), on)
+        rules = Numbers(i, r.dtype)
+        operands: dict[str, Any] = {}
+        for letter, name in read:
+            operands[letter] = rules.scalar(i.args[name]) if letter == "s" else numbers(i, name, fused)
+        put(i, "r", meaning(rules, operands), on)
 
     return execute
 

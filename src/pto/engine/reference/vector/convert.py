@@ -17,12 +17,15 @@ from ... import elements
 from ...elements import Array
 from ..instr import Instr
 from ..registry import executor
-from .lanes import active, put, put_raw, raw, values, width
+from .lanes import ALL, active, full, put, put_raw, raw, values, width
 
 #: Names of the roundings in `elements`; O is done here.
 MODES = {"R": "RINT", "A": "ROUND", "F": "FLOOR", "C": "CEIL", "Z": "TRUNC", "O": "O"}
 #: The lane of a group that a part is.
 PARTS = {"EVEN": 0, "ODD": 1, "P0": 0, "P1": 1, "P2": 2, "P3": 3}
+
+_INFINITY = np.array(np.inf, np.float32)
+_ONES = np.array(2**64 - 1, np.uint64)
 
 
 def mode(name: str) -> str:
@@ -49,13 +52,14 @@ def convert(i: Instr) -> None:
     on, part = active(i, "mask", size), PARTS.get(i.attr("part"), 0)
     source = raw(i, "input")
     if to > size:
-        on, source = on[part :: to // size], source[part :: to // size]
+        source = source[part :: to // size]
+        on = ALL[to] if full(on) else on[part :: to // size]
     codes = converted(i, source, i.dtype("input"), i.dtype("r"), i.attr("rnd"), i.attr("sat") == "SAT")
     if to >= size:
         put_raw(i, "r", codes, on)
         return
     spread = np.zeros(i.args["r"].lanes, codes.dtype)
-    spread[part :: size // to] = np.where(on, codes, spread[:1])
+    spread[part :: size // to] = codes if full(on) else np.where(on, codes, spread[:1])
     put_raw(i, "r", spread)
 
 
@@ -72,11 +76,13 @@ def converted(i: Instr, source: Array, src: str, dst: str, rnd: str, sat: bool) 
             limit = DTYPES[dst].max_finite if saturate else np.inf
             return np.clip(x.astype(np.float64, copy=False), -limit, limit)
         return _to_odd(x, dst, saturate) if rounding == "O" else i.encoded(x, dst, rounding, saturate)
-    if x.dtype.kind == "f":
-        x = _integral(x, rounding)
-        if not saturate:
-            return i.encoded(_low_bits(x, DTYPES[dst].bits), dst)
-    return i.encoded(x, dst, "TRUNC", saturate, "zero")
+    if x.dtype.kind != "f":
+        return i.encoded(x, dst, "TRUNC", saturate, "zero")
+    if rounding == "O":
+        x, rounding = _odd(x), "TRUNC"
+    if saturate:
+        return i.encoded(x, dst, rounding, True, "zero")
+    return i.encoded(_low_bits(x, rounding, DTYPES[dst].bits), dst)
 
 
 def _to_odd(x: Array, dst: str, saturate: bool) -> Array:
@@ -88,15 +94,23 @@ def _to_odd(x: Array, dst: str, saturate: bool) -> Array:
     return (codes | (lost & np.isfinite(x))).astype(codes.dtype).view(elements.ARRAY_DTYPES[dst])
 
 
-def _integral(x: Array, rounding: str) -> Array:
-    if rounding != "O":
-        return elements.round_integral(x, rounding)
+def _odd(x: Array) -> Array:
+    """Integral numbers, the odd neighbours of those that are none."""
     whole = np.trunc(x)
     return np.where((whole != x) & (np.fmod(whole, 2) == 0), whole + np.copysign(1, x), whole)
 
 
-def _low_bits(whole: Array, bits: int) -> Array:
-    """Integral numbers modulo 2**bits; what is infinite or NaN has no low bits, and +inf gives all ones."""
+def _low_bits(x: Array, rounding: str, bits: int) -> Array:
+    """Numbers rounded to integral ones, modulo 2**bits; what is infinite or NaN has no low bits, and +inf
+    gives all ones."""
+    if x.dtype == np.float32 and bits <= 32:
+        # what is no i64 becomes its least number; the low 32 bits of an f32 that large are 0, too
+        found = elements.encode("i64", x, rounding)
+        infinite = x == _INFINITY
+        if np.count_nonzero(infinite):
+            np.copyto(found, _ONES, where=infinite)
+        return found
+    whole = elements.round_integral(x, rounding)
     if np.count_nonzero(np.abs(whole) < 2.0**62) == whole.size:
         return whole.astype(np.int64)
     rest = np.fmod(np.abs(whole), 2.0**bits)

@@ -5,7 +5,8 @@ Requests that are off touch nothing: their address is not checked, a load gives 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from .memory import BLOCK, Grid, aligned, inside, post_update
 
 #: Blocks of a register.
 BLOCKS = 8
+_EVERY = bytes([1] * BLOCKS)
 
 
 def requests(i: Instr, count: int, size: int) -> Array:
@@ -121,23 +123,20 @@ def _block(size: int) -> Array:
     return np.arange(BLOCK // size, dtype=np.intp)
 
 
-def _load_blocks(i: Instr, source: Pointer, starts: Array, on: Array) -> None:
-    """Blocks at byte offsets from `source`; `starts` are those of blocks that are on."""
-    size = width(i, "r")
-    found = i.raw_at(source, starts[:, None] // size + _block(size)).reshape(-1)
-    put_raw(i, "r", _filled(i.args["r"].lanes, np.repeat(on, BLOCK // size), found))
-
-
 @executor("vgatherb")
 def vgatherb(i: Instr) -> None:
-    source = i.args["source"]
+    source, r, size = i.args["source"], i.args["r"], width(i, "r")
     on = requests(i, BLOCKS, 4)
     _based(i, source, BLOCK, on)
-    starts = _offsets(i)[:BLOCKS][on]
-    odd = starts[starts % BLOCK != 0]
-    if odd.size:
-        i.require(False, f"expects offsets that are multiples of {BLOCK} bytes, got {int(odd[0])}")
-    _load_blocks(i, source, starts, on)
+    starts = bits(i, "offsets")[:BLOCKS].astype(np.intp)
+    every = on.tobytes() == _EVERY
+    if not every:
+        starts = starts[on]
+    if reduce(or_, starts.tolist(), 0) % BLOCK:
+        odd = int(starts[starts % BLOCK != 0][0])
+        i.require(False, f"expects offsets that are multiples of {BLOCK} bytes, got {odd}")
+    found = i.blocks_at(source, starts, BLOCK)
+    put_raw(i, "r", found if every else _filled(r.lanes, np.repeat(on, BLOCK // size), found))
 
 
 def _control(i: Instr) -> tuple[int, int]:

@@ -6,8 +6,6 @@ where bit n * w is set. Producers set the lowest bit of each lane and clear the 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....ir.types import MaskType
@@ -15,17 +13,24 @@ from ....isa.dtypes import DTYPES
 from ...elements import Array, code_dtype
 from ...registers import GRANULES, WIDTH
 from ..instr import Instr
+from ..meaning import computed
 
 #: Every lane of elements of some bytes; `active` gives these arrays themselves where no lane is off.
 ALL = {size: np.ones(WIDTH // size, bool) for size in (1, 2, 4, 8)}
 _ALL_BYTES = {size: on.tobytes() for size, on in ALL.items()}
 for _on in ALL.values():
     _on.flags.writeable = False
+_SIZES = {name: d.bits // 8 for name, d in DTYPES.items()}
+#: What narrow elements compute in.
+_WIDER = {
+    **dict.fromkeys(("f16", "bf16"), np.dtype(np.float32)),
+    **dict.fromkeys(("i8", "u8", "i16", "u16"), np.dtype(np.int32)),
+}
 
 
 def width(i: Instr, name: str) -> int:
     """Bytes of an element of a vector operand."""
-    return DTYPES[i.args[name].dtype].bits // 8
+    return _SIZES[i.args[name].dtype]
 
 
 def raw(i: Instr, name: str) -> Array:
@@ -41,6 +46,21 @@ def values(i: Instr, name: str) -> Array:
         register = i.args[name]
         return i.decoded(register.dtype, register.array)
     return i.values(name, (1, i.args[name].lanes))[0]
+
+
+def numbers(i: Instr, name: str, fused: bool = False) -> Array:
+    """The lanes of a register in the type they compute in. NaN may have other bits than `values` gives them:
+    that is for results in which all NaN are one. `fused` multiplications and additions compute in f64."""
+    if i.port.plain:
+        register = i.args[name]
+        if fused and register.dtype in ("f32", "bf16"):
+            return register.array.astype(np.float64)
+        wider = _WIDER.get(register.dtype)
+        if wider is not None:
+            return register.array.astype(wider)
+        if register.dtype == "f32":
+            return register.array
+    return computed(values(i, name))
 
 
 def bits(i: Instr, name: str) -> Array:
@@ -64,8 +84,15 @@ def active(i: Instr, mask: str, size: int) -> Array:
     made_for = register.granule
     if made_for and made_for != min(size, 4):  # 64-bit elements are pairs of 32-bit ones
         i.core.grid.watch.other_granularity(i.core, i.op, register, min(size, 4))
+    plain, known = i.port.plain, register.active
+    if known is not None and known[0] == size and plain:
+        return known[1]
     on = image(i, mask).view(np.bool_)[::size]
-    return ALL[size] if on.tobytes() == _ALL_BYTES[size] else on
+    if on.tobytes() == _ALL_BYTES[size]:
+        on = ALL[size]
+    if plain:
+        register.active = size, on
+    return on
 
 
 def granule(i: Instr, mask: str) -> int:
@@ -86,9 +113,15 @@ def full(on: Array) -> bool:
     return on is ALL.get(WIDTH // on.size)
 
 
-def put(i: Instr, name: str, found: Array, on: Array | None = None, **rounding: Any) -> None:
+def put(i: Instr, name: str, found: Array, on: Array | None = None) -> None:
     """Round numbers to the element type of a result register and write them; lanes not `on` are 0."""
-    put_raw(i, name, i.encoded(found, i.args[name].dtype, **rounding), on)
+    register = i.args[name]
+    codes = i.encoded(found, register.dtype)
+    whole = codes.size == register.lanes and (on is None or full(on))
+    if whole and i.port.plain and codes.flags.c_contiguous:
+        register.keep(codes)
+    else:
+        put_raw(i, name, codes, on)
 
 
 def put_raw(i: Instr, name: str, codes: Array, on: Array | None = None) -> None:

@@ -40,6 +40,9 @@ class Grid(Pointer):
             DTYPES[self.dtype].bits,
         )  # fmt: skip
 
+    def spacing(self, cols: int) -> tuple[int, int]:
+        return self.row_step, self.col_step
+
 
 class Mode(NamedTuple):
     """Items of `width` bytes on a grid, at a multiple of `align` bytes. A load widens every item to `slot`
@@ -201,13 +204,18 @@ def vldsx2(i: Instr) -> Pointer | None:
         step = BLOCK // size
         mode = _mode(size, 8, step, 2 * step, 1)
     else:
-        width = int(token.removeprefix("DINTLV_B")) // 8
-        step = 1
-        mode = _mode(width, 1, WIDTH // width, 0, 2)
+        mode, step = _every_other(token), 1
     low, high = (items(i, name, at, mode, start) for name, start in (("low", 0), ("high", step)))
     put_raw(i, "low", low)
     put_raw(i, "high", high)
     return further
+
+
+@lru_cache
+def _every_other(token: str) -> Mode:
+    """The items of one of two registers that INTLV_B<w> and DINTLV_B<w> mix."""
+    width = int(token.rpartition("_B")[2]) // 8
+    return _mode(width, 1, WIDTH // width, 0, 2)
 
 
 @executor("vsld")
@@ -294,9 +302,8 @@ def _merge(i: Instr, at: Pointer, token: str) -> None:
 def vstsx2(i: Instr) -> None:
     at = moved(i, "dest")
     legal(i, at, BLOCK)
-    width = int(i.attr("dist").removeprefix("INTLV_B")) // 8
-    mode = _mode(width, 1, WIDTH // width, 0, 2)
-    on = active(i, "mask", width) if i.core.semantics.vstsx2_mask == "doc" else None
+    mode = _every_other(i.attr("dist"))
+    on = active(i, "mask", mode.width) if i.core.semantics.vstsx2_mask == "doc" else None
     low, dtype = lanes_as(i, "low", mode)
     high, _ = lanes_as(i, "high", mode)
     put_items(i, at, dtype, mode, low, on)

@@ -12,10 +12,11 @@ import numpy as np
 
 from ... import elements
 from ...elements import Array
+from ...memory import array_of
 from ...registers import Register
 from ..instr import Instr
 from ..registry import executor
-from ..sort import BLOCK, RECORD, block_order, merged, merged_groups, merged_lists, rank, records
+from ..sort import BLOCK, RECORD, block_order, descending, merged, merged_groups, merged_lists, rank, records
 from .memory import aligned
 
 _SIDE = 16  # rows and columns of a transposed block
@@ -33,19 +34,20 @@ def transpose(i: Instr) -> None:
 # -- sorts -------------------------------------------------------------------------------------------------
 
 
-def _read(i: Instr, lists: list[tuple[str, tuple[int, int]]]) -> tuple[Array, Array]:
-    """Elements of operands of one type, one behind the other: to be moved, and as the bit patterns that the
-    program has."""
-    parts = [i.raw(name, shape) for name, shape in lists]
-    found = parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _read(i: Instr, *parts: tuple[str, int], cols: int = BLOCK) -> tuple[Array, Array]:
+    """Rows of elements of operands of one type, one behind the other: to be moved, and as the bit patterns
+    that the program has."""
+    found = i.raw(parts[0][0], (parts[0][1], cols)) if len(parts) == 1 else i.joined(parts, cols)
     if i.exact:
-        return found, found.view(elements.code_dtype(i.dtype(lists[0][0])))
-    return found, np.concatenate([i.bits(name, shape) for name, shape in lists])
+        return found, found.view(elements.code_dtype(i.dtype(parts[0][0])))
+    return found, np.concatenate([i.bits(name, (rows, cols)) for name, rows in parts])
 
 
-def _ranks(i: Instr, name: str, codes: Array) -> Array:
-    """Ranks of elements of an operand, by the values the program has."""
-    return rank(elements.decode(i.dtype(name), codes))
+def _scores(i: Instr, name: str, found: Array, codes: Array) -> Array:
+    """What elements that `_read` gave are sorted by: the numbers the program has."""
+    if found.dtype.char == "f":
+        return found
+    return found.astype(np.float32) if found.dtype.char == "e" else elements.decode(i.dtype(name), codes)
 
 
 @lru_cache(maxsize=16)
@@ -54,23 +56,33 @@ def _places(groups: int) -> Array:
     return np.tile(np.arange(BLOCK, dtype=np.uint32), (groups, 1))
 
 
-def _order(i: Instr, codes: Array) -> Array:
+def _order(i: Instr, found: Array, codes: Array) -> Array:
     """Positions of groups of elements in descending order; equal ones stay as they were."""
-    return block_order(_ranks(i, "src", codes), _places(len(codes)))
+    scores = _scores(i, "src", found, codes)
+    if len(scores) == 1 and scores.dtype.kind == "f":
+        return descending(scores).argsort(kind="stable")
+    return block_order(rank(scores), _places(len(scores)))
 
 
 @executor("vsort32")
 def sort_values(i: Instr) -> None:
-    found, codes = _read(i, [("src", (max(i.args["config"] % 256, 1), BLOCK))])
-    i.store_raw("dest", found.take(_order(i, codes)))
+    found, codes = _read(i, ("src", max(i.args["config"] % 256, 1)))
+    i.store_raw("dest", found.take(_order(i, found, codes)))
 
 
 @executor("vbitsort")
 def sort_records(i: Instr) -> None:
     groups, target = i.args["repeat_times"], i.dtype("dest")
-    i.require(groups >= 1, f"expects repeat_times to be at least 1, got {groups}")
-    found, codes = _read(i, [("src", (groups, BLOCK))])
-    order = _order(i, codes)
+    if groups < 1:
+        i.require(False, f"expects repeat_times to be at least 1, got {groups}")
+    found, codes = _read(i, ("src", groups))
+    order = _order(i, found, codes)
+    if i.exact:
+        made = np.empty((groups, BLOCK, 2), np.uint32)
+        made[..., 0] = codes
+        made[..., 1] = i.bits("indices", (groups, BLOCK))
+        i.store_raw("dest", made.view(np.uint64).take(order).view(array_of(target)))
+        return
     # records of integers hold the bits of their scores
     scores = found if target == i.dtype("src") else codes.astype(np.uint32)
     index = i.bits("indices", (groups, BLOCK)).take(order)
@@ -88,25 +100,33 @@ def status(i: Instr) -> Register:
     return i.core.special_register("VMS4_SR", "u16", 4)
 
 
+@lru_cache(maxsize=256)
+def _lengths(count: int, lists: int) -> list[int]:
+    return [count >> 16 * k & 0xFFFF for k in range(lists)]
+
+
 @executor("vmrgsort4")
 def merge(i: Instr) -> None:
     config = i.args["config"]
     repeat, valid, exhausted = config & 0xFF, config >> 8 & 0xF, bool(config >> 12 & 1)
-    i.require(repeat >= 1, f"expects config to repeat the merge at least once, got {config:#x}")
-    i.require(valid in _LISTS, f"expects config to name two, three or four lists, got {config:#x}")
-    lengths = [i.args["count"] >> 16 * k & 0xFFFF for k in range(_LISTS[valid])]
-    names = _SOURCES[: len(lengths)]
-    each = RECORD * 8 // elements.DTYPES[i.dtype("dest")].bits
+    if repeat < 1:
+        i.require(False, f"expects config to repeat the merge at least once, got {config:#x}")
+    if valid not in _LISTS:
+        i.require(False, f"expects config to name two, three or four lists, got {config:#x}")
+    lengths = _lengths(i.args["count"], _LISTS[valid])
+    each = RECORD // array_of(i.dtype("dest")).itemsize
     if repeat > 1:
         _repeated(i, repeat, lengths, exhausted, each)
         return
-    found, codes = _read(i, [(n, (length, each)) for n, length in zip(names, lengths, strict=True)])
-    scores = elements.decode(i.dtype("src0"), codes[:, 0])
+    found, codes = _read(i, *zip(_SOURCES, lengths, strict=False), cols=each)
+    scores = _scores(i, "src0", found[:, 0], codes[:, 0])
     if exhausted:
         order, counts = merged(np.split(rank(scores), list(accumulate(lengths))[:-1]), True)
     else:
         order, counts = merged_lists(scores, lengths), None
-    if order.size:
+    if order.size and i.exact:
+        i.store_raw("dest", found.view(np.uint64).take(order, 0).view(found.dtype))
+    elif order.size:
         i.store_raw("dest", found.take(order, 0))
     if counts is not None:
         i.store_raw(status(i), counts.astype(np.uint16)[None])
@@ -125,9 +145,8 @@ def _repeated(i: Instr, repeat: int, lengths: list[int], exhausted: bool, each: 
         starts == expected, f"expects repeated merges to use adjacent lists at {expected}, got {starts}"
     )
     if lengths[0]:
-        shape = (repeat * 4 * lengths[0], each)
-        found, codes = _read(i, [("src0", shape)])
-        order = merged_groups(_ranks(i, "src0", codes[:, 0]).reshape(repeat, 4, -1))
+        found, codes = _read(i, ("src0", repeat * 4 * lengths[0]), cols=each)
+        order = merged_groups(rank(_scores(i, "src0", found[:, 0], codes[:, 0])).reshape(repeat, 4, -1))
         i.store_raw("dest", found[order])
 
 

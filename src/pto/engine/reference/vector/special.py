@@ -10,7 +10,7 @@ from ..meaning import FUNCTIONS, Numbers
 from ..registry import builder, executor
 from .arithmetic import build
 from .convert import converted
-from .lanes import active, put, put_raw, values, width
+from .lanes import active, full, numbers, put, put_raw, values, width
 
 builder("vprelu", "vaddrelu", "vsubrelu", "vaxpy", "vmula")(build)
 
@@ -35,7 +35,10 @@ def exponential_of_difference(i: Instr) -> None:
 def _front(i: Instr, codes: Array, on: Array) -> None:
     """Elements to the front lanes of the result; zeros behind them."""
     found = np.zeros(i.args["r"].lanes, codes.dtype)
-    np.copyto(found[: codes.size], codes, where=on)
+    if full(on):
+        found[: codes.size] = codes
+    else:
+        np.copyto(found[: codes.size], codes, where=on)
     put_raw(i, "r", found)
 
 
@@ -49,14 +52,14 @@ def _converted(i: Instr, found: Array) -> Array:
 
 @executor("vaddreluconv")
 def add_relu_convert(i: Instr) -> None:
-    total = values(i, "lhs") + values(i, "rhs")
+    total = numbers(i, "lhs") + numbers(i, "rhs")
     found = FUNCTIONS["max"](None, total, 0)
     _front(i, _converted(i, found), active(i, "mask", width(i, "lhs")))
 
 
 @executor("vmulconv")
 def multiply_convert(i: Instr) -> None:
-    product = values(i, "lhs") * values(i, "rhs")
+    product = numbers(i, "lhs") * numbers(i, "rhs")
     _front(i, _converted(i, product), active(i, "mask", width(i, "lhs")))
 
 
