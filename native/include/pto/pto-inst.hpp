@@ -32,6 +32,10 @@
 #include "pto/ops/sort.hpp"
 #include "pto/ops/windows.hpp"
 
+#ifdef PTO_INSTANCE
+#include "pto/ops/instances.hpp"
+#endif
+
 // PTO_CPU_LEAN leaves out the host calls, and with them most of what there is to read: kernels need none.
 #ifndef PTO_CPU_LEAN
 #include <utility>  // users' sources count on it

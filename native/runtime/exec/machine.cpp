@@ -49,11 +49,11 @@ struct MachineState {
   Guarded guard;
 
   MachineState() {
-    if (!pto::detail::make_spaces(core)) throw std::bad_alloc();
+    if (!pto::detail::make_spaces(core, pto::detail::kRooms)) throw std::bad_alloc();
     guard.stack = fiber.stack();
     guard.give_up = give_up;
   }
-  ~MachineState() { pto::detail::drop_spaces(core); }
+  ~MachineState() { pto::detail::drop_spaces(core, pto::detail::kRooms); }
   MachineState(const MachineState&) = delete;
   MachineState& operator=(const MachineState&) = delete;
 

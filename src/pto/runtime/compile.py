@@ -168,6 +168,7 @@ class _Plan:
         self.flags: list[str] = []
         self.guards: list[str] = []
         self.lean: list[str] = []  # added to what is tried first
+        self.common = compiler.common(self.compiler) if job.core_type else None
         if job.is_program or not self.exists:
             return
         text = Path(self.source).read_text(encoding="utf-8", errors="replace")
@@ -176,6 +177,8 @@ class _Plan:
             quick.append(f"-fuse-ld={self.compiler.linker}")
         if job.core_type:
             self.lean = [_LEAN, *quick]
+            if self.common is not None:
+                self.lean += [compiler.LINKED, self.common.path]
             self.flags = [*self.compiler.flags, *kernel_flags(PROFILES[job.profile])]
             if not self.compiler.is_clang:
                 self.flags.append("-fpermissive")  # what users' sources are compiled with elsewhere
@@ -199,7 +202,8 @@ class _Plan:
     @property
     def key(self) -> str:
         state = hashlib.sha256()
-        digests = (self.compiler.identity, compiler.headers_digest(), _digest(self.source))
+        common = self.common.identity if self.common else ""
+        digests = (self.compiler.identity, compiler.headers_digest(), common, _digest(self.source))
         place = "" if self.job.core_type else self.source
         for part in (*digests, *self.flags, *self.guards, self._family, place):
             state.update(part.encode() + b"\0")

@@ -23,12 +23,36 @@ inline int64_t reach(int64_t count, int64_t step) {
   return far < -kFar ? -kFar : far > kFar ? kFar : far;
 }
 
+PTO_COMMON void touch(const char* name, const volatile void* data, int64_t low, int64_t high);
+
+/// Elements `low` to `high`, both included.
+inline void touch_elements(const char* name, const volatile void* data, int bits, int64_t low, int64_t high) {
+  const auto near = [](int64_t at) { return at < -8 * kFar ? -8 * kFar : at > 8 * kFar ? 8 * kFar : at; };
+  touch(name, data, (near(low) * bits) >> 3, (near(high) * bits + bits + 7) >> 3);
+}
+
+/// A box of five dimensions that begins some elements behind `data`.
+PTO_COMMON void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
+                          const int64_t* sizes, const int64_t* steps);
+
+/// The element that a program reads or writes through a pointer.
+template <class T, class Index>
+inline T& element(T* data, Index index) {
+  const auto at = static_cast<int64_t>(index);
+  touch_elements("scalar access", data, 8 * static_cast<int>(sizeof(T)), at, at);
+  return data[at];
+}
+
+/// Where in its source the program is; see `mark` in launch_abi.hpp.
+PTO_COMMON void mark(int32_t at);
+
+#ifdef PTO_BODY
 inline bool holds(const pto_array& array, uint64_t first, uint64_t bytes) {
   const uint64_t at = first - reinterpret_cast<uint64_t>(array.data);
   return at <= array.bytes && bytes <= array.bytes - at;
 }
 
-[[gnu::noinline, gnu::cold]] inline void outside(const char* name, uint64_t data, int64_t low, int64_t high) {
+[[gnu::cold]] PTO_BODY void outside(const char* name, uint64_t data, int64_t low, int64_t high) {
   Core& me = *current;
   me.touched[0] = data + static_cast<uint64_t>(low);
   me.touched[1] = data + static_cast<uint64_t>(high);
@@ -48,7 +72,7 @@ inline bool holds(const pto_array& array, uint64_t first, uint64_t bytes) {
         static_cast<unsigned long long>(found->bytes));
 }
 
-[[gnu::noinline]] inline void touch(const char* name, const volatile void* data, int64_t low, int64_t high) {
+PTO_BODY void touch(const char* name, const volatile void* data, int64_t low, int64_t high) {
   const Core* me = current;
   if (me == nullptr || me->arrays == nullptr || high <= low) return;
   const auto address = reinterpret_cast<uint64_t>(data);
@@ -59,15 +83,8 @@ inline bool holds(const pto_array& array, uint64_t first, uint64_t bytes) {
   outside(name, address, low, high);
 }
 
-/// Elements `low` to `high`, both included.
-inline void touch_elements(const char* name, const volatile void* data, int bits, int64_t low, int64_t high) {
-  const auto near = [](int64_t at) { return at < -8 * kFar ? -8 * kFar : at > 8 * kFar ? 8 * kFar : at; };
-  touch(name, data, (near(low) * bits) >> 3, (near(high) * bits + bits + 7) >> 3);
-}
-
-/// A box of five dimensions that begins some elements behind `data`.
-[[gnu::noinline]] inline void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
-                                        const int64_t* sizes, const int64_t* steps) {
+PTO_BODY void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
+                        const int64_t* sizes, const int64_t* steps) {
   int64_t low = first, high = first;
   for (int d = 0; d < 5; ++d) {
     if (sizes[d] <= 0) return;
@@ -77,17 +94,9 @@ inline void touch_elements(const char* name, const volatile void* data, int bits
   touch_elements(name, data, bits, low, high);
 }
 
-/// The element that a program reads or writes through a pointer.
-template <class T, class Index>
-inline T& element(T* data, Index index) {
-  const auto at = static_cast<int64_t>(index);
-  touch_elements("scalar access", data, 8 * static_cast<int>(sizeof(T)), at, at);
-  return data[at];
-}
-
-/// Where in its source the program is; see `mark` in launch_abi.hpp.
-[[gnu::noinline]] inline void mark(int32_t at) {
+PTO_BODY void mark(int32_t at) {
   if (current != nullptr) current->mark = at;
 }
+#endif
 
 }  // namespace pto::detail

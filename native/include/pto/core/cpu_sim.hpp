@@ -60,7 +60,7 @@ enum class NPUArch { A2A3, A5 };
 /// for.
 inline void NPU_MEMORY_CLEAR() {
   char* memory = detail::core().space[0];
-  madvise(memory, detail::room_of_all(), MADV_DONTNEED);
+  madvise(memory, detail::kRooms.all, MADV_DONTNEED);
 }
 inline void NPU_MEMORY_INIT(NPUArch) { NPU_MEMORY_CLEAR(); }
 

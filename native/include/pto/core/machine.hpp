@@ -21,6 +21,7 @@
 #include <type_traits>
 
 #include "pto/core/atomic.hpp"
+#include "pto/core/macros.hpp"
 
 // --- capacities, in bytes: of the target, or as given with -D --------------------------------------------
 
@@ -79,11 +80,15 @@ inline constexpr size_t kCapacity[kSpaces] = {
 /// Bytes a space takes: its capacity and room for the widest access past its end, a multiple of a page.
 inline constexpr size_t room(int space) { return (kCapacity[space] + 4096 + 4095) / 4096 * 4096; }
 
-inline constexpr size_t room_of_all() {
-  size_t all = 0;
-  for (int space = 0; space < kSpaces; ++space) all += room(space);
-  return all;
-}
+/// The room of all spaces, and their sum.
+struct Rooms {
+  size_t of[kSpaces], all;
+};
+inline constexpr Rooms kRooms = [] {
+  Rooms rooms{};
+  for (int space = 0; space < kSpaces; ++space) rooms.all += rooms.of[space] = room(space);
+  return rooms;
+}();
 
 enum class CoreKind : uint8_t { Mix, Cube, Vector };
 
@@ -176,71 +181,28 @@ struct Core {
 };
 
 /// Fresh on-chip memory of a core, all zero; pages that nobody touches cost nothing.
-inline bool make_spaces(Core& core) {
-  void* memory = mmap(nullptr, room_of_all(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  char* at = static_cast<char*>(memory);
-  for (int i = 0; i < kSpaces; ++i) {
-    core.space[i] = at;
-    at += room(i);
-  }
-  return true;
-}
-
+PTO_COMMON bool make_spaces(Core& core, const Rooms& rooms);
+PTO_COMMON void drop_spaces(Core& core, const Rooms& rooms);
 /// Zeros again, for another core: writing them is faster than fresh pages.
-inline void clear_spaces(Core& core) {
-  for (int i = 0; i < kSpaces; ++i) {
-    std::memset(core.space[i], 0, core.used[i]);
-    core.used[i] = 0;
-  }
-}
+PTO_COMMON void clear_spaces(Core& core);
 
 /// Note that the first `end` bytes of a space are in use.
 inline void use_space(Core& core, int space, size_t end) {
   if (end > core.used[space]) core.used[space] = end < room(space) ? end : room(space);
 }
 
-inline void drop_spaces(Core& core) {
-  if (core.space[0] != nullptr) munmap(core.space[0], room_of_all());
-  core.space[0] = nullptr;
-}
-
 /// The cluster of a block in plain threads.
-inline Cluster* loose_cluster(uint32_t block) {
-  static Atomic<Cluster*> clusters[256];
-  Atomic<Cluster*>& place = clusters[block % 256];
-  Cluster* found = place.load(kAcquire);
-  if (found == nullptr) {
-    auto* made = static_cast<Cluster*>(std::calloc(1, sizeof(Cluster)));
-    if (place.compare_exchange_strong(found, made)) return made;
-    std::free(made);
-  }
-  return found;
-}
-
-/// The core of a plain thread.
-struct LooseCore : Core {
-  LooseCore() {
-    if (!make_spaces(*this)) std::abort();
-    cluster = loose_cluster(0);
-  }
-  ~LooseCore() { drop_spaces(*this); }
-  LooseCore(const LooseCore&) = delete;
-  LooseCore& operator=(const LooseCore&) = delete;
-};
+PTO_COMMON Cluster* loose_cluster(uint32_t block);
 
 inline thread_local Core* current = nullptr;
 
-[[gnu::noinline, gnu::cold]] inline Core& new_loose_core() {
-  static thread_local LooseCore core;
-  current = &core;
-  return core;
-}
+/// The core of a plain thread, made on first use.
+[[gnu::cold]] PTO_COMMON Core& loose_core(const Rooms& rooms);
 
 /// The core that the caller runs on.
 [[gnu::noinline]] inline Core& core() {
   Core* found = current;
-  return found != nullptr ? *found : new_loose_core();
+  return found != nullptr ? *found : loose_core(kRooms);
 }
 
 /// The address of a byte of a space; `location` is a `TileType` or its number.
@@ -255,47 +217,15 @@ inline char* on_chip(Location location, size_t offset) {
 // --- failing and waiting -----------------------------------------------------------------------------------
 
 /// End this core with a message: the launch returns it; a plain program stops.
-[[noreturn, gnu::noinline, gnu::cold]] inline void fail(const char* message) {
-  Core* me = current;
-  if (me != nullptr && me->host != nullptr) me->host->fail(*me, message);
-  std::fprintf(stderr, "%s\n", message);
-  std::abort();
-}
-
-[[noreturn, gnu::noinline, gnu::cold, gnu::format(printf, 1, 2)]] inline void failf(const char* format, ...) {
-  char text[512];
-  va_list rest;
-  va_start(rest, format);
-  std::vsnprintf(text, sizeof text, format, rest);
-  va_end(rest);
-  fail(text);
-}
+[[noreturn, gnu::cold]] PTO_COMMON void fail(const char* message);
+[[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] PTO_COMMON void failf(const char* format, ...);
 
 /// Seconds without any progress after which a plain thread gives up.
 #ifndef PTO_WATCHDOG_SECONDS
 #define PTO_WATCHDOG_SECONDS 60
 #endif
 
-[[gnu::noinline, gnu::cold]] inline void wait_alone(const Waiting& waiting) {
-  timespec start{}, now{};
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  for (uint64_t turn = 0; !waiting.ready(waiting.state); ++turn) {
-    if (turn < 64) {
-      sched_yield();
-      continue;
-    }
-    const timespec nap{0, turn < 1024 ? 20'000 : 500'000};
-    nanosleep(&nap, nullptr);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec - start.tv_sec > PTO_WATCHDOG_SECONDS) {
-      char what[256] = "";
-      waiting.describe(waiting.description, what, sizeof what);
-      const Core& me = core();
-      failf("[PTO] stuck: block %u, sub-block %u has waited %d s for %s", me.block_idx, me.subblock_idx,
-            PTO_WATCHDOG_SECONDS, what);
-    }
-  }
-}
+[[gnu::cold]] PTO_COMMON void wait_alone(const Core& me, const Waiting& waiting, int seconds);
 
 /// Return once `ready()` holds. `what` is what the core waits for: a text, or a callable (char* text, size_t
 /// size).
@@ -321,25 +251,117 @@ inline void wait_until(Ready&& ready, const What& what) {
     me.host->wait(me, waiting);
     current = &me;  // meanwhile other cores ran here; each half of a kernel has a pointer of its own
   } else {
-    wait_alone(waiting);
+    wait_alone(me, waiting, PTO_WATCHDOG_SECONDS);
   }
 }
 
 /// Print what a program prints; a launch may send it elsewhere.
-[[gnu::noinline, gnu::format(printf, 1, 2)]] inline int print(const char* format, ...) {
+[[gnu::format(printf, 1, 2)]] PTO_COMMON int print(const char* format, ...);
+
+#ifdef PTO_BODY
+PTO_BODY bool make_spaces(Core& core, const Rooms& rooms) {
+  void* memory = mmap(nullptr, rooms.all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  char* at = static_cast<char*>(memory);
+  for (int i = 0; i < kSpaces; ++i) {
+    core.space[i] = at;
+    at += rooms.of[i];
+  }
+  return true;
+}
+
+PTO_BODY void drop_spaces(Core& core, const Rooms& rooms) {
+  if (core.space[0] != nullptr) munmap(core.space[0], rooms.all);
+  core.space[0] = nullptr;
+}
+
+PTO_BODY void clear_spaces(Core& core) {
+  for (int i = 0; i < kSpaces; ++i) {
+    std::memset(core.space[i], 0, core.used[i]);
+    core.used[i] = 0;
+  }
+}
+
+PTO_BODY Cluster* loose_cluster(uint32_t block) {
+  static Atomic<Cluster*> clusters[256];
+  Atomic<Cluster*>& place = clusters[block % 256];
+  Cluster* found = place.load(kAcquire);
+  if (found == nullptr) {
+    auto* made = static_cast<Cluster*>(std::calloc(1, sizeof(Cluster)));
+    if (place.compare_exchange_strong(found, made)) return made;
+    std::free(made);
+  }
+  return found;
+}
+
+struct LooseCore : Core {
+  const Rooms& rooms;
+  explicit LooseCore(const Rooms& given) : rooms(given) {
+    if (!make_spaces(*this, rooms)) std::abort();
+    cluster = loose_cluster(0);
+  }
+  ~LooseCore() { drop_spaces(*this, rooms); }
+  LooseCore(const LooseCore&) = delete;
+  LooseCore& operator=(const LooseCore&) = delete;
+};
+
+PTO_BODY Core& loose_core(const Rooms& rooms) {
+  static thread_local LooseCore core(rooms);
+  current = &core;
+  return core;
+}
+
+PTO_BODY void fail(const char* message) {
+  Core* me = current;
+  if (me != nullptr && me->host != nullptr) me->host->fail(*me, message);
+  std::fprintf(stderr, "%s\n", message);
+  std::abort();
+}
+
+PTO_BODY void failf(const char* format, ...) {
+  char text[512];
+  va_list rest;
+  va_start(rest, format);
+  std::vsnprintf(text, sizeof text, format, rest);
+  va_end(rest);
+  fail(text);
+}
+
+PTO_BODY void wait_alone(const Core& me, const Waiting& waiting, int seconds) {
+  timespec start{}, now{};
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  for (uint64_t turn = 0; !waiting.ready(waiting.state); ++turn) {
+    if (turn < 64) {
+      sched_yield();
+      continue;
+    }
+    const timespec nap{0, turn < 1024 ? 20'000 : 500'000};
+    nanosleep(&nap, nullptr);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec - start.tv_sec > seconds) {
+      char what[256] = "";
+      waiting.describe(waiting.description, what, sizeof what);
+      failf("[PTO] stuck: block %u, sub-block %u has waited %d s for %s", me.block_idx, me.subblock_idx,
+            seconds, what);
+    }
+  }
+}
+
+PTO_BODY int print(const char* format, ...) {
   va_list rest;
   va_start(rest, format);
   char text[1024];
   const int length = std::vsnprintf(text, sizeof text, format, rest);
   va_end(rest);
-  Core& me = core();
-  if (me.host != nullptr) {
-    me.host->print(me, text);
+  Core* me = current;
+  if (me != nullptr && me->host != nullptr) {
+    me->host->print(*me, text);
   } else {
     std::fputs(text, stdout);
   }
   return length;
 }
+#endif
 
 }  // namespace pto::detail
 

@@ -73,6 +73,26 @@ inline constexpr bool kChecked = false;
 #define __DAV_VEC__
 #endif
 
+// --- code that is the same in every kernel
+// ------------------------------------------------------------------
+
+// Functions that neither the target nor a check changes are declared with PTO_COMMON and defined with
+// PTO_BODY, between `#ifdef PTO_BODY` and `#endif`. With these headers alone they are inline functions. The
+// engine links kernels with a library that has them (native/common), which leaves less to compile: with
+// -DPTO_CPU_LINKED they are declared only, as are instances of templates (PTO_INSTANCE). PTO_CPU_LIBRARY is
+// for that library.
+#if defined(PTO_CPU_LINKED)
+#define PTO_COMMON [[gnu::visibility("hidden")]]
+#define PTO_INSTANCE extern template
+#elif defined(PTO_CPU_LIBRARY)
+#define PTO_COMMON [[gnu::visibility("hidden")]]
+#define PTO_BODY [[gnu::noinline]]
+#define PTO_INSTANCE template
+#else
+#define PTO_COMMON
+#define PTO_BODY [[gnu::noinline]] inline
+#endif
+
 // --- loops -------------------------------------------------------------------------------------------------
 
 // The iterations of the following loop do not depend on each other, although they may work in place.

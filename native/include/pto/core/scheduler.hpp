@@ -5,15 +5,6 @@
 // is stuck.
 #pragma once
 
-#include <pthread.h>
-#include <signal.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <new>
-
-#include "pto/core/fiber.hpp"
 #include "pto/core/launch_abi.hpp"
 #include "pto/core/machine.hpp"
 
@@ -28,6 +19,28 @@ struct Role {
   Body body;
 };
 
+/// `checked`: as PTO_CHECKED says.
+[[gnu::cold]] PTO_COMMON int run_launch(pto_launch* given, const Role* roles, int count, int argc,
+                                        const Rooms& rooms, bool checked);
+inline int run_launch(pto_launch* given, const Role* roles, int count, int argc) {
+  return run_launch(given, roles, count, argc, kRooms, kChecked);
+}
+
+}  // namespace pto::detail
+
+#ifdef PTO_BODY
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "pto/core/fiber.hpp"
+
+namespace pto::detail {
+
 struct Thread;
 
 /// One core of a block while it runs.
@@ -39,6 +52,7 @@ struct Fiber {
   const Role* role = nullptr;
   const Waiting* waiting = nullptr;
   bool done = true;
+  const Rooms* rooms = nullptr;
   Fiber* next = nullptr;  // of the same thread
 };
 
@@ -47,6 +61,8 @@ struct Launch {
   Role roles[3] = {};
   int role_count = 0;
   int threads = 1;
+  const Rooms* rooms = nullptr;
+  bool checked = false;
   Grid grid;
   Thread* workers = nullptr;
   Atomic<uint32_t> next_block{0};
@@ -176,7 +192,7 @@ inline void host_print(Core& core, const char* text) {
 
 inline constexpr Host kHost = {host_wait, host_fail, host_print};
 
-/// PTO_CHECKED: a flag that nobody waited for would be found by the next kernel.
+/// A flag that nobody waited for would be found by the next kernel.
 [[gnu::cold]] inline void check_flags_left(Core& core) {
   for (int at = 0; at < 8 * 8 * 8; ++at) {
     const int from = at / 64, to = at / 8 % 8, id = at % 8;
@@ -204,9 +220,7 @@ inline void fiber_main() {
 #else
     fiber.role->body(*thread.launch->given, fiber.core);
 #endif
-#ifdef PTO_CHECKED
-    check_flags_left(fiber.core);
-#endif
+    if (thread.launch->checked) check_flags_left(fiber.core);
     fiber.done = true;
     switch_to(fiber.context, thread.context);
   }
@@ -226,7 +240,7 @@ inline void resume(Thread& thread, Fiber& fiber) {
 [[gnu::cold]] inline void drop_fibers(Fiber* fiber) {
   while (fiber != nullptr) {
     Fiber* next = fiber->next;
-    drop_spaces(fiber->core);
+    drop_spaces(fiber->core, *fiber->rooms);
     drop_stack(fiber->stack);
     delete fiber;
     fiber = next;
@@ -269,7 +283,8 @@ inline thread_local Pool pool;
     fiber = new (std::nothrow) Fiber;
     if (fiber == nullptr) return nullptr;
     fiber->stack = make_stack();
-    if (fiber->stack == nullptr || !make_spaces(fiber->core)) return nullptr;
+    fiber->rooms = thread.launch->rooms;
+    if (fiber->stack == nullptr || !make_spaces(fiber->core, *fiber->rooms)) return nullptr;
     prepare(fiber->context, fiber->stack, fiber_main);
   }
   fiber->thread = &thread;
@@ -413,11 +428,14 @@ inline bool turn(Thread& thread) {
   std::free(static_cast<void*>(grid.clusters));
 }
 
-[[gnu::cold]] inline int run_launch(pto_launch* given, const Role* roles, int count, int argc) {
+PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int argc, const Rooms& rooms,
+                        bool checked) {
   given->status = 0;
   if (given->error_size > 0) given->error[0] = 0;
   Launch launch;
   launch.given = given;
+  launch.rooms = &rooms;
+  launch.checked = checked;
   Grid& grid = launch.grid;
   for (int i = 0; i < count; ++i) {
     if (count > 1 && roles[i].kind == CoreKind::Vector &&
@@ -473,3 +491,4 @@ inline bool turn(Thread& thread) {
 }
 
 }  // namespace pto::detail
+#endif

@@ -44,47 +44,6 @@ template <class Code>
 
 // --- copies -----------------------------------------------------------------------------------------------
 
-/// `rows` pieces of some bytes, each side at equal steps. Blocks of 32 and 64 bytes are a few instructions.
-template <size_t Bytes>
-PTO_INLINE void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t from_step,
-                            ptrdiff_t rows) {
-  for (ptrdiff_t r = 0; r < rows; ++r) std::memcpy(to + r * to_step, from + r * from_step, Bytes);
-}
-inline void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t from_step, ptrdiff_t rows,
-                        size_t bytes) {
-  const ptrdiff_t length = static_cast<ptrdiff_t>(bytes);
-  if (to_step == length && from_step == length) {
-    std::memcpy(to, from, bytes * static_cast<size_t>(rows));
-  } else if (bytes == 32) {
-    copy_pieces<32>(to, to_step, from, from_step, rows);
-  } else if (bytes == 64) {
-    copy_pieces<64>(to, to_step, from, from_step, rows);
-  } else {
-    for (ptrdiff_t r = 0; r < rows; ++r) std::memcpy(to + r * to_step, from + r * from_step, bytes);
-  }
-}
-
-/// Both sides have runs along rows. Steps and offsets are elements of `size` bytes.
-[[gnu::noinline]] inline void copy_rows(ptrdiff_t size, char* to, const Axis& to_rows, const Axis& to_cols,
-                                        const char* from, const Axis& from_rows, const Axis& from_cols,
-                                        ptrdiff_t rows, ptrdiff_t cols) {
-  const ptrdiff_t to_step = to_rows.step[0] * size, from_step = from_rows.step[0] * size;
-  // A band of rows at a time, so that a long line of memory serves all its blocks while it is in the cache.
-  const bool whole = cols <= to_cols.left(0) && cols <= from_cols.left(0);
-  const ptrdiff_t band = whole ? rows : 16;
-  for (ptrdiff_t r = 0, high; r < rows; r += high) {
-    high = lesser(lesser(rows - r, band), lesser(to_rows.left(r), from_rows.left(r)));
-    char* const to_row = to + to_rows.at(r) * size;
-    const char* const from_row = from + from_rows.at(r) * size;
-    Walk t(to_cols), f(from_cols);
-    for (ptrdiff_t c = 0, n; c < cols; c += n, t.go(n), f.go(n)) {
-      n = lesser(cols - c, lesser(t.left, f.left));
-      copy_pieces(to_row + t.at * size, to_step, from_row + f.at * size, from_step, high,
-                  static_cast<size_t>(n * size));
-    }
-  }
-}
-
 /// n elements, each side at steps of its own.
 template <class Code>
 [[gnu::noinline]] void copy_line(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step,
@@ -103,71 +62,13 @@ struct Copier {
 template <class Code>
 inline constexpr Copier kCopier{sizeof(Code), kSquare<sizeof(Code)>, copy_square<Code>, copy_line<Code>};
 
-/// `from` has runs along rows and `to` along columns.
-[[gnu::noinline]] inline void copy_across(const Copier& copier, char* to, const Axis& to_rows,
-                                          const Axis& to_cols, const char* from, const Axis& from_rows,
-                                          const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols) {
-  const ptrdiff_t size = copier.size, side = copier.side;
-  const ptrdiff_t to_step = to_cols.step[0], from_step = from_rows.step[0];
-  for (ptrdiff_t r = 0, high; r < rows; r += high) {
-    high = lesser(lesser(rows - r, side), lesser(to_rows.left(r), from_rows.left(r)));
-    char* const to_row = to + to_rows.at(r) * size;
-    const char* const from_row = from + from_rows.at(r) * size;
-    Walk t(to_cols), f(from_cols);
-    for (ptrdiff_t c = 0, wide; c < cols; c += wide, t.go(wide), f.go(wide)) {
-      wide = lesser(lesser(cols - c, side), lesser(t.left, f.left));
-      char* const out = to_row + t.at * size;
-      const char* const in = from_row + f.at * size;
-      if (high == side && wide == side) {
-        copier.square(out, to_step, in, from_step);
-        continue;
-      }
-      for (ptrdiff_t i = 0; i < high; ++i)
-        copier.line(out + i * size, to_step, in + i * from_step * size, 1, wide);
-    }
-  }
-}
-
-[[gnu::noinline]] inline void copy_matrix(const Copier& copier, void* to_data, const Axis& to_rows,
-                                          const Axis& to_cols, const void* from_data, const Axis& from_rows,
-                                          const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols) {
-  const ptrdiff_t size = copier.size;
-  char* const to = static_cast<char*>(to_data);
-  const char* const from = static_cast<const char*>(from_data);
-  if (to_cols.side_by_side() && from_cols.side_by_side()) {
-    copy_rows(size, to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
-  } else if (to_rows.side_by_side() && from_rows.side_by_side()) {
-    copy_rows(size, to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
-  } else if (to_rows.side_by_side() && from_cols.side_by_side()) {
-    copy_across(copier, to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
-  } else if (to_cols.side_by_side() && from_rows.side_by_side()) {
-    copy_across(copier, to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
-  } else {
-    for (ptrdiff_t r = 0; r < rows; ++r) {
-      Walk t(to_cols), f(from_cols);
-      char* const to_row = to + to_rows.at(r) * size;
-      const char* const from_row = from + from_rows.at(r) * size;
-      for (ptrdiff_t c = 0, n; c < cols; c += n, t.go(n), f.go(n)) {
-        n = lesser(cols - c, lesser(t.left, f.left));
-        copier.line(to_row + t.at * size, to_cols.step[0], from_row + f.at * size, from_cols.step[0], n);
-      }
-    }
-  }
-}
+PTO_COMMON void copy_matrix(const Copier& copier, void* to_data, const Axis& to_rows, const Axis& to_cols,
+                            const void* from_data, const Axis& from_rows, const Axis& from_cols,
+                            ptrdiff_t rows, ptrdiff_t cols);
 
 /// Elements of 4 bits.
-[[gnu::noinline]] inline void copy_nibbles(void* to, const Axis& to_rows, const Axis& to_cols,
-                                           const void* from, const Axis& from_rows, const Axis& from_cols,
-                                           ptrdiff_t rows, ptrdiff_t cols) {
-  for (ptrdiff_t r = 0; r < rows; ++r) {
-    Walk t(to_cols), f(from_cols);
-    const ptrdiff_t to_row = to_rows.at(r), from_row = from_rows.at(r);
-    for (ptrdiff_t c = 0; c < cols; ++c, t.go(1), f.go(1)) {
-      const auto found = element_at(static_cast<const int4b_t*>(from), static_cast<size_t>(from_row + f.at));
-      put_element(static_cast<int4b_t*>(to), static_cast<size_t>(to_row + t.at), found);
-    }
-  }
-}
+PTO_COMMON void copy_nibbles(void* to, const Axis& to_rows, const Axis& to_cols, const void* from,
+                             const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols);
 
 /// The first rows x cols elements. The places do not overlap, or are the same.
 template <class T, class S>
@@ -259,5 +160,111 @@ template <class T>
     }
   }
 }
+
+#ifdef PTO_BODY
+/// `rows` pieces of some bytes, each side at equal steps. Blocks of 32 and 64 bytes are a few instructions.
+template <size_t Bytes>
+PTO_INLINE void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t from_step,
+                            ptrdiff_t rows) {
+  for (ptrdiff_t r = 0; r < rows; ++r) std::memcpy(to + r * to_step, from + r * from_step, Bytes);
+}
+inline void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t from_step, ptrdiff_t rows,
+                        size_t bytes) {
+  const ptrdiff_t length = static_cast<ptrdiff_t>(bytes);
+  if (to_step == length && from_step == length) {
+    std::memcpy(to, from, bytes * static_cast<size_t>(rows));
+  } else if (bytes == 32) {
+    copy_pieces<32>(to, to_step, from, from_step, rows);
+  } else if (bytes == 64) {
+    copy_pieces<64>(to, to_step, from, from_step, rows);
+  } else {
+    for (ptrdiff_t r = 0; r < rows; ++r) std::memcpy(to + r * to_step, from + r * from_step, bytes);
+  }
+}
+
+/// Both sides have runs along rows. Steps and offsets are elements of `size` bytes.
+PTO_BODY void copy_rows(ptrdiff_t size, char* to, const Axis& to_rows, const Axis& to_cols, const char* from,
+                        const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols) {
+  const ptrdiff_t to_step = to_rows.step[0] * size, from_step = from_rows.step[0] * size;
+  // A band of rows at a time, so that a long line of memory serves all its blocks while it is in the cache.
+  const bool whole = cols <= to_cols.left(0) && cols <= from_cols.left(0);
+  const ptrdiff_t band = whole ? rows : 16;
+  for (ptrdiff_t r = 0, high; r < rows; r += high) {
+    high = lesser(lesser(rows - r, band), lesser(to_rows.left(r), from_rows.left(r)));
+    char* const to_row = to + to_rows.at(r) * size;
+    const char* const from_row = from + from_rows.at(r) * size;
+    Walk t(to_cols), f(from_cols);
+    for (ptrdiff_t c = 0, n; c < cols; c += n, t.go(n), f.go(n)) {
+      n = lesser(cols - c, lesser(t.left, f.left));
+      copy_pieces(to_row + t.at * size, to_step, from_row + f.at * size, from_step, high,
+                  static_cast<size_t>(n * size));
+    }
+  }
+}
+
+/// `from` has runs along rows and `to` along columns.
+PTO_BODY void copy_across(const Copier& copier, char* to, const Axis& to_rows, const Axis& to_cols,
+                          const char* from, const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
+                          ptrdiff_t cols) {
+  const ptrdiff_t size = copier.size, side = copier.side;
+  const ptrdiff_t to_step = to_cols.step[0], from_step = from_rows.step[0];
+  for (ptrdiff_t r = 0, high; r < rows; r += high) {
+    high = lesser(lesser(rows - r, side), lesser(to_rows.left(r), from_rows.left(r)));
+    char* const to_row = to + to_rows.at(r) * size;
+    const char* const from_row = from + from_rows.at(r) * size;
+    Walk t(to_cols), f(from_cols);
+    for (ptrdiff_t c = 0, wide; c < cols; c += wide, t.go(wide), f.go(wide)) {
+      wide = lesser(lesser(cols - c, side), lesser(t.left, f.left));
+      char* const out = to_row + t.at * size;
+      const char* const in = from_row + f.at * size;
+      if (high == side && wide == side) {
+        copier.square(out, to_step, in, from_step);
+        continue;
+      }
+      for (ptrdiff_t i = 0; i < high; ++i)
+        copier.line(out + i * size, to_step, in + i * from_step * size, 1, wide);
+    }
+  }
+}
+
+PTO_BODY void copy_matrix(const Copier& copier, void* to_data, const Axis& to_rows, const Axis& to_cols,
+                          const void* from_data, const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
+                          ptrdiff_t cols) {
+  const ptrdiff_t size = copier.size;
+  char* const to = static_cast<char*>(to_data);
+  const char* const from = static_cast<const char*>(from_data);
+  if (to_cols.side_by_side() && from_cols.side_by_side()) {
+    copy_rows(size, to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
+  } else if (to_rows.side_by_side() && from_rows.side_by_side()) {
+    copy_rows(size, to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
+  } else if (to_rows.side_by_side() && from_cols.side_by_side()) {
+    copy_across(copier, to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
+  } else if (to_cols.side_by_side() && from_rows.side_by_side()) {
+    copy_across(copier, to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
+  } else {
+    for (ptrdiff_t r = 0; r < rows; ++r) {
+      Walk t(to_cols), f(from_cols);
+      char* const to_row = to + to_rows.at(r) * size;
+      const char* const from_row = from + from_rows.at(r) * size;
+      for (ptrdiff_t c = 0, n; c < cols; c += n, t.go(n), f.go(n)) {
+        n = lesser(cols - c, lesser(t.left, f.left));
+        copier.line(to_row + t.at * size, to_cols.step[0], from_row + f.at * size, from_cols.step[0], n);
+      }
+    }
+  }
+}
+
+PTO_BODY void copy_nibbles(void* to, const Axis& to_rows, const Axis& to_cols, const void* from,
+                           const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols) {
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    Walk t(to_cols), f(from_cols);
+    const ptrdiff_t to_row = to_rows.at(r), from_row = from_rows.at(r);
+    for (ptrdiff_t c = 0; c < cols; ++c, t.go(1), f.go(1)) {
+      const auto found = element_at(static_cast<const int4b_t*>(from), static_cast<size_t>(from_row + f.at));
+      put_element(static_cast<int4b_t*>(to), static_cast<size_t>(to_row + t.at), found);
+    }
+  }
+}
+#endif
 
 }  // namespace pto::detail

@@ -61,16 +61,53 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 // Packing
 
 // The transpose of a square to rows of `to`.
-[[gnu::noinline]] inline void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t pitch) {
-  Vec v[kLanes];
-  PTO_UNROLL
-  for (int l = 0; l < kLanes; ++l) v[l] = load(square[l]);
-  transpose<kLanes>(v);
-  PTO_UNROLL
-  for (int l = 0; l < kLanes; ++l) save(to + l * pitch, v[l]);
-}
+PTO_COMMON void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t pitch);
 
 // Memory for packed operands, kept by the thread. Nothing that uses it may wait for another core.
+PTO_COMMON float* scratch(std::size_t count);
+
+// ---------------------------------------------------------------------------------------------------------
+// Products
+
+// Takes `count` <= kWidth sums of a row; col is a multiple of kWidth. `first`: they begin a result.
+struct Sink {
+  void (*take)(const void* context, bool first, int row, int col, const float* sums, int count);
+  const void* context;
+};
+
+// Products of packed operands: rows of `a` are `pitch` floats apart, panels of `b` are `panel` floats apart.
+PTO_COMMON void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
+                                std::ptrdiff_t panel, bool first, const Sink& sink);
+
+// Chains of more than this many products of 8-bit integers may leave the whole numbers that f32 has.
+inline constexpr int kExactDepth = 256;
+
+// pack_a(to, pitch) writes the m x k elements of a, pack_b(to, pitch, col, cols) the k x cols ones of b from
+// column col on. Where both are 8-bit integers, k comes in parts of kExactDepth whose sums are whole numbers.
+template <class PackA, class PackB>
+inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const PackB& pack_b,
+                     const Sink& sink) {
+  const std::ptrdiff_t panel = static_cast<std::ptrdiff_t>(k) * kWidth, pitch = k;
+  const int panels = (n + kWidth - 1) / kWidth;
+  const std::size_t left = (static_cast<std::size_t>(m) * static_cast<std::size_t>(k) + 15) / 16 * 16;
+  float* const pa = scratch(left + static_cast<std::size_t>(panels * panel) + kWidth);
+  float* const pb = pa + left;
+  pack_a(pa, pitch);
+  for (int p = 0; p < panels; ++p) {
+    const int cols = n - p * kWidth < kWidth ? n - p * kWidth : kWidth;
+    if (cols < kWidth) std::memset(pb + p * panel, 0, static_cast<std::size_t>(panel) * sizeof(float));
+    pack_b(pb + p * panel, kWidth, p * kWidth, cols);
+  }
+  int from = 0;
+  do {
+    const int depth = k - from < part ? k - from : part;
+    multiply_packed(m, n, depth, pa + from, pitch, pb + static_cast<std::ptrdiff_t>(from) * kWidth, panel,
+                    from == 0, sink);
+    from += part;
+  } while (from < k);
+}
+
+#ifdef PTO_BODY
 struct Scratch {
   float* data = nullptr;
   std::size_t size = 0;
@@ -86,13 +123,19 @@ struct Scratch {
   void release() { ::operator delete(data, std::align_val_t{64}); }
   ~Scratch() { release(); }
 };
-inline Scratch& scratch() {
+PTO_BODY float* scratch(std::size_t count) {
   static thread_local Scratch kept;
-  return kept;
+  return kept.reserve(count);
 }
 
-// ---------------------------------------------------------------------------------------------------------
-// Products
+PTO_BODY void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t pitch) {
+  Vec v[kLanes];
+  PTO_UNROLL
+  for (int l = 0; l < kLanes; ++l) v[l] = load(square[l]);
+  transpose<kLanes>(v);
+  PTO_UNROLL
+  for (int l = 0; l < kLanes; ++l) save(to + l * pitch, v[l]);
+}
 
 // sums[Rows][kWidth] of Rows lines of a (`pitch` apart) and one packed panel of b.
 template <int Rows>
@@ -117,12 +160,6 @@ template <int Rows>
   }
 }
 
-// Takes `count` <= kWidth sums of a row; col is a multiple of kWidth. `first`: they begin a result.
-struct Sink {
-  void (*take)(const void* context, bool first, int row, int col, const float* sums, int count);
-  const void* context;
-};
-
 template <int Rows>
 inline void rows(const float* a, std::ptrdiff_t pitch, const float* b, int k, bool first, int row, int col,
                  int wide, const Sink& sink) {
@@ -131,10 +168,8 @@ inline void rows(const float* a, std::ptrdiff_t pitch, const float* b, int k, bo
   for (int r = 0; r < Rows; ++r) sink.take(sink.context, first, row + r, col, out[r], wide);
 }
 
-// Products of packed operands: rows of `a` are `pitch` floats apart, panels of `b` are `panel` floats apart.
-[[gnu::noinline]] inline void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch,
-                                              const float* b, std::ptrdiff_t panel, bool first,
-                                              const Sink& sink) {
+PTO_BODY void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
+                              std::ptrdiff_t panel, bool first, const Sink& sink) {
   for (int col = 0; col < n; col += kWidth, b += panel) {
     const int wide = n - col < kWidth ? n - col : kWidth;
     int row = 0;
@@ -144,33 +179,6 @@ inline void rows(const float* a, std::ptrdiff_t pitch, const float* b, int k, bo
     if (row < m) rows<1>(a + row * pitch, pitch, b, k, first, row, col, wide, sink);
   }
 }
-
-// Chains of more than this many products of 8-bit integers may leave the whole numbers that f32 has.
-inline constexpr int kExactDepth = 256;
-
-// pack_a(to, pitch) writes the m x k elements of a, pack_b(to, pitch, col, cols) the k x cols ones of b from
-// column col on. Where both are 8-bit integers, k comes in parts of kExactDepth whose sums are whole numbers.
-template <class PackA, class PackB>
-inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const PackB& pack_b,
-                     const Sink& sink) {
-  const std::ptrdiff_t panel = static_cast<std::ptrdiff_t>(k) * kWidth, pitch = k;
-  const int panels = (n + kWidth - 1) / kWidth;
-  const std::size_t left = (static_cast<std::size_t>(m) * static_cast<std::size_t>(k) + 15) / 16 * 16;
-  float* const pa = scratch().reserve(left + static_cast<std::size_t>(panels * panel) + kWidth);
-  float* const pb = pa + left;
-  pack_a(pa, pitch);
-  for (int p = 0; p < panels; ++p) {
-    const int cols = n - p * kWidth < kWidth ? n - p * kWidth : kWidth;
-    if (cols < kWidth) std::memset(pb + p * panel, 0, static_cast<std::size_t>(panel) * sizeof(float));
-    pack_b(pb + p * panel, kWidth, p * kWidth, cols);
-  }
-  int from = 0;
-  do {
-    const int depth = k - from < part ? k - from : part;
-    multiply_packed(m, n, depth, pa + from, pitch, pb + static_cast<std::ptrdiff_t>(from) * kWidth, panel,
-                    from == 0, sink);
-    from += part;
-  } while (from < k);
-}
+#endif
 
 }  // namespace pto::detail::gemm

@@ -15,6 +15,7 @@
 #elif defined(__CPU_SIM)
 #include <pthread.h>
 #endif
+#include <new>
 
 #include "pto/core/access.hpp"
 #include "pto/core/cpu_sim.hpp"

@@ -29,56 +29,15 @@ struct Axis {
   }
 
   /// One more digit; one that goes on where the last one ends is part of it.
-  [[gnu::noinline]] void add(ptrdiff_t n, ptrdiff_t s) {
-    count *= n;
-    if (digits > 0 && (n == 1 || s == size[digits - 1] * step[digits - 1])) {
-      size[digits - 1] *= n;
-    } else if (digits == 1 && size[0] == 1) {
-      size[0] = n;
-      step[0] = s;
-    } else {
-      size[digits] = n;
-      step[digits++] = s;
-    }
-  }
+  void add(ptrdiff_t n, ptrdiff_t s);
 
-  [[gnu::noinline]] ptrdiff_t at(ptrdiff_t i) const {
-    i += first;
-    ptrdiff_t sum = 0;
-    for (int d = 0;; ++d) {
-      if (d + 1 == digits || i < size[d]) return sum + i * step[d];
-      sum += i % size[d] * step[d];
-      i /= size[d];
-    }
-  }
+  ptrdiff_t at(ptrdiff_t i) const;
   /// How many there are from the i-th on, one step apart.
-  [[gnu::noinline]] ptrdiff_t left(ptrdiff_t i) const {
-    return digits == 1           ? PTRDIFF_MAX
-           : i + first < size[0] ? size[0] - i - first
-                                 : size[0] - (i + first) % size[0];
-  }
+  ptrdiff_t left(ptrdiff_t i) const;
   bool side_by_side() const { return step[0] == 1; }
 
   /// The lowest and the highest of at(0), ..., at(n - 1) of a whole axis, no window.
-  [[gnu::noinline]] void span(ptrdiff_t n, int64_t& low, int64_t& high) const {
-    int64_t left = n - 1, all_low = 0, all_high = 0;  // of all numbers that the digits so far can be
-    low = high = 0;                                   // of those up to n - 1
-    for (int d = 0; d < digits && (d + 1 == digits || size[d] != 0); ++d) {
-      const int64_t here = d + 1 == digits ? left : left % size[d];
-      if (d + 1 < digits) left /= size[d];
-      const int64_t to_here = reach(here + 1, step[d]), before = reach(here, step[d]);
-      low += to_here;
-      high += to_here;
-      if (here > 0) {
-        const int64_t least = all_low + (before < 0 ? before : 0),
-                      most = all_high + (before > 0 ? before : 0);
-        low = least < low ? least : low;
-        high = most > high ? most : high;
-      }
-      const int64_t whole = reach(size[d], step[d]);
-      (whole < 0 ? all_low : all_high) += whole;
-    }
-  }
+  void span(ptrdiff_t n, int64_t& low, int64_t& high) const;
 };
 
 /// Goes along an axis by parts of what is left of its first digit.
@@ -125,24 +84,7 @@ struct TileFacts {
 };
 
 /// See `offset` in core/tile.hpp. Not inline, like all that describes places: an instruction is a few calls.
-[[gnu::noinline]] inline void describe_tile(TileFacts facts, ptrdiff_t pitch, Axis& rows, Axis& cols) {
-  const auto [form, box_rows, box_cols, width] = facts;
-  rows.begin();
-  cols.begin();
-  if (form == Form::ND || form == Form::DN) {
-    rows.add(1, form == Form::ND ? width : 1);
-    cols.add(1, form == Form::ND ? 1 : pitch);
-    return;
-  }
-  const bool columns_inside = form == Form::ZN || form == Form::NN,
-             rows_outside = form == Form::ZN || form == Form::ZZ;
-  const ptrdiff_t box = ptrdiff_t{box_rows} * box_cols;
-  rows.add(box_rows, columns_inside ? 1 : box_cols);
-  cols.add(box_cols, columns_inside ? box_rows : 1);
-  // the last digit has no end: its size does not matter
-  rows.add(2, rows_outside ? ptrdiff_t{width} * box_rows : box);
-  cols.add(2, rows_outside ? box : pitch * box_cols);
-}
+PTO_COMMON void describe_tile(TileFacts facts, ptrdiff_t pitch, Axis& rows, Axis& cols);
 
 template <class TileT>
   requires(is_tile_data_v<TileT>)
@@ -163,15 +105,7 @@ inline auto place(const TileT& tile, ptrdiff_t row, ptrdiff_t col) {
   return found;
 }
 
-[[gnu::noinline]] inline void describe_dense(ptrdiff_t width, ptrdiff_t row, ptrdiff_t col, Axis& rows,
-                                             Axis& cols) {
-  rows.begin();
-  cols.begin();
-  rows.add(1, width);
-  cols.add(1, 1);
-  rows.first = row;
-  cols.first = col;
-}
+PTO_COMMON void describe_dense(ptrdiff_t width, ptrdiff_t row, ptrdiff_t col, Axis& rows, Axis& cols);
 
 /// A matrix that lies dense, row by row, or the window of one that starts at (row, col).
 template <class T>
@@ -214,26 +148,9 @@ constexpr ViewMap view_map(Layout layout) {
   }
 }
 
-inline void describe_axis(Axis& axis, unsigned dims, ptrdiff_t group, const int64_t* sizes,
-                          const int64_t* steps) {
-  ptrdiff_t count = axis.count;
-  for (; dims != 0; dims >>= 3, group = 0) {
-    const unsigned d = dims % 8 - 1;
-    count *= sizes[d];
-    axis.add(group != 0 ? group : sizes[d], steps[d]);
-  }
-  axis.count = count;
-}
-
 /// A view of five dimensions; `inner`: elements side by side that are no dimension.
-[[gnu::noinline]] inline void describe_view(ViewMap map, ptrdiff_t inner, const int64_t* sizes,
-                                            const int64_t* steps, Axis& rows, Axis& cols) {
-  rows.begin();
-  cols.begin();
-  describe_axis(rows, map.rows, map.row_group, sizes, steps);
-  if (inner != 0) cols.add(inner, 1);
-  describe_axis(cols, map.cols, map.col_group, sizes, steps);
-}
+PTO_COMMON void describe_view(ViewMap map, ptrdiff_t inner, const int64_t* sizes, const int64_t* steps,
+                              Axis& rows, Axis& cols);
 
 /// A view of five dimensions as the matrix that its layout says.
 template <Layout L, class T>
@@ -252,16 +169,8 @@ inline auto place(const Global& tensor) {
 }
 
 /// The first rows x cols elements of a place in global memory are about to be touched.
-[[gnu::noinline]] inline void touch_matrix(const char* name, const volatile void* data, int bits,
-                                           const Axis& down, const Axis& across, ptrdiff_t rows,
-                                           ptrdiff_t cols) {
-  const Core* me = current;
-  if (rows <= 0 || cols <= 0 || me == nullptr || me->arrays == nullptr) return;
-  int64_t low, high, left, right;
-  down.span(rows, low, high);
-  across.span(cols, left, right);
-  touch_elements(name, data, bits, low + left, high + right);
-}
+PTO_COMMON void touch_matrix(const char* name, const volatile void* data, int bits, const Axis& down,
+                             const Axis& across, ptrdiff_t rows, ptrdiff_t cols);
 template <class T>
 inline void touch(const char* name, const Place<T>& place, ptrdiff_t rows, ptrdiff_t cols) {
   touch_matrix(name, place.data, bits_of<T>, place.rows, place.cols, rows, cols);
@@ -294,5 +203,113 @@ inline auto place(const Conv& tile) {
   }
   return view_place<Conv::layout>(tile.data(), s, t);
 }
+
+#ifdef PTO_BODY
+PTO_BODY void Axis::add(ptrdiff_t n, ptrdiff_t s) {
+  count *= n;
+  if (digits > 0 && (n == 1 || s == size[digits - 1] * step[digits - 1])) {
+    size[digits - 1] *= n;
+  } else if (digits == 1 && size[0] == 1) {
+    size[0] = n;
+    step[0] = s;
+  } else {
+    size[digits] = n;
+    step[digits++] = s;
+  }
+}
+
+PTO_BODY ptrdiff_t Axis::at(ptrdiff_t i) const {
+  i += first;
+  ptrdiff_t sum = 0;
+  for (int d = 0;; ++d) {
+    if (d + 1 == digits || i < size[d]) return sum + i * step[d];
+    sum += i % size[d] * step[d];
+    i /= size[d];
+  }
+}
+
+PTO_BODY ptrdiff_t Axis::left(ptrdiff_t i) const {
+  return digits == 1           ? PTRDIFF_MAX
+         : i + first < size[0] ? size[0] - i - first
+                               : size[0] - (i + first) % size[0];
+}
+
+PTO_BODY void Axis::span(ptrdiff_t n, int64_t& low, int64_t& high) const {
+  int64_t left = n - 1, all_low = 0, all_high = 0;  // of all numbers that the digits so far can be
+  low = high = 0;                                   // of those up to n - 1
+  for (int d = 0; d < digits && (d + 1 == digits || size[d] != 0); ++d) {
+    const int64_t here = d + 1 == digits ? left : left % size[d];
+    if (d + 1 < digits) left /= size[d];
+    const int64_t to_here = reach(here + 1, step[d]), before = reach(here, step[d]);
+    low += to_here;
+    high += to_here;
+    if (here > 0) {
+      const int64_t least = all_low + (before < 0 ? before : 0), most = all_high + (before > 0 ? before : 0);
+      low = least < low ? least : low;
+      high = most > high ? most : high;
+    }
+    const int64_t whole = reach(size[d], step[d]);
+    (whole < 0 ? all_low : all_high) += whole;
+  }
+}
+
+PTO_BODY void describe_tile(TileFacts facts, ptrdiff_t pitch, Axis& rows, Axis& cols) {
+  const auto [form, box_rows, box_cols, width] = facts;
+  rows.begin();
+  cols.begin();
+  if (form == Form::ND || form == Form::DN) {
+    rows.add(1, form == Form::ND ? width : 1);
+    cols.add(1, form == Form::ND ? 1 : pitch);
+    return;
+  }
+  const bool columns_inside = form == Form::ZN || form == Form::NN,
+             rows_outside = form == Form::ZN || form == Form::ZZ;
+  const ptrdiff_t box = ptrdiff_t{box_rows} * box_cols;
+  rows.add(box_rows, columns_inside ? 1 : box_cols);
+  cols.add(box_cols, columns_inside ? box_rows : 1);
+  // the last digit has no end: its size does not matter
+  rows.add(2, rows_outside ? ptrdiff_t{width} * box_rows : box);
+  cols.add(2, rows_outside ? box : pitch * box_cols);
+}
+
+PTO_BODY void describe_dense(ptrdiff_t width, ptrdiff_t row, ptrdiff_t col, Axis& rows, Axis& cols) {
+  rows.begin();
+  cols.begin();
+  rows.add(1, width);
+  cols.add(1, 1);
+  rows.first = row;
+  cols.first = col;
+}
+
+inline void describe_axis(Axis& axis, unsigned dims, ptrdiff_t group, const int64_t* sizes,
+                          const int64_t* steps) {
+  ptrdiff_t count = axis.count;
+  for (; dims != 0; dims >>= 3, group = 0) {
+    const unsigned d = dims % 8 - 1;
+    count *= sizes[d];
+    axis.add(group != 0 ? group : sizes[d], steps[d]);
+  }
+  axis.count = count;
+}
+
+PTO_BODY void describe_view(ViewMap map, ptrdiff_t inner, const int64_t* sizes, const int64_t* steps,
+                            Axis& rows, Axis& cols) {
+  rows.begin();
+  cols.begin();
+  describe_axis(rows, map.rows, map.row_group, sizes, steps);
+  if (inner != 0) cols.add(inner, 1);
+  describe_axis(cols, map.cols, map.col_group, sizes, steps);
+}
+
+PTO_BODY void touch_matrix(const char* name, const volatile void* data, int bits, const Axis& down,
+                           const Axis& across, ptrdiff_t rows, ptrdiff_t cols) {
+  const Core* me = current;
+  if (rows <= 0 || cols <= 0 || me == nullptr || me->arrays == nullptr) return;
+  int64_t low, high, left, right;
+  down.span(rows, low, high);
+  across.span(cols, left, right);
+  touch_elements(name, data, bits, low + left, high + right);
+}
+#endif
 
 }  // namespace pto::detail

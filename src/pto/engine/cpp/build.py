@@ -73,11 +73,17 @@ def _private() -> Path:
     return Path(_own[0].name)
 
 
+def _tools(found: Compiler) -> tuple[str, str, str]:
+    """What every build depends on."""
+    common = compilers.common(found)
+    return found.identity, compilers.headers_digest(), common.identity if common else ""
+
+
 def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -> Built:
     """The library of units, from the cache or built now. `files` are what the units include by name."""
     found = compilers.find()
     state = hashlib.sha256()
-    for part in (found.identity, compilers.headers_digest(), *found.flags, *flags):
+    for part in (*_tools(found), *found.flags, *flags):
         state.update(part.encode() + b"\0")
     for u in (*units, *files):
         state.update(f"{u.name}\0{u.flags}{u.apart}\0{u.text}\0".encode())
@@ -128,7 +134,7 @@ def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str)
     """
     found = compilers.find()
     state = hashlib.sha256()
-    for part in (found.identity, compilers.headers_digest(), *found.flags, *flags, text):
+    for part in (*_tools(found), *found.flags, *flags, text):
         state.update(part.encode("utf-8", "surrogatepass") + b"\0")
     for u in units:
         state.update(f"{u.name}\0{u.flags}{u.apart}\0{u.text}\0".encode())
@@ -191,22 +197,35 @@ def compile_units(
     """Compile and link in a folder; several units at the same time."""
     for u in (*units, *files):
         (work / u.name).write_text(u.text, encoding="utf-8")
-    common = [*found.command, *found.flags, *flags, f"-I{compilers.include_dir()}"]
+    common = compilers.common(found)
+    every = [*found.command, *found.flags, *flags, f"-I{compilers.include_dir()}"]
+    linked = []
+    if common is not None:
+        every.append(compilers.LINKED)
+        linked.append(common.path)
     library = work / "kernel.so"
     if len(units) == 1:
         source = str(work / units[0].name)
-        done = compilers.call([*common, *units[0].flags, "-shared", source, "-o", str(library), *_LIBRARIES])
+        rest = ["-shared", source, "-o", str(library), *linked, *_LIBRARIES]
+        done = compilers.call([*every, *units[0].flags, *rest])
         return _made(library, done.returncode, done.stderr, found)
 
     def object_of(u: Unit) -> tuple[bool, str]:
         target = str(work / f"{u.name}.o")
         own = ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
-        done = compilers.call([*common, *u.flags, *own, "-c", str(work / u.name), "-o", target])
+        done = compilers.call([*every, *u.flags, *own, "-c", str(work / u.name), "-o", target])
         if not os.path.exists(target):
             built = _made(Path(target), done.returncode, done.stderr, found)
             return False, built.output
+        if done.returncode == 0 and u.apart and linked:  # with common code of its own
+            whole = f"{target}.whole"
+            done = compilers.call([*found.command, "-r", "-nostdlib", target, *linked, "-o", whole])
+            target = whole if done.returncode == 0 else target
         if done.returncode == 0 and u.apart:
-            done = compilers.call([_objcopy(), "--remove-section=.group", "--localize-hidden", target])
+            parts = [str(work / f"{u.name}.o")]
+            done = compilers.call(
+                [_objcopy(), "--remove-section=.group", "--localize-hidden", target, *parts]
+            )
         return done.returncode == 0, done.stderr
 
     with ThreadPoolExecutor(len(units)) as pool:
@@ -215,7 +234,7 @@ def compile_units(
     if not all(ok for ok, _ in results):
         return Built("", output)
     objects = [str(work / f"{u.name}.o") for u in units]
-    done = compilers.call([*found.command, "-shared", *objects, "-o", str(library), *_LIBRARIES])
+    done = compilers.call([*found.command, "-shared", *objects, *linked, "-o", str(library), *_LIBRARIES])
     return _made(library, done.returncode, output + done.stderr, found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import os
 import platform
 import shlex
@@ -17,6 +18,7 @@ from ... import knobs
 from ...diag import Diagnostic, DiagnosticError
 from ...isa.profiles import Profile
 from ...isa.record import Record
+from . import digest
 
 #: Linkers that need half the time of the usual one, the best first.
 _LINKERS = ("mold", "lld", "gold")
@@ -52,12 +54,25 @@ _CAPACITY = {
     "scale_right": "PTO_SCALERIGHT_SIZE_BYTES",
 }  # fmt: skip
 
-#: What the headers need of a compiler and its library, in as little as takes no time to compile.
+#: What the headers need of a compiler and its library, in as little as takes no time to compile. It prints for
+#: which of our libraries it was compiled: the headers tell no more vector instructions apart than these.
 _PROGRAM = """\
 #include <bit>
 #include <concepts>
 template <std::integral T> T twice(T x) { return x + x; }
-int main() { return twice(std::bit_cast<int>(0.0f)); }
+#if !defined(__x86_64__)
+#define VECTORS "baseline"
+#elif !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__) || !defined(__BMI__) || \\
+    !defined(__BMI2__) || !defined(__LZCNT__) || !defined(__MOVBE__)
+#define VECTORS ""
+#elif !defined(__AVX512F__)
+#define VECTORS "x86-64-v3"
+#elif defined(__AVX512BW__) && defined(__AVX512CD__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define VECTORS "x86-64-v4"
+#else
+#define VECTORS ""
+#endif
+int main() { return __builtin_puts(VECTORS) < 0 || twice(std::bit_cast<int>(0.0f)); }
 """
 
 
@@ -68,6 +83,7 @@ class Compiler(Record):
     version: str  # first line of --version
     native: bool  # whether -march=native works
     linker: str = ""  # one that needs less time than the usual one, for -fuse-ld; empty where there is none
+    vectors: str = ""  # which of our libraries it compiles for, see `common`; empty where there is none
 
     @property
     def is_clang(self) -> bool:
@@ -133,17 +149,22 @@ def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
     file: the answer, which takes longer than to run a kernel, is kept in the cache."""
     from .build import cache_dir
 
-    key = hashlib.sha256(repr(("runs", _PROGRAM, command, stamp)).encode()).hexdigest()[:32]
+    key = hashlib.sha256(repr(("runs", _PROGRAM, command, stamp, _processor())).encode()).hexdigest()[:32]
     kept = cache_dir() / f"compiler-{key}"
     try:
-        version, native, linker = kept.read_text(encoding="utf-8").splitlines()
-        return Compiler(command, version, native == "native", linker.removeprefix("linker "))
+        version, native, linker, vectors = kept.read_text(encoding="utf-8").splitlines()
+        return Compiler(
+            command, version, native == "native", linker.removeprefix("linker "), vectors.removeprefix("vectors ")
+        )
     except (OSError, ValueError):
         found = _ask(command)
     if isinstance(found, Compiler):
         with contextlib.suppress(OSError):
             fresh = kept.with_name(f".{kept.name}-{os.getpid()}")
-            lines = (found.version, "native" if found.native else "-", f"linker {found.linker}")
+            lines = (
+                found.version, "native" if found.native else "-", f"linker {found.linker}",
+                f"vectors {found.vectors}",
+            )  # fmt: skip
             fresh.write_text("\n".join(lines), encoding="utf-8")
             os.replace(fresh, kept)
     return found
@@ -155,9 +176,11 @@ def _ask(command: tuple[str, ...]) -> Compiler | str:
     with tempfile.TemporaryDirectory(prefix="pto-cxx-") as folder:
         source = Path(folder, "check.cpp")
         source.write_text(_PROGRAM, encoding="utf-8")
+        vectors = ""
 
         def problem(*flags: str) -> str:
             """Why the program cannot be compiled, linked and run; empty where it can."""
+            nonlocal vectors
             program = Path(folder, "check")
             program.unlink(missing_ok=True)
             done = call([*command, "-std=c++20", *flags, str(source), "-o", str(program)])
@@ -166,10 +189,11 @@ def _ask(command: tuple[str, ...]) -> Compiler | str:
             if not program.exists():
                 return "it reports success, but writes no file"
             try:
-                status = call([str(program)]).returncode
+                ran = call([str(program)])
             except PermissionError:  # the folder for temporary files holds no programs
                 return ""
-            return f"a program that it made ends with status {status}" if status else ""
+            vectors = ran.stdout.strip()
+            return f"a program that it made ends with status {ran.returncode}" if ran.returncode else ""
 
         try:
             linker = next((name for name in _LINKERS if shutil.which(f"ld.{name}")), "")
@@ -180,7 +204,7 @@ def _ask(command: tuple[str, ...]) -> Compiler | str:
             version = call([*command, "--version"]).stdout.splitlines()
         except OSError as e:
             return (e.strerror or str(e)).lower()
-    return why or Compiler(command, version[0] if version else "unknown version", native, linker)
+    return why or Compiler(command, version[0] if version else "unknown version", native, linker, vectors)
 
 
 def call(command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
@@ -224,16 +248,42 @@ _digests: dict[tuple[tuple[str, int, int], ...], str] = {}
 def headers_digest() -> str:
     """A digest of all our headers; their contents are read again when one has changed."""
     root = include_dir()
-    files = sorted(p for p in (root / "pto").rglob("*") if p.suffix in (".hpp", ".h") and p.is_file())
-    seen = tuple((str(p), *_stamp(str(p))) for p in files)
+    headers = digest.files(root)
+    seen = tuple((str(p), *_stamp(str(p))) for p in headers)
     found = _digests.get(seen)
     if found is None:
-        state = hashlib.sha256()
-        for path in files:
-            state.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
         _digests.clear()
-        found = _digests[seen] = state.hexdigest()
+        found = _digests[seen] = digest.digest(root, headers)
     return found
+
+
+#: Code that is the same in every kernel comes from a library, see `PTO_COMMON` in our headers.
+LINKED = "-DPTO_CPU_LINKED"
+
+
+class Common(Record):
+    """That library."""
+
+    path: str
+    identity: str
+
+
+def common(compiler: Compiler) -> Common | None:
+    """The library for what a compiler compiles for; none where it was made from other headers than ours."""
+    return _common(compiler.vectors, headers_digest()) if compiler.vectors else None
+
+
+@lru_cache(8)
+def _common(vectors: str, headers: str) -> Common | None:
+    native = importlib.util.find_spec("pto._native")
+    folder = Path(native.origin if native and native.origin else "").parent / "lib"
+    path = folder / f"libpto_common_{vectors}.a"
+    try:
+        if (folder / "headers.digest").read_text(encoding="utf-8") != headers:
+            return None
+        return Common(str(path), hashlib.sha256(path.read_bytes()).hexdigest())
+    except OSError:
+        return None
 
 
 def arch_flags(profile: Profile) -> list[str]:

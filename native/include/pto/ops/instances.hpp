@@ -1,0 +1,97 @@
+// Instances of templates that many kernels share, in the library that the engine links them with: see
+// PTO_INSTANCE in core/macros.hpp. What an instance does may depend on element types, and on nothing that a
+// target or a check changes.
+#pragma once
+
+#include "pto/ops/copy.hpp"
+#include "pto/ops/elementwise.hpp"
+#include "pto/ops/expand.hpp"
+#include "pto/ops/matmul.hpp"
+#include "pto/ops/reduce.hpp"
+
+namespace pto::detail {
+
+// --- copies, by the size of elements ----------------------------------------------------------------------
+
+#define PTO_COPIES(Code)                                                                               \
+  PTO_INSTANCE void copy_square<Code>(void*, ptrdiff_t, const void*, ptrdiff_t);                       \
+  PTO_INSTANCE void copy_line<Code>(void*, ptrdiff_t, const void*, ptrdiff_t, ptrdiff_t);              \
+  PTO_INSTANCE void fill_codes<Code>(Code*, const Axis&, const Axis&, ptrdiff_t, ptrdiff_t, ptrdiff_t, \
+                                     ptrdiff_t, Code);
+PTO_COPIES(uint8_t)
+PTO_COPIES(uint16_t)
+PTO_COPIES(uint32_t)
+PTO_COPIES(uint64_t)
+#undef PTO_COPIES
+
+// --- conversions and operands of products -----------------------------------------------------------------
+
+#define PTO_SMALL(T)                                              \
+  PTO_INSTANCE void widen<T, float>(const T*, float*, ptrdiff_t); \
+  PTO_INSTANCE void narrow<T, float>(const float*, T*, ptrdiff_t);
+PTO_SMALL(half)
+PTO_SMALL(bfloat16_t)
+#undef PTO_SMALL
+
+#define PTO_OPERAND(T) PTO_INSTANCE void pack<T>(float*, ptrdiff_t, const Place<T>&, int, int, int);
+PTO_OPERAND(half)
+PTO_OPERAND(bfloat16_t)
+PTO_OPERAND(float)
+PTO_OPERAND(int8_t)
+#undef PTO_OPERAND
+
+// Not of f32, which targets shorten each in its own way.
+#define PTO_PRODUCT(T) \
+  PTO_INSTANCE void multiply_places<T, T>(int, int, int, const Place<T>&, const Place<T>&, const gemm::Sink&);
+PTO_PRODUCT(half)
+PTO_PRODUCT(bfloat16_t)
+PTO_PRODUCT(int8_t)
+#undef PTO_PRODUCT
+
+// --- arithmetic of f32 ------------------------------------------------------------------------------------
+
+#define PTO_UNARY(F)                                                              \
+  PTO_INSTANCE void map_run<F, float, float>(ptrdiff_t, F, float*, const float*); \
+  PTO_INSTANCE void map_runs<F, float, float>(ptrdiff_t, ptrdiff_t, F, Lined<float>, Lined<const float>);
+#define PTO_BINARY(F)                                                                                  \
+  PTO_INSTANCE void map_run<F, float, float, float>(ptrdiff_t, F, float*, const float*, const float*); \
+  PTO_INSTANCE void map_runs<F, float, float, float>(ptrdiff_t, ptrdiff_t, F, Lined<float>,            \
+                                                     Lined<const float>, Lined<const float>);
+template <class M>
+using Unary = Meaning<M, float, float, float>;
+template <class M>
+using Binary = Meaning<M, float, float, float, float>;
+template <class M>
+using WithScalar = ScalarMeaning<M, float, float, float>;
+template <class M>
+using WithSame = ExpansionOf<M, float, false>;
+
+PTO_BINARY(Binary<tadd>)
+PTO_BINARY(Binary<tsub>)
+PTO_BINARY(Binary<tmul>)
+PTO_BINARY(Binary<tdiv>)
+PTO_BINARY(Binary<tmax>)
+PTO_BINARY(Binary<tmin>)
+PTO_UNARY(Unary<texp>)
+PTO_UNARY(Unary<tsqrt>)
+PTO_UNARY(Unary<tneg>)
+PTO_UNARY(WithScalar<tadds>)
+PTO_UNARY(WithScalar<tsubs>)
+PTO_UNARY(WithScalar<tmuls>)
+PTO_UNARY(WithScalar<tdivs>)
+PTO_UNARY(WithScalar<tmaxs>)
+PTO_UNARY(WithScalar<tmins>)
+PTO_UNARY(WithSame<ExpandAdd>)
+PTO_UNARY(WithSame<ExpandSub>)
+PTO_UNARY(WithSame<ExpandMul>)
+PTO_UNARY(WithSame<ExpandDiv>)
+PTO_UNARY(WithSame<ExpandMax>)
+PTO_UNARY(WithSame<ExpandMin>)
+PTO_UNARY(WithSame<ExpandExpDif>)
+#undef PTO_UNARY
+#undef PTO_BINARY
+
+PTO_INSTANCE void turn_strip<float>(float*, const float*, ptrdiff_t, ptrdiff_t);
+PTO_INSTANCE void fold_strip<Fold<float, float, false, true>>(float*, const float*, ptrdiff_t);
+
+}  // namespace pto::detail
