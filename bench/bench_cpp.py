@@ -119,8 +119,11 @@ def compiled(folder: Path) -> tuple[ctypes.CDLL, float]:
     # The launcher hides what is not asked for; here every kernel is wanted.
     flags = [f for f in found.flags if f != "-fvisibility=hidden"]
     start = time.perf_counter()
-    command = [*found.command, *flags, "-shared", f"-I{compiler.include_dir()}"]
-    subprocess.run([*command, str(source), "-o", str(made)], check=True)
+    command = [*found.command, *flags, "-shared", f"-I{compiler.include_dir()}", str(source), "-o", str(made)]
+    common = compiler.common(found)
+    if common is not None:
+        command += [compiler.LINKED, common.path]
+    subprocess.run(command, check=True)
     return ctypes.CDLL(str(made)), time.perf_counter() - start
 
 

@@ -1,17 +1,20 @@
 """The task runtime: what a task costs, from submission to retirement, and what a run costs besides.
 
-python bench/bench_runtime.py [--quick] [--plot FILE.svg]
+python bench/bench_runtime.py [--quick] [--folders] [--plot FILE.svg]
 
 Orchestration and kernels are C++ sources, compiled and loaded as a user's are; the kernel is empty. The peer
 is the field's runtime, in its simulation; it is not here, so its published figures on a machine like this one
-stand in. Shortest of several runs, wall time. With --plot
-only times over the size of the window, as a picture.
+stand in. Shortest of several runs, wall time. With --plot only times over the size of the window, as a
+picture; with --folders only whole runs of the example folders, with nothing in the cache and with everything.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -106,8 +109,12 @@ def main() -> None:
     parser.add_argument(
         "--plot", metavar="FILE.svg", help="draw times over the size of the window, nothing else"
     )
+    parser.add_argument("--folders", action="store_true", help="whole runs of the examples, nothing else")
     given = parser.parse_args()
     quick = given.quick
+    if given.folders:
+        folders(1 if quick else 5)
+        return
     paths = libraries()
     n = 100_000 if quick else 1_000_000
     if given.plot:
@@ -146,6 +153,7 @@ def main() -> None:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"{many:,} tasks through a window of 65536: {t:.2f} s, {grown:.1f} MiB more than {n:,} tasks")
     python(20_000 if quick else 200_000)
+    folders(1)
 
 
 def windows(paths: tuple[str, str], n: int) -> str:
@@ -161,6 +169,28 @@ def windows(paths: tuple[str, str], n: int) -> str:
             series.setdefault(name, []).append((1 << power, 1e9 * seconds / n))
             print(f"{name}, window {1 << power}: {1e9 * seconds / n:.0f} ns")
     return line_chart("Time per task over the task window", "tasks in the window", "ns per task", series)
+
+
+def folders(repeat: int) -> None:
+    """`pto runtime run` of every example folder, as processes: all runs, since the limits are for each."""
+    examples = Path(__file__).resolve().parent.parent / "examples" / "runtime"
+    command = [str(Path(sys.executable).with_name("pto")), "runtime", "run"]
+
+    def timed(folder: Path, cache: str) -> float:
+        started = time.perf_counter()
+        environment = {**os.environ, "PTO_CACHE_DIR": cache}
+        subprocess.run([*command, str(folder)], check=True, env=environment, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - started
+
+    print("a folder end to end, s: cold, limit 3 (the peer: 14-52, nothing cached); warm, limit 0.5")
+    for golden in sorted(examples.glob("*/golden.py")):
+        cold, warm = [], []
+        for _ in range(repeat):
+            with tempfile.TemporaryDirectory() as cache:
+                cold.append(timed(golden.parent, cache))
+                warm.append(timed(golden.parent, cache))
+        texts = [", ".join(f"{t:.2f}" for t in sorted(times)) for times in (cold, warm)]
+        print(f"{golden.parent.name}: cold {texts[0]}; warm {texts[1]}")
 
 
 def python(tasks: int) -> None:

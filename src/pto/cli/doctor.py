@@ -182,7 +182,8 @@ def _compiler() -> str:
         problem = error.diagnostics[0]
         raise Problem(problem.message.removeprefix("no C++ compiler: "), problem.help) from error
     tuned = "" if found.native else "; it knows no -march=native"
-    return f"{found.version}, C++20 works ({' '.join(found.command)}){tuned}"
+    common = f", links code for {found.vectors}" if compiler.common(found) else ", no compiled code to link"
+    return f"{found.version}, C++20 works ({' '.join(found.command)}){tuned}{common}"
 
 
 def _engine_cpp() -> str:

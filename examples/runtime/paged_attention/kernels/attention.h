@@ -87,14 +87,16 @@ AICORE inline void values(__gm__ half* p, __gm__ half* v, __gm__ float* o, int r
   product<kBlock, D, V1>(p, gv, o, rows);
 }
 
-/// p, m and l of a block of which the first `valid` keys count; p is f16, and l the sum of it as rounded.
-AICORE inline void softmax(__gm__ float* s, __gm__ half* p, __gm__ float* m, __gm__ float* l, int rows,
+/// p, m and l of a block of which the first `valid` keys count; p is of a narrower type, and l the sum of it
+/// as rounded.
+template <typename P>
+AICORE inline void softmax(__gm__ float* s, __gm__ P* p, __gm__ float* m, __gm__ float* l, int rows,
                            int valid, float scale) {
   auto gs = packed<float, kBlock>(s, rows);
-  auto gp = packed<half, kBlock>(p, rows);
+  auto gp = packed<P, kBlock>(p, rows);
   auto gm = vector(m, rows), gl = vector(l, rows);
   Tile<TileType::Vec, float, kHeads, kBlock, BLayout::RowMajor, -1, kBlock> x(rows), scratch(rows);
-  Tile<TileType::Vec, half, kHeads, kBlock, BLayout::RowMajor, -1, kBlock> narrow(rows);
+  Tile<TileType::Vec, P, kHeads, kBlock, BLayout::RowMajor, -1, kBlock> narrow(rows);
   Tile<TileType::Vec, float, 1, kBlock> mask;
   Column largest(rows), sum(rows);
   Row largest_row(rows), sum_row(rows);

@@ -54,8 +54,8 @@ _CAPACITY = {
     "scale_right": "PTO_SCALERIGHT_SIZE_BYTES",
 }  # fmt: skip
 
-#: What the headers need of a compiler and its library, in as little as takes no time to compile. It prints for
-#: which of our libraries it was compiled: the headers tell no more vector instructions apart than these.
+#: What the headers need of a compiler and its library, in as little as takes no time to compile. It prints
+#: which of our libraries it was compiled for: the headers tell no more vector instructions apart than these.
 _PROGRAM = """\
 #include <bit>
 #include <concepts>
@@ -154,7 +154,11 @@ def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
     try:
         version, native, linker, vectors = kept.read_text(encoding="utf-8").splitlines()
         return Compiler(
-            command, version, native == "native", linker.removeprefix("linker "), vectors.removeprefix("vectors ")
+            command,
+            version,
+            native == "native",
+            linker.removeprefix("linker "),
+            vectors.removeprefix("vectors "),
         )
     except (OSError, ValueError):
         found = _ask(command)

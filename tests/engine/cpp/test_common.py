@@ -1,0 +1,115 @@
+"""The library of code that is the same in every kernel: what it depends on, and that nothing depends on it."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto import knobs
+from pto.engine.cpp import build, compiler
+from pto.isa.profiles import PROFILES
+
+ROOT = Path(__file__).parents[3]
+KERNELS = runpy.run_path(str(ROOT / "examples" / "kernels" / "reference.py"))["KERNELS"]
+USES = """
+#include <pto/pto-inst.hpp>
+using namespace pto;
+extern "C" __attribute__((visibility("default"))) void twice(float* x, float* y) {
+  using View = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>>;
+  View in(x), out(y);
+  Tile<TileType::Vec, float, 16, 64> tile;
+  TASSIGN(tile, 0);
+  TLOAD(tile, in);
+  TADD(tile, tile, tile);
+  TSTORE(out, tile);
+}
+"""
+
+
+def found() -> compiler.Common:
+    common = compiler.common(compiler.find())
+    if common is None and not compiler.find().vectors:
+        pytest.skip("no library for the vectors of this processor")
+    assert common is not None, "the library is that of other headers: make setup"
+    return common
+
+
+def test_the_package_has_it() -> None:
+    assert Path(found().path).is_file()
+
+
+@pytest.mark.parametrize("flags", [["-DPTO_NPU_ARCH_A2A3"], ["-DPTO_NPU_ARCH_A5", "-DPTO_CHECKED"]])
+def test_neither_target_nor_checks_change_it(flags: list[str], tmp_path: Path) -> None:
+    def assembly(*flags: str) -> str:
+        made = tmp_path / "common.s"
+        command = [
+            *compiler.find().command,
+            "-std=c++20",
+            "-O0",
+            "-fPIC",
+            "-S",
+            f"-I{compiler.include_dir()}",
+        ]
+        source = ROOT / "native" / "common" / "kernels.cpp"
+        subprocess.run([*command, *flags, str(source), "-o", str(made)], check=True)
+        return re.sub(r"\.L([A-Z]*)\d+", r".L\1", made.read_text())  # labels count what was parsed
+
+    plain = assembly()
+    assert "copy_matrix" in plain and "map_run" in plain and "run_launch" in plain
+    assert assembly(*flags) == plain
+
+
+def test_it_is_only_for_the_headers_that_it_was_made_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    found()
+    monkeypatch.setattr(compiler, "headers_digest", lambda: "other headers")
+    assert compiler.common(compiler.find()) is None
+
+
+def test_kernels_get_its_code_from_it(tmp_path: Path) -> None:
+    common, chosen = found(), compiler.find()
+    source = tmp_path / "kernel.cpp"
+    source.write_text(USES)
+    command = [*chosen.command, *chosen.flags, f"-I{compiler.include_dir()}", "-shared", compiler.LINKED]
+    command += ["-Wl,--no-undefined", str(source), "-o", str(tmp_path / "kernel.so")]
+    alone = compiler.call(command)
+    missing = set(re.findall(r"pto::detail::(\w+)", alone.stderr))
+    assert alone.returncode and {"copy_matrix", "describe_tile", "map_runs"} <= missing
+    assert compiler.call([*command, common.path]).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["flash_attention", "layer_norm"])
+def test_the_same_results_with_headers_alone(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies, products, exponentials, sums and both kinds of core, compiled both ways."""
+    found()
+    case = KERNELS[name]
+
+    def run() -> list[Any]:
+        args, _ = case.make(np.random.default_rng(7))
+        pto.kernel(pto.parse(case.path), case.entry, engine="cpp")(*args, blocks=case.blocks)
+        return args
+
+    with knobs.override(PTO_CACHE_DIR=str(tmp_path)):
+        linked = run()
+        monkeypatch.setattr(compiler, "common", lambda chosen: None)
+        alone = run()
+        assert len(list((tmp_path / "cpp").glob("*.so"))) == 2  # under two keys
+    _, expected = case.make(np.random.default_rng(7))
+    for index in expected:
+        assert linked[index].any() and linked[index].tobytes() == alone[index].tobytes()
+
+
+def test_every_profile_and_checks_link(tmp_path: Path) -> None:
+    found()
+    with knobs.override(PTO_CACHE_DIR=str(tmp_path)):
+        for name in PROFILES:
+            flags = [*compiler.arch_flags(PROFILES[name]), "-DPTO_CHECKED"]
+            assert build.cached([build.Unit("kernel.cpp", USES)], [], flags).ok, name
