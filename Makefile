@@ -19,7 +19,7 @@ help:
 	@echo 'make setup     environment in $(VENV), package installed for development'
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
-	@echo 'make matrix    every instruction, element type and layout compiled and compared: half an hour'
+	@echo 'make matrix    every instruction, element type and layout compiled and compared: five to thirty minutes'
 	@echo 'make lint      format check, linter, type checker'
 	@echo 'make format    rewrite files in the house format'
 	@echo 'make bench     benchmarks, as ratios against peers measured in the same run'

@@ -362,9 +362,9 @@ static detail::Cluster* cluster;
 extern "C" void start() {
   if (cluster == nullptr) {
     cluster = static_cast<detail::Cluster*>(std::calloc(1, sizeof(detail::Cluster)));
-    detail::make_spaces(cube);
+    detail::make_spaces(cube, detail::kRooms);
     for (int n = 0; n < 2; ++n) {
-      detail::make_spaces(vectors[n]);
+      detail::make_spaces(vectors[n], detail::kRooms);
       cluster->vector_memory[n] = vectors[n].space[0];
     }
     cube.kind = detail::CoreKind::Cube;

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .graph import Graph
 from .hazards import Hazard
 from .kernels import Kernel, kernel
 from .runs import Run, run
 from .session import Runtime
 
-__all__ = ["Hazard", "Kernel", "Run", "Runtime", "kernel", "run"]
+__all__ = ["Graph", "Hazard", "Kernel", "Run", "Runtime", "kernel", "run"]

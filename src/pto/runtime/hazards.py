@@ -27,9 +27,10 @@ class Hazard:
                 f"task {self.later}{there} reads, as parameter {self.arg}, memory whose scope has ended: "
                 "it may have been given to another task"
             )
-        what = {"WAW": "writes", "WAR": "reads"}[self.kind]
+        what = "reads" if self.kind == "WAR" else "writes"
+        does = "reads" if self.kind == "RAW" else "writes"
         return (
-            f"{self.kind}: task {self.later}{there} writes, as parameter {self.arg}, what task "
+            f"{self.kind}: task {self.later}{there} {does}, as parameter {self.arg}, what task "
             f"{self.earlier}{where} {what}, and nothing orders the two"
         )
 

@@ -93,19 +93,19 @@ def _stem(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
 
 
-def compiled() -> dict[Kernel, str]:
+def compiled(runtime: str) -> dict[Kernel, str]:
     """Libraries of all kernels there are. What is wrong with one is reported when it is submitted."""
     try:
-        return libraries(list(_sources))
+        return libraries(list(_sources), runtime)
     except DiagnosticError:
         return {}
 
 
-def libraries(kernels: Sequence[Kernel]) -> dict[Kernel, str]:
-    """Libraries of some kernels; raises where one cannot be compiled."""
+def libraries(kernels: Sequence[Kernel], runtime: str) -> dict[Kernel, str]:
+    """Libraries of some kernels for a runtime; raises where one cannot be compiled."""
     if not kernels:
         return {}
     from .compile import Job, compile_all
 
-    jobs = [Job(k.name, str(k.source), k.core, entry=k.entry or "") for k in kernels]
+    jobs = [Job(k.name, str(k.source), k.core, runtime, entry=k.entry or "") for k in kernels]
     return {k: library.path for k, library in zip(kernels, compile_all(jobs), strict=True)}

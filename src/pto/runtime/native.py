@@ -301,13 +301,13 @@ class NativeEngine:
             run.run_library(path, slots)
             self.hazards = hazards_of(run)
         else:
-            made["concurrent"] = self._runtime == "aicpu_build_graph" and _concurrent_build()
+            made["concurrent"] = self._runtime == "aicpu_build_graph" and concurrent_build()
             run = native().TaskGraph(self._kernels, made, log_level(), log_file())
             run.run_library(self._runtime, path, entry, slots)
         return run
 
 
-def _concurrent_build() -> bool:
+def concurrent_build() -> bool:
     """Whether aicpu_build_graph builds and runs at the same time."""
     mode = (knobs.get("PTO_AICPU_BUILD_GRAPH_BUILD_MODE") or "1").strip().lower()
     if mode in ("sequential", "concurrent"):

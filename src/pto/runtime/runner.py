@@ -123,6 +123,7 @@ class Runner:
         self, progress: Progress | None = None, workers: int = 0, ahead: Ahead | None = None
     ) -> list[Library]:
         """Compile the orchestration and the kernels, unless that was begun; raises with all that is wrong."""
+        self._check_options()
         jobs = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])
         self._log("info", f"=== Building Runtime: {self.runtime} (platform: {self.options.platform}) ===")
         for k in self.folder.config.kernels:
@@ -196,6 +197,15 @@ class Runner:
             return records, getattr(engine, "hazards", ())
         except (RuntimeError, ValueError) as e:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
+
+    def _check_options(self) -> None:
+        for name in ("check_hazards", "track_war"):
+            if self.runtime != "tensormap_and_ringbuffer" and getattr(self.options, name):
+                flag = name.replace("_", "-")
+                message = f"--{flag}: tasks of {self.runtime} are addresses; nothing says what they write"
+                help = f"use tensormap_and_ringbuffer, or a Python graph: runtime.run(..., {name}=True)"
+                help = help if name == "check_hazards" else "its edges are explicit: add_successor"
+                raise DiagnosticError([Diagnostic("PTO-E2621", message, help=help)])
 
     def _check(self, arguments: Arguments) -> None:
         most = RUNTIMES[self.runtime][1]

@@ -7,25 +7,29 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..diag import did_you_mean
+from .graph import RUNTIMES as GRAPHS
+from .graph import Graph
 from .hazards import Hazard, hazards_of
 from .native import log_file, log_level, native, options, raise_failure, records
-from .session import Runtime
+from .session import Runtime, Session
 from .tensors import refuse
 
 if TYPE_CHECKING:
     from .records import Records
 
-_RINGS = frozenset(
-    ("task_window", "heap", "dep_pool", "tensormap_pool", "shards", "poison", "stall_seconds")
-)  # fmt: skip
+#: Options that not all runtimes have.
+_EVERYWHERE = frozenset(("shards", "poison", "stall_seconds"))
+_RINGS = frozenset(("task_window", "heap", "dep_pool", "tensormap_pool"))
 
 
 class Run:
     """What a run did."""
 
-    def __init__(self, runtime: Runtime, stats: dict[str, Any], recorded: bool) -> None:
+    def __init__(self, runtime: Session, stats: dict[str, Any], recorded: bool, checked: bool) -> None:
         self._runtime = runtime
         self._recorded = recorded
+        self._checked = checked
         self.stats = stats
 
     @cached_property
@@ -37,6 +41,8 @@ class Run:
     @cached_property
     def hazards(self) -> list[Hazard]:
         """What nothing orders, if the run was checked for it."""
+        if isinstance(self._runtime, Graph):
+            return self._runtime._hazards(self._runtime._native.records()["sites"]) if self._checked else []
         return hazards_of(self._runtime._native)
 
     def summary(self) -> str:
@@ -76,6 +82,7 @@ class Run:
 def run(
     orchestrate: Callable[..., Any],
     *args: Any,
+    runtime: str = "tensormap_and_ringbuffer",
     block_dim: int = 24,
     schedulers: int = 3,
     threads: int | None = None,
@@ -88,13 +95,24 @@ def run(
 ) -> Run:
     """Run `orchestrate(rt, *args)` and all tasks it submits; returns when they are done.
 
+    `runtime` is tensormap_and_ringbuffer, where `rt.submit` finds out what tasks wait for, or
+    host_build_graph or aicpu_build_graph, where `rt.add_task` and `rt.add_successor` say it.
     `threads` are host threads (default: as many as there are processors). `seed` runs everything on one
     thread in an order that the seed decides, the same every time. `rings`: task_window, heap, dep_pool,
     tensormap_pool. `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them.
     """
-    unknown = set(rings) - _RINGS
+    unknown = set(rings) - _RINGS - _EVERYWHERE
     if unknown:
         raise TypeError(f"run() got an unexpected keyword argument '{min(unknown)}'")
+    if runtime not in ("tensormap_and_ringbuffer", *GRAPHS):
+        names = ", ".join(("tensormap_and_ringbuffer", *GRAPHS))
+        raise refuse(f"there is no runtime {runtime!r}", did_you_mean(str(runtime), GRAPHS) or names)
+    if runtime in GRAPHS and (
+        useless := [*(["track_war"] if track_war else []), *sorted(_RINGS & set(rings))]
+    ):
+        raise refuse(f"{runtime} has no {useless[0]}: its edges are explicit, and there are no rings")
+    if "poison" in rings:
+        rings["poison"] = bool(rings["poison"])
     recorded = bool(record or check_hazards)
     given: dict[str, Any] = {
         "block_dim": block_dim,
@@ -114,15 +132,20 @@ def run(
         return lambda text: sink(level, f"[{word}] options: {text}") if level < 2 or verbose else None
 
     made = options(given, say(1, "WARN"), say(2, "INFO"))
-    runtime = Runtime(native().Kernels(), made, sink)
+    kernels = native().Kernels()
+    rt = Graph(kernels, made, sink, runtime) if runtime in GRAPHS else Runtime(kernels, made, sink)
+
+    def build() -> None:
+        orchestrate(rt, *args)
+        if isinstance(rt, Graph):
+            rt._finish()
+
     try:
-        runtime._native.run_function(lambda: orchestrate(runtime, *args))
+        rt._native.run_function(build)
     finally:
-        runtime._over = True
-    raise_failure(
-        runtime._native, {i: k.source for i, k in enumerate(runtime._known) if isinstance(k.source, str)}
-    )
-    return Run(runtime, runtime._native.stats(), recorded)
+        rt._over = True
+    raise_failure(rt._native, {i: k.source for i, k in enumerate(rt._known) if isinstance(k.source, str)})
+    return Run(rt, rt._native.stats(), recorded, bool(check_hazards))
 
 
 def _print(level: int, text: str) -> None:

@@ -35,7 +35,71 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-class Runtime:
+class Session:
+    """What the orchestrations of all runtimes get: kernels by number, and places in the user's source."""
+
+    _native: Any
+
+    def __init__(self, kernels: Any, runtime: str) -> None:
+        self._kernels = kernels
+        self._runtime = runtime
+        self._numbers: dict[int, int] = {}
+        self._known: list[Kernel] = []
+        self._libraries = compiled(runtime)
+        self._over = False  # whether the run has ended
+
+    def _caller(self, kernel: Kernel) -> Callable[..., None]:
+        """What the engine calls for a kernel that is a Python function; see `Kernels.add_function`."""
+        raise NotImplementedError
+
+    def _add(self, kernel: Kernel) -> int:
+        if not isinstance(kernel, Kernel):
+            raise refuse(
+                f"a {type(kernel).__name__} is no kernel", "runtime.kernel(function_or_path, 'in out')"
+            )
+        self._check_open()
+        number = len(self._known)
+        if callable(kernel.source):
+            self._kernels.add_function(number, kernel.name, kernel.core_type, self._caller(kernel))
+        else:
+            path = self._libraries.get(kernel) or libraries([kernel], self._runtime)[kernel]
+            self._kernels.add_library(number, kernel.name, kernel.core_type, path)
+        self._known.append(kernel)
+        self._numbers[id(kernel)] = number
+        return number
+
+    def _number(self, kernel: Kernel, value: Any, at: int) -> int:
+        """The 64 bits of a number."""
+        if at in kernel.floats and hasattr(value, "__float__"):
+            return float_word(float(value))
+        if hasattr(value, "__index__"):
+            number = value.__index__()
+            if not -(1 << 63) <= number < 1 << 64:
+                raise refuse(f"parameter {at} of kernel {kernel.name}: {number} does not fit in 64 bits")
+            return number & (1 << 64) - 1
+        if hasattr(value, "__float__"):
+            if kernel.words[at] == "scalar":
+                message = f"parameter {at} of kernel {kernel.name} is an integer ('scalar'), got {value!r}"
+                raise refuse(message, "an f32 is declared as 'float'")
+            return float_word(float(value))
+        raise refuse(
+            f"a {type(value).__name__} is no argument of a task", "pass tensors, NumPy arrays and numbers"
+        )
+
+    def _check_open(self) -> None:
+        if self._over:
+            raise refuse("the run has ended: only its orchestration can add tasks to it")
+
+    def _mark(self) -> None:
+        """The place in the user's source that the next call comes from."""
+        self._check_open()
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
+            frame = frame.f_back
+        self._native.set_site(frame.f_code.co_filename, frame.f_lineno)
+
+
+class Runtime(Session):
     """What an orchestration gets: submit tasks, open scopes, make tensors."""
 
     def __init__(self, kernels: Any, given: dict[str, Any], sink: Any) -> None:
@@ -43,13 +107,9 @@ class Runtime:
             self._native: Any = native().Tensormap(kernels, given, log_level(), sink)
         except MemoryError:
             raise refuse("there is not enough memory for rings of that size", "make them smaller") from None
-        self._kernels = kernels
-        self._numbers: dict[int, int] = {}
-        self._known: list[Kernel] = []
-        self._libraries = compiled()
+        super().__init__(kernels, "tensormap_and_ringbuffer")
         self._external: dict[int, tuple[Any, Any]] = {}
         self._read_only = False  # whether any external array is
-        self._over = False  # whether the run has ended
         self._tensor_type = native().Tensor
 
     # -- tensors ---------------------------------------------------------------------------------------
@@ -135,21 +195,7 @@ class Runtime:
             return value
         if hasattr(value, "ctypes") and hasattr(value, "flags") and hasattr(value, "base"):
             return self.external(value)
-        if at in kernel.floats and hasattr(value, "__float__"):
-            return float_word(float(value))
-        if hasattr(value, "__index__"):
-            number = value.__index__()
-            if not -(1 << 63) <= number < 1 << 64:
-                raise refuse(f"parameter {at} of kernel {kernel.name}: {number} does not fit in 64 bits")
-            return number & (1 << 64) - 1
-        if hasattr(value, "__float__"):
-            if kernel.words[at] == "scalar":
-                message = f"parameter {at} of kernel {kernel.name} is an integer ('scalar'), got {value!r}"
-                raise refuse(message, "an f32 is declared as 'float'")
-            return float_word(float(value))
-        raise refuse(
-            f"a {type(value).__name__} is no argument of a task", "pass tensors, NumPy arrays and numbers"
-        )
+        return self._number(kernel, value, at)
 
     def _check_writable(self, kernel: Kernel, values: Sequence[Any]) -> None:
         for i, (word, value) in enumerate(zip(kernel.words, values, strict=True)):
@@ -159,27 +205,16 @@ class Runtime:
                     raise refuse(f"parameter {i} of kernel {kernel.name} is written to, but read-only",
                                  "give the task a copy of the array")  # fmt: skip
 
-    def _add(self, kernel: Kernel) -> int:
-        if not isinstance(kernel, Kernel):
-            raise refuse(
-                f"a {type(kernel).__name__} is no kernel", "runtime.kernel(function_or_path, 'in out')"
-            )
-        self._check_open()
-        number = len(self._known)
-        if callable(kernel.source):
-            self._kernels.add_function(number, kernel.name, kernel.core_type, _caller(kernel))
-        else:
-            path = self._libraries.get(kernel) or libraries([kernel])[kernel]
-            self._kernels.add_library(number, kernel.name, kernel.core_type, path)
-        self._known.append(kernel)
-        self._numbers[id(kernel)] = number
-        return number
+    def _caller(self, kernel: Kernel) -> Callable[..., None]:
+        function, floats = kernel.source, kernel.floats
+        tensors = sum(1 << i for i, r in enumerate(kernel.roles) if r != ROLES["scalar"])
+        inputs = sum(1 << i for i, r in enumerate(kernel.roles) if r == ROLES["in"])
+        assert callable(function), "a source is a library"
 
-    def _check_open(self) -> None:
-        if self._over:
-            raise refuse(
-                "the run has ended: only its orchestration can submit tasks, open scopes and take clusters"
-            )
+        def call(task: int, slots: list[int], *masks: int) -> None:
+            function(*values_of(slots, tensors, inputs, floats))
+
+        return call
 
     # -- scopes and clusters ---------------------------------------------------------------------------
 
@@ -203,14 +238,6 @@ class Runtime:
         self._mark()
         self._native.free_cluster(cluster)
 
-    def _mark(self) -> None:
-        """The place in the user's source that the next call comes from."""
-        self._check_open()
-        frame = sys._getframe(2)
-        while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
-            frame = frame.f_back
-        self._native.set_site(frame.f_code.co_filename, frame.f_lineno)
-
     @contextlib.contextmanager
     def cluster(self) -> Iterator[int]:
         """A cluster for as long as the block lasts: `rt.submit(..., cluster=c)`."""
@@ -219,16 +246,3 @@ class Runtime:
             yield number
         finally:
             self.free_cluster(number)
-
-
-def _caller(kernel: Kernel) -> Callable[..., None]:
-    """What the engine calls for a kernel that is a Python function; see `Kernels.add_function`."""
-    function, floats = kernel.source, kernel.floats
-    tensors = sum(1 << i for i, r in enumerate(kernel.roles) if r != ROLES["scalar"])
-    inputs = sum(1 << i for i, r in enumerate(kernel.roles) if r == ROLES["in"])
-    assert callable(function), "a source is a library"
-
-    def call(task: int, slots: list[int], *masks: int) -> None:
-        function(*values_of(slots, tensors, inputs, floats))
-
-    return call

@@ -71,6 +71,11 @@ def _numpy_type(number: int) -> Any:
     return np.dtype(DTYPES[number])
 
 
+def numpy_type(dtype: Any) -> Any:
+    """NumPy's type of elements that the runtime has; `dtype` as in `dtype_number`."""
+    return _numpy_type(dtype_number(dtype))
+
+
 def array_of(tensor: Any) -> Array:
     """The elements of a tensor as a NumPy array on the same memory."""
     import ctypes
@@ -99,11 +104,19 @@ def values_of(
             if inputs >> i & 1:
                 array.flags.writeable = False
             out.append(array)
-        elif i in floats:
-            out.append(struct.unpack("<f", struct.pack("<I", slot & 0xFFFFFFFF))[0])
         else:
-            out.append((slot & _WORD ^ 1 << 63) - (1 << 63))  # signed
+            out.append(word_float(slot) if i in floats else signed(slot))
     return out
+
+
+def signed(slot: int) -> int:
+    """The integer in a slot."""
+    return (slot & _WORD ^ 1 << 63) - (1 << 63)
+
+
+def word_float(slot: int) -> float:
+    """The f32 in the low half of a slot."""
+    return struct.unpack("<f", struct.pack("<I", slot & 0xFFFFFFFF))[0]
 
 
 def float_word(value: float) -> int:
