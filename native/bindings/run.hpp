@@ -127,6 +127,7 @@ class PyRun {
     read(options, "deterministic", o.deterministic);
     read(options, "seed", o.seed);
     read(options, "record", o.record);
+    read(options, "check_hazards", o.note_uses);
     read(options, "interrupts", o.interrupts);
     o.leave = [this] {
       if (!outside_) thread_ = PyEval_SaveThread();
@@ -218,6 +219,7 @@ class PyRun {
     out["phases"] = as_bytes(phases);
     out["counters"] = as_bytes(counters);
     out["edges"] = as_bytes(edges);
+    out["uses"] = as_bytes(exec().machine().uses());
     out["start"] = started_;
     return out;
   }

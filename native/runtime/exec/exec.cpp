@@ -69,7 +69,7 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
       graph_(graph),
       kernels_(kernels),
       alone_(options.host_threads == 1 && !options.deterministic),
-      machine_(options.block_dim) {
+      machine_(options.block_dim, options.note_uses) {
   for (int t = 0; t < kCoreTypes; ++t) {
     const int cores = cores_of(type_of(t), options.block_dim);
     for (int i = 0; i < cores; ++i) {

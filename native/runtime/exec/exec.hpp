@@ -47,6 +47,7 @@ struct ExecOptions {
   bool deterministic = false;
   uint64_t seed = 0;
   bool record = false;
+  bool note_uses = false;   // keep what tasks do to global memory: Machine::uses
   bool interrupts = false;  // Ctrl-C is meant for this run
   /// Called on the orchestrator's thread: when it stops orchestrating to help, when it goes on, and now and
   /// then while it waits (may call Exec::fail).

@@ -37,6 +37,9 @@ class Graph {
     return 0;
   }
 
+  /// What a task is about to do to some bytes, as far as the graph can tell: fills `arg` and `undeclared`.
+  virtual void judge(const DispatchPayload& payload, UseRecord& use) const { (void)payload, (void)use; }
+
   /// A task has run: hand what it makes possible to Exec::ready, release what it held. False if this was only
   /// a block of a task that has more of them.
   virtual bool completed(int64_t id, int scheduler) = 0;

@@ -45,6 +45,9 @@ struct MachineState {
   pto_array arrays[kMaxArgs];  // that the task works on
   bool failed = false;
   std::string failure;
+  const DispatchPayload* payload = nullptr;
+  const Graph* graph = nullptr;
+  std::vector<UseRecord> uses;
 
   Guarded guard;
 
@@ -114,11 +117,31 @@ void host_print(Core&, const char* text) {
   std::fflush(stdout);
 }
 
+void host_used(Core& core, const pto::detail::Used& used) {
+  auto& state = *static_cast<MachineState*>(core.fiber);
+  const int64_t task = state.payload->task_id;
+  static_assert(static_cast<Use>(pto::detail::Use::combine) == Use::Combine);
+  const auto use = static_cast<Use>(used.use);
+  UseRecord next{task, used.first, used.last, -1, use, false};
+  state.graph->judge(*state.payload, next);
+  if (!state.uses.empty()) {
+    UseRecord& before = state.uses.back();
+    if (before.task_id == task && before.use == use && before.last == next.first && before.arg == next.arg &&
+        before.undeclared == next.undeclared) {
+      before.last = next.last;
+      return;
+    }
+  }
+  state.uses.push_back(next);
+}
+
 constexpr Host kHost = {host_wait, host_fail, host_print};
+constexpr Host kNotingHost = {host_wait, host_fail, host_print, host_used};
 
 }  // namespace
 
-Machine::Machine(int block_dim) : cores_(static_cast<size_t>(block_dim)), block_dim_(block_dim) {
+Machine::Machine(int block_dim, bool note_uses)
+    : cores_(static_cast<size_t>(block_dim)), block_dim_(block_dim), note_uses_(note_uses) {
   clusters_ = static_cast<pto::detail::Cluster*>(
       std::calloc(static_cast<size_t>(block_dim), sizeof(pto::detail::Cluster)));
   if (clusters_ == nullptr) throw std::bad_alloc();
@@ -160,7 +183,7 @@ void Machine::make(Cores& cores) {
     me.cluster = &clusters_[core->cluster];
     me.grid = &grids_[static_cast<size_t>(core->cluster)];
     if (core->type == CoreType::Aiv) me.cluster->vector_memory[core->index % kAivPerBlock] = me.space[0];
-    me.host = &kHost;
+    me.host = note_uses_ ? &kNotingHost : &kHost;
     me.fiber = core->machine.get();
   }
 }
@@ -187,12 +210,25 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   me.arrays = me.array_count > 0 ? state.arrays : nullptr;
   me.only_arrays = false;
   state.failed = false;
+  state.payload = &core.payload;
+  state.graph = &graph;
   state.guard.text = kernel.text;
   state.guard.signal = 0;
   state.kernel = kernel.on_core;
   state.args = core.payload.args;
   state.fiber.start(&MachineState::run, &state);
   return state.resume();
+}
+
+std::vector<UseRecord> Machine::uses() const {
+  std::vector<UseRecord> all;
+  for (const Cores& cores : cores_) {
+    for (const VirtualCore* core : cores.all) {
+      if (core->machine == nullptr) continue;
+      all.insert(all.end(), core->machine->uses.begin(), core->machine->uses.end());
+    }
+  }
+  return all;
 }
 
 bool Machine::can_go_on(const VirtualCore& core) {

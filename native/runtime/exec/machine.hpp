@@ -23,7 +23,8 @@ enum class Ran { ToItsEnd, IntoAWait, IntoAFailure };
 /// The on-chip state of all cores of a run: what the cores of a cluster share, memories, stacks.
 class Machine {
  public:
-  explicit Machine(int block_dim);
+  /// `note_uses`: keep what tasks do to global memory.
+  Machine(int block_dim, bool note_uses);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -44,6 +45,9 @@ class Machine {
   /// Whether that was because it did not return after Ctrl-C.
   static bool was_stopped(const VirtualCore& core);
 
+  /// What tasks did to global memory; after the run.
+  std::vector<UseRecord> uses() const;
+
   /// Nothing of an earlier group of tasks is left in the pipes of a cluster.
   void reset_cluster(int cluster);
 
@@ -60,6 +64,7 @@ class Machine {
   pto::detail::Cluster* clusters_;
   std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own
   int block_dim_;
+  bool note_uses_;
 };
 
 }  // namespace pto2

@@ -53,6 +53,17 @@ struct EdgeRecord {
   int8_t kind;  // 0 RAW, 1 WAW, 2 WAR, 3 explicit
 };
 
+enum class Use : int8_t { Read, Write, Combine };  // as pto::detail::Use has them
+
+/// What a task did to global memory, the last byte excluded.
+struct UseRecord {
+  int64_t task_id;
+  uint64_t first, last;
+  int32_t arg;  // the parameter whose memory that is; -1 if that is not known
+  Use use;
+  bool undeclared;  // it writes what the task said it would only read
+};
+
 enum class Counter : int8_t { TaskRing, Heap, DepPool, TensorMap, ReadyAic, ReadyAiv };
 
 struct CounterRecord {

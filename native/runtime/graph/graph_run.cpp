@@ -157,6 +157,17 @@ int GraphRun::memory(const DispatchPayload& payload, pto_array* out) const {
   return count;
 }
 
+/// Arguments are words: the nearest one below is likely the address of the memory.
+void GraphRun::judge(const DispatchPayload& payload, UseRecord& use) const {
+  uint64_t nearest = 0;
+  for (int i = 0; i < payload.num_args; ++i) {
+    const auto word = static_cast<uint64_t>(payload.args[i]);
+    if (word < nearest || word > use.first || word < 4096) continue;
+    nearest = word;
+    use.arg = i;
+  }
+}
+
 bool GraphRun::completed(int64_t id, int scheduler) {
   completed_.fetch_add(1, std::memory_order_relaxed);
   table_->complete(static_cast<int>(id), [&](int next) {

@@ -61,6 +61,7 @@ class GraphRun final : public Graph {
   TaskRecord* record(int64_t id) override;
   Progress progress() const override { return {completed_tasks(), tasks()}; }
   int memory(const DispatchPayload& payload, pto_array* out) const override;
+  void judge(const DispatchPayload& payload, UseRecord& use) const override;
 
   // --- afterwards ---
   const GraphOptions& options() const { return options_; }

@@ -99,6 +99,21 @@ int Tmr::memory(const DispatchPayload& payload, pto_array* out) const {
   return count;
 }
 
+/// A write is undeclared if it lies in an input, and what it touches is part of no output.
+void Tmr::judge(const DispatchPayload& payload, UseRecord& use) const {
+  for (uint32_t left = payload.tensors; left != 0; left &= left - 1) {
+    const int i = __builtin_ctz(left);
+    const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[i]);
+    const Segment bytes = tensor_bytes(tensor);
+    const uint64_t first = tensor.buffer.addr + bytes.begin, last = tensor.buffer.addr + bytes.end;
+    const bool output = (payload.inputs >> i & 1) == 0;
+    if (use.last <= first || last <= use.first || (use.arg >= 0 && !output)) continue;
+    use.arg = i;
+    use.undeclared = !output && use.use != Use::Read;
+    if (output) return;
+  }
+}
+
 bool Tmr::completed(int64_t id, int scheduler) {
   TaskDescriptor& task = memory_.task(id);
   if (task.block_dim > 0) {

@@ -817,9 +817,10 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E2611",
         "accesses that nothing orders",
         "A task writes what an earlier one reads or writes, with no dependency between them (the task "
-        "runtime follows writers, not readers), or reads memory whose scope has ended. Found by "
-        "--check-hazards; the outcome depends on the schedule.",
-        "Use a fresh tensor, make the reader INOUT, or order such tasks with --track-war.",
+        "runtime follows writers, not readers; where edges are explicit, one is missing), reads memory whose "
+        "scope has ended, or writes to what it has as an input. Found by --check-hazards; the outcome "
+        "depends on the schedule.",
+        "Use a fresh tensor, make the parameter INOUT, order such tasks with --track-war, or add the edge.",
     ),
     (
         "PTO-E2620",

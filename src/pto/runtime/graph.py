@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .hazards import Hazard
+from .hazards import READ, WRITE, Use
 from .kernels import ROLES, Kernel
 from .native import concurrent_build, log_level, native
 from .session import Session
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-    Access = tuple[int, int, bool, Array]  # task, parameter, whether it writes, what
 
 #: Runtimes of this kind, and how many kernels each knows.
 RUNTIMES = {"host_build_graph": 32, "aicpu_build_graph": 64}
@@ -139,27 +138,14 @@ class Graph(Session):
 
         return call
 
-    def _hazards(self, sites: Sequence[str]) -> list[Hazard]:
-        """Tasks that use the same memory, one of them to write, with no way along edges between them."""
-        found: list[Hazard] = []
-        after = _reachable(len(self._values), self._edges)
-        seen: set[tuple[int, int]] = set()
-        for one, other in _meetings(list(self._accesses())):
-            if one[0] > other[0]:
-                one, other = other, one
-            (a, _, wrote_a, _), (b, arg, wrote_b, _) = one, other
-            if not (wrote_a or wrote_b) or a == b or (a, b) in seen or after[a] >> b & 1 or after[b] >> a & 1:
-                continue
-            seen.add((a, b))
-            kind = "RAW" if not wrote_b else "WAW" if wrote_a else "WAR"
-            found.append(Hazard(kind, a, b, arg, (sites[a], sites[b])))
-        return sorted(found, key=lambda h: (h.later, h.earlier))
-
-    def _accesses(self) -> Iterator[Access]:
+    def _declared(self) -> Iterator[Use]:
+        """What tasks say they use. Parts of an array that have others between them are told one by one."""
         for task, (kernel, values) in enumerate(self._values):
             for i, value in enumerate(values):
                 if kernel.roles[i] != ROLES["scalar"] and value.size:
-                    yield task, i, kernel.roles[i] in _WRITES, value
+                    use = WRITE if kernel.roles[i] in _WRITES else READ
+                    for first, last in _runs(value):
+                        yield first, last, task, i, use
 
 
 def _task(given: Any) -> int:
@@ -169,44 +155,18 @@ def _task(given: Any) -> int:
     raise refuse(f"{given!r} is no task", "add_task returns its number")
 
 
-def _reachable(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """For every task the set, as bits, of those that come after it. There is no circle."""
-    waits, next_of = [0] * count, [[] for _ in range(count)]
-    for a, b in edges:
-        next_of[a].append(b)
-        waits[b] += 1
-    order = [t for t in range(count) if not waits[t]]
-    for t in order:
-        for n in next_of[t]:
-            waits[n] -= 1
-            if not waits[n]:
-                order.append(n)
-    after = [0] * count
-    for t in reversed(order):
-        for n in next_of[t]:
-            after[t] |= after[n] | 1 << n
-    return after
-
-
-def _meetings(accesses: Sequence[Access]) -> Iterator[tuple[Access, Access]]:
-    """Pairs of accesses that share memory."""
+def _runs(array: Array) -> Iterator[tuple[int, int]]:
+    """The bytes of an array, as runs that have no gaps."""
     import numpy as np
 
-    bounds = getattr(getattr(np.lib, "array_utils", np), "byte_bounds")  # noqa: B009  NumPy 1 has it elsewhere
-    limits = sorted(((*bounds(access[3]), access) for access in accesses), key=lambda found: found[:2])
-    live: list[tuple[int, Access]] = []
-    for low, high, access in limits:
-        live = [(end, other) for end, other in live if end > low]
-        for _, other in live:
-            if _share(other[3], access[3]):
-                yield other, access
-        live.append((high, access))
-
-
-def _share(x: Array, y: Array) -> bool:
-    import numpy as np
-
-    try:
-        return np.shares_memory(x, y, max_work=10_000)  # pyright: ignore[reportArgumentType]
-    except np.exceptions.TooHardError:
-        return True
+    dense = array[(..., *(slice(None, None, -1 if s < 0 else 1) for s in array.strides))]  # steps go up
+    order = np.argsort([-s for s in dense.strides], kind="stable")
+    dense = dense.transpose(order)
+    run = dense.itemsize
+    while dense.ndim and dense.strides[-1] <= run:
+        run = max(run, dense.strides[-1] * (dense.shape[-1] - 1) + run)
+        dense = dense[..., 0]
+    start = dense.__array_interface__["data"][0]
+    for index in np.ndindex(dense.shape):
+        at = start + sum(i * s for i, s in zip(index, dense.strides, strict=True))
+        yield at, at + run

@@ -1,36 +1,63 @@
-"""Accesses of a run that nothing orders: the outcome of the graph depends on the schedule."""
+"""Accesses of a run that nothing orders: the outcome of the graph depends on the schedule.
+
+With tensormap_and_ringbuffer the engine finds them in what tasks say they read and write. Where edges are
+explicit, nobody says it: there it is what kernels did to memory with instructions, or what a Python graph
+says of a kernel that uses none. Either way it is held against the ways through the graph, not against the
+order in which tasks happened to run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..diag import Diagnostic
 
 _KINDS = {1: "WAW", 2: "WAR", 4: "scope"}
+_USE = [("task_id", "i8"), ("first", "u8"), ("last", "u8"), ("arg", "i4"), ("use", "i1"), ("undeclared", "?")]
+READ, WRITE, COMBINE = 0, 1, 2
+
+#: First byte, the byte behind the last, task, parameter, use.
+Use = tuple[int, int, int, int, int]
 
 
 class Hazard:
-    """Two tasks that touch the same memory, with nothing that orders them."""
+    """Two tasks that touch the same memory, with nothing that orders them.
 
-    def __init__(self, kind: str, earlier: int, later: int, arg: int, places: tuple[str, str]) -> None:
+    `kind` is RAW, WAW, WAR; "scope" for memory that is read after its scope has ended; "input" for a task
+    that writes to what it said it would only read (then both tasks are that one).
+    """
+
+    def __init__(
+        self, kind: str, earlier: int, later: int, arg: int, places: tuple[str, str], explicit: bool = False
+    ) -> None:
         self.kind = kind
         self.earlier = earlier
         self.later = later
         self.arg = arg
         self.places = places
+        self.explicit = explicit  # whether edges are what orders tasks
+
+    def __repr__(self) -> str:
+        return f"<Hazard {self.kind} {self.earlier} {self.later}>"
 
     def __str__(self) -> str:
         where, there = (f" at {p}" if p else "" for p in self.places)
+        as_ = f", as parameter {self.arg}," if self.arg >= 0 else ""
         if self.kind == "scope":
             return (
-                f"task {self.later}{there} reads, as parameter {self.arg}, memory whose scope has ended: "
+                f"task {self.later}{there} reads{as_} memory whose scope has ended: "
                 "it may have been given to another task"
+            )
+        if self.kind == "input":
+            return (
+                f"task {self.later}{there} writes to parameter {self.arg}, which it has as an input: "
+                "nobody waits for that"
             )
         what = "reads" if self.kind == "WAR" else "writes"
         does = "reads" if self.kind == "RAW" else "writes"
         return (
-            f"{self.kind}: task {self.later}{there} {does}, as parameter {self.arg}, what task "
+            f"{self.kind}: task {self.later}{there} {does}{as_ or ''} what task "
             f"{self.earlier}{where} {what}, and nothing orders the two"
         )
 
@@ -45,6 +72,10 @@ def problems(hazards: Sequence[Hazard]) -> list[Diagnostic]:
         help = "give the later task a fresh tensor, make the earlier one INOUT, or run with --track-war"
         if first.kind == "scope":
             help = "submit the reader inside the scope, or make the tensor before it"
+        elif first.kind == "input":
+            help = "make the parameter INOUT, or OUTPUT if the task writes all of it"
+        elif first.explicit:
+            help = f"add_successor({first.earlier}, {first.later}), unless either order is right"
         d = Diagnostic("PTO-E2611", str(first), severity="warning", help=help)
         if others:
             d.notes.append((f"seen {len(others) + 1} times; this is the first", None))
@@ -53,11 +84,92 @@ def problems(hazards: Sequence[Hazard]) -> list[Diagnostic]:
 
 
 def hazards_of(run: Any) -> list[Hazard]:
-    """What a native run found; nothing unless it was told to look."""
+    """What a native run of tensormap_and_ringbuffer found; nothing unless it was told to look."""
     found = run.hazards()
-    sites = run.records()["sites"] if found else []
+    raw = run.records()
+    sites = raw["sites"]
 
     def place(task: int) -> str:
         return sites[task] if 0 <= task < len(sites) else ""
 
-    return [Hazard(_KINDS[k], a, b, arg, (place(a), place(b))) for k, a, b, arg in found]
+    out = [Hazard(_KINDS[k], a, b, arg, (place(a), place(b))) for k, a, b, arg in found]
+    uses = _read(raw)
+    wrong = {(int(t), int(arg)) for t, arg in uses[uses["undeclared"]][["task_id", "arg"]].tolist()}
+    return out + [Hazard("input", t, t, arg, (place(t), place(t))) for t, arg in sorted(wrong)]
+
+
+def unordered(
+    raw: Mapping[str, Any], edges: Iterable[tuple[int, int]], declared: Iterable[Use] = ()
+) -> list[Hazard]:
+    """Tasks of a graph with explicit edges that use the same memory, one of them to write, with no way along
+    edges between them. Of tasks that the run recorded nothing about, that is what is `declared`."""
+    sites = raw["sites"]
+    uses = list(_united(_read(raw)))
+    known = {use[2] for use in uses}
+    uses += [use for use in declared if use[2] not in known]
+    after = reachable(len(sites), edges)
+    found: dict[tuple[int, int], Hazard] = {}
+    for one, other in meetings(uses):
+        (_, _, a, _, use_a), (_, _, b, arg, use_b) = sorted((one, other), key=lambda use: use[2])
+        if a == b or (a, b) in found or after[a] >> b & 1 or after[b] >> a & 1:
+            continue
+        kind = "RAW" if use_b == READ else "WAR" if use_a == READ else "WAW"
+        found[a, b] = Hazard(kind, a, b, arg, (sites[a], sites[b]), explicit=True)
+    return sorted(found.values(), key=lambda h: (h.later, h.earlier))
+
+
+def _read(raw: Mapping[str, Any]) -> Any:
+    import numpy as np
+
+    return np.frombuffer(raw["uses"], np.dtype(_USE, align=True))
+
+
+def _united(uses: Any) -> Iterator[Use]:
+    """What each task did, without what it did twice."""
+    groups: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+    for task, first, last, arg, use, _ in uses.tolist():
+        groups.setdefault((task, arg, use), []).append((first, last))
+    for (task, arg, use), parts in groups.items():
+        parts.sort()
+        first, last = parts[0]
+        for low, high in parts[1:]:
+            if low > last:
+                yield first, last, task, arg, use
+                first = low
+                last = high
+            last = max(last, high)
+        yield first, last, task, arg, use
+
+
+def reachable(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """For every task the set, as bits, of those that come after it. There is no circle."""
+    waits: list[int] = [0] * count
+    next_of: list[list[int]] = [[] for _ in range(count)]
+    for a, b in edges:
+        next_of[a].append(b)
+        waits[b] += 1
+    order = [t for t in range(count) if not waits[t]]
+    for t in order:
+        for n in next_of[t]:
+            waits[n] -= 1
+            if not waits[n]:
+                order.append(n)
+    after = [0] * count
+    for t in reversed(order):
+        for n in next_of[t]:
+            after[t] |= after[n] | 1 << n
+    return after
+
+
+def meetings(uses: Iterable[Use]) -> Iterator[tuple[Use, Use]]:
+    """Pairs that share memory, one of them to write. Two that combine with it may come in either order."""
+    live: dict[int, list[Use]] = {READ: [], WRITE: [], COMBINE: []}
+    for use in sorted(uses):
+        first, kind = use[0], use[4]
+        for others in (READ, WRITE, COMBINE):
+            if kind == others != WRITE:
+                continue
+            live[others] = [other for other in live[others] if other[1] > first]
+            for other in live[others]:
+                yield other, use
+        live[kind].append(use)

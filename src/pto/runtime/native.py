@@ -208,14 +208,17 @@ _EDGE = [("pred", "i8"), ("succ", "i8"), ("arg", "i4"), ("kind", "i1")]
 _TIMES = ("submit", "ready", "dispatch", "start", "end", "finish")
 
 
+def _read(raw: Mapping[str, Any], name: str, fields: Sequence[tuple[str, str]]) -> Any:
+    import numpy as np
+
+    return np.frombuffer(raw[name], np.dtype(list(fields), align=True))
+
+
 def records(raw: Mapping[str, Any], names: Mapping[int, str], stats: Mapping[str, Any]) -> Records:
     """Records from the structures of the engine."""
     import numpy as np
 
     from .records import Records, table
-
-    def read(name: str, fields: Sequence[tuple[str, str]]) -> Any:
-        return np.frombuffer(raw[name], np.dtype(list(fields), align=True))
 
     start = raw["start"]
 
@@ -226,7 +229,7 @@ def records(raw: Mapping[str, Any], names: Mapping[int, str], stats: Mapping[str
             out[field] = np.where(found[field] == 0, -1, found[field] - start)
         return out
 
-    tasks = read("tasks", _TASK)
+    tasks = _read(raw, "tasks", _TASK)
     order = np.lexsort((tasks["block"], tasks["task_id"]))
     sites: dict[str, int] = {}
     numbers = np.array([sites.setdefault(site, len(sites)) if site else -1 for site in raw["sites"]], "i4")
@@ -235,9 +238,9 @@ def records(raw: Mapping[str, Any], names: Mapping[int, str], stats: Mapping[str
         made["site"] = numbers[made["site"]]
     return Records(
         tasks=table("tasks", made),
-        edges=table("edges", columns(read("edges", _EDGE), ())),
-        phases=table("phases", columns(read("phases", _PHASE), ("start", "end"))),
-        counters=table("counters", columns(read("counters", _COUNTER), ("time",))),
+        edges=table("edges", columns(_read(raw, "edges", _EDGE), ())),
+        phases=table("phases", columns(_read(raw, "phases", _PHASE), ("start", "end"))),
+        counters=table("counters", columns(_read(raw, "counters", _COUNTER), ("time",))),
         names=dict(names),
         sites=list(sites),
         stats=dict(stats),
@@ -294,16 +297,20 @@ class NativeEngine:
         return records(run.records(), self._names, run.stats())
 
     def _run(self, made: dict[str, Any], path: str, entry: str, slots: list[int]) -> Any:
-        from .hazards import hazards_of
+        from .hazards import hazards_of, unordered
 
         if self._runtime == "tensormap_and_ringbuffer":
             run = native().Tensormap(self._kernels, made, log_level(), log_file())
             run.run_library(path, slots)
-            self.hazards = hazards_of(run)
+            self.hazards = hazards_of(run) if made.get("check_hazards") else []
         else:
             made["concurrent"] = self._runtime == "aicpu_build_graph" and concurrent_build()
             run = native().TaskGraph(self._kernels, made, log_level(), log_file())
             run.run_library(self._runtime, path, entry, slots)
+            if made.get("check_hazards"):
+                raw = run.records()
+                edges = _read(raw, "edges", _EDGE)
+                self.hazards = unordered(raw, edges[["pred", "succ"]].tolist())
         return run
 
 

@@ -199,13 +199,10 @@ class Runner:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
 
     def _check_options(self) -> None:
-        for name in ("check_hazards", "track_war"):
-            if self.runtime != "tensormap_and_ringbuffer" and getattr(self.options, name):
-                flag = name.replace("_", "-")
-                message = f"--{flag}: tasks of {self.runtime} are addresses; nothing says what they write"
-                help = f"use tensormap_and_ringbuffer, or a Python graph: runtime.run(..., {name}=True)"
-                help = help if name == "check_hazards" else "its edges are explicit: add_successor"
-                raise DiagnosticError([Diagnostic("PTO-E2621", message, help=help)])
+        if self.options.track_war and self.runtime != "tensormap_and_ringbuffer":
+            message = f"--track-war: edges of {self.runtime} are explicit, and all there are"
+            help = "add_successor orders two tasks; --check-hazards finds out where that is missing"
+            raise DiagnosticError([Diagnostic("PTO-E2621", message, help=help)])
 
     def _check(self, arguments: Arguments) -> None:
         most = RUNTIMES[self.runtime][1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..diag import did_you_mean
 from .graph import RUNTIMES as GRAPHS
 from .graph import Graph
-from .hazards import Hazard, hazards_of
+from .hazards import Hazard, hazards_of, unordered
 from .native import log_file, log_level, native, options, raise_failure, records
 from .session import Runtime, Session
 from .tensors import refuse
@@ -41,8 +41,10 @@ class Run:
     @cached_property
     def hazards(self) -> list[Hazard]:
         """What nothing orders, if the run was checked for it."""
-        if isinstance(self._runtime, Graph):
-            return self._runtime._hazards(self._runtime._native.records()["sites"]) if self._checked else []
+        if not self._checked:
+            return []
+        if isinstance(rt := self._runtime, Graph):
+            return unordered(rt._native.records(), rt._edges, rt._declared())
         return hazards_of(self._runtime._native)
 
     def summary(self) -> str:

@@ -1,10 +1,11 @@
 // Bounds of global memory: a launch that knows its arrays lets no access leave them.
 //
-// Whoever touches global memory says first which bytes, once per instruction: `touch(name, data, low, high)`,
-// in bytes from `data` on, the last one excluded. Where nobody gave arrays (plain threads, other hosts) that
-// does nothing. An address says nothing about where it came from: one that another array holds is accepted.
-// Where there may be other memory than those arrays (a task of the runtime whose kernel is C++), only an
-// access that starts inside of one and leaves it is wrong.
+// Whoever touches global memory says first which bytes and what for, once per instruction: `touch(name, data,
+// low, high, use)`, in bytes from `data` on, the last one excluded. Where nobody gave arrays (plain threads,
+// other hosts) or asked for what is used (`Host::used`) that does nothing. An address says nothing about
+// where it came from: one that another array holds is accepted. Where there may be other memory than those
+// arrays (a task of the runtime whose kernel is C++), only an access that starts inside of one and leaves it
+// is wrong.
 #pragma once
 
 #include "pto/core/dtypes.hpp"
@@ -23,23 +24,38 @@ inline int64_t reach(int64_t count, int64_t step) {
   return far < -kFar ? -kFar : far > kFar ? kFar : far;
 }
 
-PTO_COMMON void touch(const char* name, const volatile void* data, int64_t low, int64_t high);
+/// Whether somebody wants to know what the core does to global memory; whether anybody cares at all.
+inline bool is_noted(const Core* me) { return me->host != nullptr && me->host->used != nullptr; }
+inline bool is_watched(const Core* me) { return me != nullptr && (me->arrays != nullptr || is_noted(me)); }
 
-/// Elements `low` to `high`, both included.
-inline void touch_elements(const char* name, const volatile void* data, int bits, int64_t low, int64_t high) {
+PTO_COMMON void touch(const char* name, const volatile void* data, int64_t low, int64_t high, Use use);
+/// Its two halves, for bytes of which some are not touched: `note` each run of the others, if `is_noted`.
+PTO_COMMON void stay_inside(const char* name, const volatile void* data, int64_t low, int64_t high);
+PTO_COMMON void note(const volatile void* data, int64_t low, int64_t high, Use use);
+
+/// Elements `low` to `high`, both included, as bytes.
+struct Bytes {
+  int64_t low, high;
+};
+inline Bytes bytes_of(int bits, int64_t low, int64_t high) {
   const auto near = [](int64_t at) { return at < -8 * kFar ? -8 * kFar : at > 8 * kFar ? 8 * kFar : at; };
-  touch(name, data, (near(low) * bits) >> 3, (near(high) * bits + bits + 7) >> 3);
+  return {(near(low) * bits) >> 3, (near(high) * bits + bits + 7) >> 3};
+}
+inline void touch_elements(const char* name, const volatile void* data, int bits, int64_t low, int64_t high,
+                           Use use) {
+  const Bytes bytes = bytes_of(bits, low, high);
+  touch(name, data, bytes.low, bytes.high, use);
 }
 
 /// A box of five dimensions that begins some elements behind `data`.
 PTO_COMMON void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
-                          const int64_t* sizes, const int64_t* steps);
+                          const int64_t* sizes, const int64_t* steps, Use use);
 
 /// The element that a program reads or writes through a pointer.
-template <class T, class Index>
+template <Use use, class T, class Index>
 inline T& element(T* data, Index index) {
   const auto at = static_cast<int64_t>(index);
-  touch_elements("scalar access", data, 8 * static_cast<int>(sizeof(T)), at, at);
+  touch_elements("scalar access", data, 8 * static_cast<int>(sizeof(T)), at, at, use);
   return data[at];
 }
 
@@ -72,7 +88,7 @@ inline bool holds(const pto_array& array, uint64_t first, uint64_t bytes) {
         static_cast<unsigned long long>(found->bytes));
 }
 
-PTO_BODY void touch(const char* name, const volatile void* data, int64_t low, int64_t high) {
+PTO_BODY void stay_inside(const char* name, const volatile void* data, int64_t low, int64_t high) {
   const Core* me = current;
   if (me == nullptr || me->arrays == nullptr || high <= low) return;
   const auto address = reinterpret_cast<uint64_t>(data);
@@ -83,15 +99,44 @@ PTO_BODY void touch(const char* name, const volatile void* data, int64_t low, in
   outside(name, address, low, high);
 }
 
+PTO_BODY void note(const volatile void* data, int64_t low, int64_t high, Use use) {
+  Core* me = current;
+  if (high <= low) return;
+  const auto address = reinterpret_cast<uint64_t>(data);
+  me->host->used(*me, {address + static_cast<uint64_t>(low), address + static_cast<uint64_t>(high), use});
+}
+
+PTO_BODY void touch(const char* name, const volatile void* data, int64_t low, int64_t high, Use use) {
+  if (!is_watched(current)) return;
+  stay_inside(name, data, low, high);
+  if (is_noted(current)) note(data, low, high, use);
+}
+
 PTO_BODY void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
-                        const int64_t* sizes, const int64_t* steps) {
+                        const int64_t* sizes, const int64_t* steps, Use use) {
   int64_t low = first, high = first;
   for (int d = 0; d < 5; ++d) {
     if (sizes[d] <= 0) return;
     const int64_t far = reach(sizes[d], steps[d]);
     (far < 0 ? low : high) += far;
   }
-  touch_elements(name, data, bits, low, high);
+  if (!is_watched(current)) return;
+  const Bytes all = bytes_of(bits, low, high);
+  stay_inside(name, data, all.low, all.high);
+  if (!is_noted(current)) return;
+  // Runs of the last dimension, or its elements.
+  const int64_t run = steps[4] == 1 ? sizes[4] : 1, runs = steps[4] == 1 ? 1 : sizes[4];
+  for (int64_t i = 0; i < sizes[0] * sizes[1] * sizes[2] * sizes[3] * runs; ++i) {
+    int64_t at = first, left = i;
+    at += left % runs * steps[4];
+    left /= runs;
+    for (int d = 3; d >= 0; --d) {
+      at += left % sizes[d] * steps[d];
+      left /= sizes[d];
+    }
+    const Bytes bytes = bytes_of(bits, at, at + run - 1);
+    note(data, bytes.low, bytes.high, use);
+  }
 }
 
 PTO_BODY void mark(int32_t at) {

@@ -102,11 +102,21 @@ struct Waiting {
   void* description;
 };
 
+/// What becomes of global memory; what two cores combine with is the same in either order.
+enum class Use : uint8_t { read, write, combine };
+
+/// Bytes of global memory that an instruction uses, the last one excluded.
+struct Used {
+  uint64_t first, last;
+  Use use;
+};
+
 /// What runs the cores: set by a launch, null in plain threads.
 struct Host {
   void (*wait)(Core& core, const Waiting& waiting);
   void (*fail)(Core& core, const char* message);  // does not return
   void (*print)(Core& core, const char* text);
+  void (*used)(Core& core, const Used& used) = nullptr;  // global memory; null: nobody wants to know
 };
 
 // --- semaphores between the cores of a block --------------------------------------------------------------

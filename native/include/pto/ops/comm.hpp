@@ -78,18 +78,18 @@ inline bool holds(const Extents& whole, const Extents& part) {
 
 /// A box that begins at a row is about to be touched.
 template <class Global>
-inline void touch(const Global& tensor, const Extents& box, int64_t row) {
+inline void touch(const Global& tensor, const Extents& box, int64_t row, Use use) {
   using T = typename Global::DType;
   touch_box("transfer", tensor.data(), bits_of<T>, reach(row + 1, tensor.GetStride(3)), box.at,
-            tensor.strides());
+            tensor.strides(), use);
 }
 
 /// Call row(to, from) with the offsets of every row of a box, in elements.
 template <class To, class From, class Row>
 inline void for_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
                      Row&& row) {
-  touch(to, box, to_row);
-  touch(from, box, from_row);
+  touch(to, box, to_row, Use::write);
+  touch(from, box, from_row, Use::read);
   for (int64_t a = 0; a < box.at[0]; ++a) {
     for (int64_t b = 0; b < box.at[1]; ++b) {
       for (int64_t c = 0; c < box.at[2]; ++c) {
@@ -129,7 +129,7 @@ inline void combine_ranks(To& to, Group& group, const Extents& box, F&& f) {
   constexpr int kMost = 64;
   if (group.GetSize() > kMost)
     failf("[PTO-E2102] a group of %d members; %d are the most", group.GetSize(), kMost);
-  for (int rank = 1; rank < group.GetSize(); ++rank) touch(group[rank], box, 0);
+  for (int rank = 1; rank < group.GetSize(); ++rank) touch(group[rank], box, 0, Use::read);
   for_rows(to, group[0], box, 0, 0, [&](int64_t a, int64_t b) {
     for (int64_t i = 0; i < box.at[4]; ++i) {
       T values[kMost];
@@ -345,7 +345,8 @@ inline void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... event
   WaitAllEvents(events...);
   static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] TNOTIFY: a signal is an int32_t");
   auto* at = reinterpret_cast<int32_t*>(signal.data());
-  detail::touch_elements("TNOTIFY", at, 32, 0, 0);
+  detail::touch_elements("TNOTIFY", at, 32, 0, 0,
+                         op == NotifyOp::AtomicAdd ? detail::Use::combine : detail::Use::write);
   if (op == NotifyOp::AtomicAdd) {
     __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
   } else {

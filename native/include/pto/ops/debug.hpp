@@ -53,7 +53,7 @@ PTO_INST void TPRINT(Source& src) {
                                  [&](ptrdiff_t r, ptrdiff_t c) { return in.get(r, c); });
   } else {
     const auto at = detail::place(src);
-    detail::touch("TPRINT", at, at.rows.count, at.cols.count);
+    detail::touch("TPRINT", at, at.rows.count, at.cols.count, detail::Use::read);
     detail::print_matrix<Format>(at.rows.count, at.cols.count, [&](ptrdiff_t r, ptrdiff_t c) {
       return detail::element_at(at.data, static_cast<size_t>(at.at(r, c)));
     });

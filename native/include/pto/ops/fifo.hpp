@@ -113,9 +113,9 @@ struct Part {
   int lane = 0;
 
   /// It is about to be touched; the ring's own memory is no global memory.
-  void touch(const char* name, const Fifo& fifo, int bits) const {
+  void touch(const char* name, const Fifo& fifo, int bits, Use use) const {
     if (rows <= 0 || cols <= 0 || in_ring(fifo, at)) return;
-    touch_elements(name, at, bits, row * pitch + col, (row + rows - 1) * pitch + col + cols - 1);
+    touch_elements(name, at, bits, row * pitch + col, (row + rows - 1) * pitch + col + cols - 1, use);
   }
 };
 
@@ -178,7 +178,7 @@ inline bool empty_slot(const Place<T>& to, const FifoSlot& slot, const Part& par
   if (bytes > fifo.size * (in_ring(fifo, base) ? 2u : 1u))
     failf("[PTO-E2102] TPUSH: a tile of %zu bytes does not fit a slot of %u", bytes, fifo.size);
   part.at = base + prod.entryOffset;
-  part.touch("TPUSH", fifo, about.bits);
+  part.touch("TPUSH", fifo, about.bits, Use::write);
   Holding hold(fifo.ring);
   FifoSlot& slot = fifo.slot(part.index);
   about.index = part.index;
@@ -267,7 +267,7 @@ inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   if (slot.is_tile) bits = slot.bits;
   part.at = entry_of(fifo, part.index, bits) + offset;
   if (halves && split == TILE_NO_SPLIT && fifo.no_split && part.lane > 0) return false;
-  part.touch("TPOP", fifo, bits);
+  part.touch("TPOP", fifo, bits, Use::read);
   return true;
 }
 

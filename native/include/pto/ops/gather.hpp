@@ -253,9 +253,9 @@ struct Table {
     across = mem.GetStride(4);
     if constexpr (!is_tile_data_v<Idx>) {
       if (by_row) {
-        touch_elements("indices", idx.data(), bits_of<typename Idx::DType>, 0, rows - 1);
+        touch_elements("indices", idx.data(), bits_of<typename Idx::DType>, 0, rows - 1, Use::read);
       } else {
-        touch("indices", place(idx), rows, cols);
+        touch("indices", place(idx), rows, cols, Use::read);
       }
     }
   }
@@ -307,12 +307,12 @@ inline void gather_memory(Dst& dst, const Mem& mem, const Idx& idx, Names names,
       int64_t at;
       const bool whole_row = table.by_row && table.across == 1 && bits_of<T> >= 8;
       if (whole_row && table.find(r, c, rule, at)) {
-        touch_elements("MGATHER", from, bits_of<T>, at, at + n - 1);
+        touch_elements("MGATHER", from, bits_of<T>, at, at + n - 1, Use::read);
         std::memcpy(static_cast<void*>(buffer.at), from + at, static_cast<size_t>(n) * sizeof(T));
       } else {
         for (ptrdiff_t j = 0; j < n; ++j) {
           const bool found = table.find(r, c + j, rule, at);
-          if (found) touch_elements("MGATHER", from, bits_of<T>, at, at);
+          if (found) touch_elements("MGATHER", from, bits_of<T>, at, at, Use::read);
           buffer.at[j] = found ? same_bits<T>(element_at(from, static_cast<size_t>(at))) : T(0);
         }
       }
@@ -347,7 +347,8 @@ inline void scatter_memory(Mem& mem, const Src& src, const Idx& idx, Names names
     for (ptrdiff_t c = 0; c < cols; ++c) {
       int64_t at;
       if (!table.find(r, c, rule, at)) continue;
-      touch_elements("MSCATTER", to, bits_of<T>, at, at);
+      touch_elements("MSCATTER", to, bits_of<T>, at, at,
+                     Op == ScatterAtomicOp::None ? Use::write : Use::combine);
       if constexpr (Op == ScatterAtomicOp::None) {
         put_element(to, static_cast<size_t>(at), same_bits<T>(in.get(r, c)));
       } else {

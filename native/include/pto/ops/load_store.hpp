@@ -11,12 +11,12 @@ namespace pto {
 namespace detail {
 
 template <class T>
-inline void check_holds(const char* name, const Place<T>& global, int64_t rows, int64_t cols) {
+inline void check_holds(const char* name, const Place<T>& global, int64_t rows, int64_t cols, Use use) {
   PTO_CHECK(rows <= global.rows.count && cols <= global.cols.count, "PA-0002",
             "%s: the tile has %lldx%lld valid elements, the tensor %lldx%lld", name,
             static_cast<long long>(rows), static_cast<long long>(cols),
             static_cast<long long>(global.rows.count), static_cast<long long>(global.cols.count));
-  touch(name, global, rows, cols);
+  touch(name, global, rows, cols, use);
 }
 
 /// Elements combine with those in memory one at a time, since other cores may store there too.
@@ -66,13 +66,14 @@ inline void copy(const Combining<How, T>& to, const Place<S>& from, ptrdiff_t ro
 template <AtomicType Atomic, ReluPreMode Relu, bool ByRow = false, class Global, class TileT, class Words>
 inline void store(Global& dst, TileT& src, const Words& words) {
   constexpr bool relu = Relu == ReluPreMode::NormalRelu;
+  constexpr Use use = Atomic == AtomicType::AtomicNone ? Use::write : Use::combine;
   const auto to = place(dst);
   if constexpr (is_conv_tile_v<TileT>) {
     static_assert(
         bits_of<typename TileT::DType> == bits_of<typename Global::DType> && Atomic == AtomicType::AtomicNone,
         "[PTO][SA-0099] TSTORE: the tile and the tensor differ in element type");
     const auto from = place(src);
-    check_holds("TSTORE", to, from.rows.count, from.cols.count);
+    check_holds("TSTORE", to, from.rows.count, from.cols.count, use);
     copy(to, from, from.rows.count, from.cols.count);
   } else {
     static_assert(TileT::Loc == TileType::Vec || TileT::Loc == TileType::Acc || TileT::Loc == TileType::Mat,
@@ -84,7 +85,7 @@ inline void store(Global& dst, TileT& src, const Words& words) {
     static_assert(converts || bits_of<typename TileT::DType> == bits_of<typename Global::DType>,
                   "[PTO][SA-0099] TSTORE: the tile and the tensor differ in element type; fix: TCVT first");
     const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
-    check_holds("TSTORE", to, rows, cols);
+    check_holds("TSTORE", to, rows, cols, use);
     if constexpr (Atomic != AtomicType::AtomicNone) {
       deliver<relu, ByRow>(Combining<Atomic, typename Global::DType>{to}, src, 0, 0, rows, cols, words);
     } else if constexpr (converts && (TileT::Loc == TileType::Acc || Words::any ||
@@ -106,7 +107,7 @@ PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Events&... events) {
   const auto from = detail::place(src);
   if constexpr (is_conv_tile_v<TileT>) {
     const auto to = detail::place(dst);
-    detail::check_holds("TLOAD", from, to.rows.count, to.cols.count);
+    detail::check_holds("TLOAD", from, to.rows.count, to.cols.count, detail::Use::read);
     detail::copy(to, from, to.rows.count, to.cols.count);
   } else {
     static_assert(
@@ -116,7 +117,7 @@ PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Events&... events) {
         detail::bits_of<typename TileT::DType> == detail::bits_of<typename Global::DType>,
         "[PTO][SA-0098] TLOAD: the tile and the tensor differ in element type; fix: TCVT after loading");
     const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
-    detail::check_holds("TLOAD", from, rows, cols);
+    detail::check_holds("TLOAD", from, rows, cols, detail::Use::read);
     detail::copy(detail::place(dst), from, rows, cols);
     // Custom pads are for TFILLPAD. Without a pad the rest is zeroed here, and anything on hardware.
     if constexpr (!(TileT::ValidRow == TileT::Rows && TileT::ValidCol == TileT::Cols)) {
@@ -137,7 +138,8 @@ PTO_INST RecordEvent TPREFETCH(TileT& dst, Global& src) {
   const auto* from = src.data();
   T* to = dst.data();
   if (rows > 0 && cols > 0)
-    detail::touch_elements("TPREFETCH", from, detail::bits_of<T>, 0, (rows - 1) * TileT::Cols + cols - 1);
+    detail::touch_elements("TPREFETCH", from, detail::bits_of<T>, 0, (rows - 1) * TileT::Cols + cols - 1,
+                           detail::Use::read);
   for (ptrdiff_t r = 0; r < rows; ++r) {
     const ptrdiff_t at = r * TileT::Cols;
     if constexpr (detail::bits_of<T> == 4) {

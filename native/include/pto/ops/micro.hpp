@@ -39,7 +39,7 @@ inline void copy_bursts(char* to, const char* from, const Burst& burst, const Dm
 
 /// The bytes of global memory that bursts touch, on one side of them.
 inline void touch_bursts(const char* name, const void* data, const Burst& burst, uint64_t stride,
-                         const DmaLoops& loops, const uint64_t (&strides)[2]) {
+                         const DmaLoops& loops, const uint64_t (&strides)[2], Use use) {
   const uint64_t counts[3] = {burst.count, loops.size[0], loops.size[1]};
   const uint64_t steps[3] = {stride, strides[0], strides[1]};
   int64_t low = 0, high = static_cast<int64_t>(burst.length);
@@ -49,16 +49,23 @@ inline void touch_bursts(const char* name, const void* data, const Burst& burst,
     const int64_t far = reach(static_cast<int64_t>(counts[i]), static_cast<int64_t>(steps[i]));
     (far < 0 ? low : high) += far;
   }
-  touch(name, data, low, high);
+  stay_inside(name, data, low, high);
+  if (current == nullptr || !is_noted(current)) return;
+  for (uint64_t j = 0; j < counts[2]; ++j)
+    for (uint64_t k = 0; k < counts[1]; ++k)
+      for (uint64_t r = 0; r < counts[0]; ++r) {
+        const auto at = static_cast<int64_t>(j * steps[2] + k * steps[1] + r * steps[0]);
+        note(data, at, at + static_cast<int64_t>(burst.length), use);
+      }
 }
 inline void bursts_in(const char* name, char* to, const void* from, const Burst& burst, const DmaLoops& loops,
                       bool pad = false) {
-  touch_bursts(name, from, burst, burst.from, loops, loops.from);
+  touch_bursts(name, from, burst, burst.from, loops, loops.from, Use::read);
   copy_bursts(to, static_cast<const char*>(from), burst, loops, pad);
 }
 inline void bursts_out(const char* name, void* to, const char* from, const Burst& burst,
                        const DmaLoops& loops) {
-  touch_bursts(name, to, burst, burst.to, loops, loops.to);
+  touch_bursts(name, to, burst, burst.to, loops, loops.to, Use::write);
   copy_bursts(static_cast<char*>(to), from, burst, loops);
 }
 

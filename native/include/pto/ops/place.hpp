@@ -168,12 +168,12 @@ inline auto place(const Global& tensor) {
   return view_place<Global::layout>(tensor.data(), tensor.sizes(), tensor.strides());
 }
 
-/// The first rows x cols elements of a place in global memory are about to be touched.
+/// The first rows x cols elements of a place in global memory are about to be used.
 PTO_COMMON void touch_matrix(const char* name, const volatile void* data, int bits, const Axis& down,
-                             const Axis& across, ptrdiff_t rows, ptrdiff_t cols);
+                             const Axis& across, ptrdiff_t rows, ptrdiff_t cols, Use use);
 template <class T>
-inline void touch(const char* name, const Place<T>& place, ptrdiff_t rows, ptrdiff_t cols) {
-  touch_matrix(name, place.data, bits_of<T>, place.rows, place.cols, rows, cols);
+inline void touch(const char* name, const Place<T>& place, ptrdiff_t rows, ptrdiff_t cols, Use use) {
+  touch_matrix(name, place.data, bits_of<T>, place.rows, place.cols, rows, cols, use);
 }
 
 /// The storage of a convolution tile, dense, described like global memory of the same layout.
@@ -302,13 +302,27 @@ PTO_BODY void describe_view(ViewMap map, ptrdiff_t inner, const int64_t* sizes, 
 }
 
 PTO_BODY void touch_matrix(const char* name, const volatile void* data, int bits, const Axis& down,
-                           const Axis& across, ptrdiff_t rows, ptrdiff_t cols) {
-  const Core* me = current;
-  if (rows <= 0 || cols <= 0 || me == nullptr || me->arrays == nullptr) return;
+                           const Axis& across, ptrdiff_t rows, ptrdiff_t cols, Use use) {
+  if (rows <= 0 || cols <= 0 || !is_watched(current)) return;
   int64_t low, high, left, right;
   down.span(rows, low, high);
   across.span(cols, left, right);
-  touch_elements(name, data, bits, low + left, high + right);
+  const Bytes all = bytes_of(bits, low + left, high + right);
+  stay_inside(name, data, all.low, all.high);
+  if (!is_noted(current)) return;
+  // Runs of elements side by side, along rows or along columns.
+  const bool by_rows = across.side_by_side() || !down.side_by_side();
+  const Axis &lines = by_rows ? down : across, &along = by_rows ? across : down;
+  const ptrdiff_t count = by_rows ? rows : cols, length = by_rows ? cols : rows;
+  for (ptrdiff_t l = 0; l < count; ++l) {
+    const ptrdiff_t line = lines.at(l);
+    Walk w(along);
+    for (ptrdiff_t i = 0, n; i < length; i += n, w.go(n)) {
+      n = along.side_by_side() ? lesser(length - i, w.left) : 1;
+      const Bytes bytes = bytes_of(bits, line + w.at, line + w.at + n - 1);
+      note(data, bytes.low, bytes.high, use);
+    }
+  }
 }
 #endif
 

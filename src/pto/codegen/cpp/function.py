@@ -245,10 +245,10 @@ class Function:
     def tile_type(self, value: Value) -> str:
         return self.tile_types.get(value) or self.types(value.type)
 
-    def element(self, base: str, index: str, of: Value) -> str:
-        """The element that an index names, from a pointer or memref on."""
+    def element(self, base: str, index: str, of: Value, use: str = "read") -> str:
+        """The element that an index names, from a pointer or memref on, to read or to write it."""
         if self.unit.checked and in_global(of.type):
-            return f"pto::detail::element({base}, {index})"
+            return f"pto::detail::element<pto::detail::Use::{use}>({base}, {index})"
         return f"{base}[{index}]"
 
     def type_of(self, value: Value) -> str:

@@ -155,7 +155,7 @@ def _dealloc(f: Function, op: Operation) -> None:
     """Only the memory planner looks at it."""
 
 
-def _element(f: Function, memref: Value, indices: list[Value]) -> str:
+def _element(f: Function, memref: Value, indices: list[Value], use: str = "read") -> str:
     view = memref_view(f, memref)
     terms: list[str] = []
     for index, stride in zip(indices, view.strides, strict=False):
@@ -163,7 +163,7 @@ def _element(f: Function, memref: Value, indices: list[Value]) -> str:
             index_text(f, index) if stride == 1 else f"{f.operand(index)} * {number_text(f, stride)}"
         )
     base = f"{f.text(memref)}.data()" if memref in f.tile_types else f.unary(memref)
-    return f.element(base, " + ".join(terms) or "0", memref)
+    return f.element(base, " + ".join(terms) or "0", memref, use)
 
 
 @handles("memref.load")
@@ -175,7 +175,7 @@ def _load(f: Function, op: Operation) -> None:
 
 @handles("memref.store")
 def _store(f: Function, op: Operation) -> None:
-    f.line(f"{_element(f, op.operands[1], op.group('indices'))} = {f.text(op.operands[0])};")
+    f.line(f"{_element(f, op.operands[1], op.group('indices'), 'write')} = {f.text(op.operands[0])};")
 
 
 @handles("memref.dim")

@@ -320,7 +320,7 @@ def _load(f: Function, op: Operation) -> None:
 @handles("pto.store_scalar")
 def _store(f: Function, op: Operation) -> None:
     pointer, index, value = op.operands
-    f.line(f"{f.element(f.unary(pointer), index_text(f, index), pointer)} = {f.text(value)};")
+    f.line(f"{f.element(f.unary(pointer), index_text(f, index), pointer, 'write')} = {f.text(value)};")
 
 
 def local_pointer(f: Function, location: str, elem: str) -> str:
