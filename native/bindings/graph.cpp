@@ -39,6 +39,9 @@ class PyGraph final : public PyRun {
                               static_cast<CoreType>(core_type), file_, line_);
     });
   }
+  void add_array(uint64_t address, uint64_t begin, uint64_t bytes) {
+    graph_->add_array(address, begin, bytes);
+  }
   void add_edge(int from, int to) {
     guarded([&] { graph_->add_edge(from, to); });
   }
@@ -83,6 +86,7 @@ void bind_graph(nb::module_& m) {
       .def("run_function", &PyGraph::run_function)
       .def("run_library", &PyGraph::run_library, "runtime"_a, "path"_a, "entry"_a, "args"_a)
       .def("add_task", &PyGraph::add_task, "func_id"_a, "core_type"_a, "slots"_a)
+      .def("add_array", &PyGraph::add_array, "address"_a, "begin"_a, "bytes"_a)
       .def("add_edge", &PyGraph::add_edge, "earlier"_a, "later"_a)
       .def("publish", &PyGraph::publish, "task"_a)
       .def("set_site", &PyGraph::set_site)

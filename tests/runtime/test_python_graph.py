@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,100 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
     assert _refused(lambda rt: rt.add_task(times, np.zeros(128, np.float32)[::2], out[0], 1)) == message
 
 
+def test_a_compiled_kernel_stays_in_its_array(tmp_path: Path) -> None:
+    source = tmp_path / "far.cpp"
+    source.write_text("""\
+#include <pto/pto-inst.hpp>
+extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
+  using namespace pto;
+  auto* to = reinterpret_cast<__gm__ float*>(args[0]);
+  GlobalTensor<float, Shape<1, 1, 1, 1, 64>, Stride<1, 1, 1, 64, 1>> out(to);
+  Tile<TileType::Vec, float, 1, 64> tile;
+  TASSIGN(tile, 0);
+  TEXPANDS(tile, 1.0f);
+  TSTORE(out, tile);
+}
+""")
+    far = runtime.kernel(source, "out")
+    array = np.zeros(100, np.float32)
+    runtime.run(lambda rt: rt.add_task(far, array[36:]), runtime="host_build_graph")
+    assert array.sum() == 64
+    with pytest.raises(pto.DiagnosticError, match=r"TSTORE: touches bytes 148\.\.404 of its array"):
+        runtime.run(lambda rt: rt.add_task(far, array[37:]), runtime="host_build_graph")
+
+
+@pytest.mark.parametrize("dtype", [">f4", "O", "f8"])
+def test_elements_that_no_kernel_knows(dtype: str, tmp_path: Path) -> None:
+    source = tmp_path / "nothing.cpp"
+    source.write_text('#include <cstdint>\nextern "C" void kernel_entry(int64_t*) {}\n')
+    kernel = runtime.kernel(source, "inout")
+    assert "are unknown" in _refused(lambda rt: rt.add_task(kernel, np.zeros(4, dtype)))
+
+
+def test_an_edge_into_a_task_that_may_have_run() -> None:
+    def build(rt: Any) -> None:
+        a, b = rt.add_task(TOUCH, X.copy()), rt.add_task(TOUCH, X.copy())
+        rt.publish_task(b)
+        rt.add_successor(a, b)
+
+    assert "task 1 is published: the edge from task 0 comes too late" in _refused(build, "aicpu_build_graph")
+
+
+def test_as_many_successors_as_a_device_has_room_for() -> None:
+    def build(rt: Any, count: int) -> None:
+        first = rt.add_task(TOUCH, X.copy())
+        for _ in range(count):
+            rt.add_successor(first, rt.add_task(TOUCH, X.copy()))
+
+    assert runtime.run(build, 512, runtime="host_build_graph").stats["edges"] == 512
+    assert "task 0 has more than 512 successors" in _refused(lambda rt: build(rt, 513))
+
+
+def test_builders_with_threads() -> None:
+    kernel = runtime.kernel(lambda x, n: np.add(x, n, out=x), "inout scalar")
+    cells = np.zeros(400, np.int64)
+
+    def build(rt: Any) -> None:
+        def part(begin: int) -> None:
+            for i in range(begin, 400, 4):
+                rt.add_task(kernel, cells[i : i + 1], i)
+
+        workers = [threading.Thread(target=part, args=(n,)) for n in range(4)]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(3):
+            cells[:] = 0
+            runtime.run(build, runtime="host_build_graph")
+            assert cells.tolist() == list(range(400))
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_subclasses_of_arrays_and_odd_numbers() -> None:
+    seen: list[Any] = []
+    note = runtime.kernel(lambda x, n: seen.append((type(x), x.shape, n)), "in scalar")
+
+    def build(rt: Any) -> None:
+        rt.add_task(note, np.ma.ones((2, 3)), np.True_)
+        rt.add_task(note, np.ones(()), np.array(7))
+
+    assert runtime.run(build, runtime="host_build_graph", check_hazards=True).hazards == []
+    assert sorted(seen, key=lambda s: s[2]) == [(np.ndarray, (2, 3), 1), (np.ndarray, (), 7)]
+    for bad in (np.array(1.5), 1.5, 1 << 64, "3", None):
+        assert (
+            "parameter 1" in (m := _refused(lambda rt, b=bad: rt.add_task(note, X, b)))
+            or "is no argument" in m
+        )
+    real = runtime.kernel(lambda x: None, "float")
+    assert "parameter 0 of kernel" in _refused(lambda rt: rt.add_task(real, 10**400))
+
+
 def test_python_kernels_get_views_and_cannot_write_to_inputs() -> None:
     seen: list[Any] = []
 
@@ -133,8 +229,9 @@ def test_what_is_refused() -> None:
         "parameter 1 of kernel scale is a number, got an array": lambda rt: rt.add_task(SCALE, X, X, X),
         "parameter 2 of kernel add is written to, but read-only": lambda rt: rt.add_task(ADD, X, X, fixed),
         "'x' is no task": lambda rt: rt.add_successor("x", 0),
-        "4294967296 is no task": lambda rt: rt.publish_task(1 << 32),
-        "[Runtime] Invalid from_task ID 0": lambda rt: rt.add_successor(0, 1),
+        "there is no task 4294967296: 0 were added so far": lambda rt: rt.publish_task(1 << 32),
+        "there is no task 0: 0 were added so far": lambda rt: rt.add_successor(0, 1),
+        "array([0]) is no task": lambda rt: rt.publish_task(np.array([0])),
         "a function is no kernel": lambda rt: rt.add_task(lambda x: x, X),
         "tensors of float64 are unknown": lambda rt: rt.tensor(3, np.float64),
     }

@@ -38,7 +38,10 @@ class Graph {
   }
 
   /// What a task is about to do to some bytes, as far as the graph can tell: fills `arg` and `undeclared`.
-  virtual void judge(const DispatchPayload& payload, UseRecord& use) const { (void)payload, (void)use; }
+  /// Whether anybody wants to know of it after the run.
+  virtual bool judge(const DispatchPayload& payload, UseRecord& use) const {
+    return (void)payload, (void)use, false;
+  }
 
   /// A task has run: hand what it makes possible to Exec::ready, release what it held. False if this was only
   /// a block of a task that has more of them.

@@ -10,11 +10,13 @@
 #define PTO_FBUF_SIZE_BYTES (64u * 1024)
 #define PTO_SCALELEFT_SIZE_BYTES (4u * 1024)
 #define PTO_SCALERIGHT_SIZE_BYTES (4u * 1024)
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <tuple>
 #include <utility>
 
 #include "fault.hpp"
@@ -36,6 +38,36 @@ thread_local MachineState* running = nullptr;  // the kernel that this thread is
 
 }  // namespace
 
+namespace {
+
+constexpr size_t kFewUses = 4096;  // of one task, before those that it repeats are thrown out
+
+bool same_kind(const UseRecord& a, const UseRecord& b) {
+  return a.use == b.use && a.arg == b.arg && a.undeclared == b.undeclared;
+}
+/// Whether b begins inside of a or where it ends.
+bool goes_on(const UseRecord& a, const UseRecord& b) {
+  return same_kind(a, b) && a.first <= b.first && b.first <= a.last;
+}
+
+/// Uses of one task, from an index on, without what is there twice.
+void unite(std::vector<UseRecord>& uses, size_t from) {
+  const auto key = [](const UseRecord& u) { return std::tuple(u.use, u.arg, u.undeclared, u.first); };
+  const auto begin = uses.begin() + static_cast<std::ptrdiff_t>(from);
+  std::sort(begin, uses.end(), [&](const UseRecord& a, const UseRecord& b) { return key(a) < key(b); });
+  auto out = begin;
+  for (auto next = begin; next != uses.end(); ++next) {
+    if (next != begin && goes_on(*out, *next)) {
+      out->last = std::max(out->last, next->last);
+    } else if (next != begin) {
+      *++out = *next;
+    }
+  }
+  if (begin != uses.end()) uses.erase(out + 1, uses.end());
+}
+
+}  // namespace
+
 struct MachineState {
   Core core;
   Fiber fiber;
@@ -48,6 +80,7 @@ struct MachineState {
   const DispatchPayload* payload = nullptr;
   const Graph* graph = nullptr;
   std::vector<UseRecord> uses;
+  size_t own = 0, room = kFewUses;  // where those of this task begin, how many there may be before `unite`
 
   Guarded guard;
 
@@ -118,19 +151,18 @@ void host_print(Core&, const char* text) {
 }
 
 void host_used(Core& core, const pto::detail::Used& used) {
+  static_assert(static_cast<Use>(pto::detail::Use::min) == Use::Min);
   auto& state = *static_cast<MachineState*>(core.fiber);
   const int64_t task = state.payload->task_id;
-  static_assert(static_cast<Use>(pto::detail::Use::combine) == Use::Combine);
-  const auto use = static_cast<Use>(used.use);
-  UseRecord next{task, used.first, used.last, -1, use, false};
-  state.graph->judge(*state.payload, next);
-  if (!state.uses.empty()) {
-    UseRecord& before = state.uses.back();
-    if (before.task_id == task && before.use == use && before.last == next.first && before.arg == next.arg &&
-        before.undeclared == next.undeclared) {
-      before.last = next.last;
-      return;
-    }
+  UseRecord next{task, used.first, used.last, -1, static_cast<Use>(used.use), false};
+  if (!state.graph->judge(*state.payload, next)) return;
+  if (state.uses.size() > state.own && goes_on(state.uses.back(), next)) {
+    state.uses.back().last = std::max(state.uses.back().last, next.last);
+    return;
+  }
+  if (state.uses.size() - state.own >= state.room) {
+    unite(state.uses, state.own);
+    state.room = std::max<size_t>(kFewUses, 2 * (state.uses.size() - state.own));
   }
   state.uses.push_back(next);
 }
@@ -212,6 +244,9 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   state.failed = false;
   state.payload = &core.payload;
   state.graph = &graph;
+  unite(state.uses, state.own);  // of the task before
+  state.own = state.uses.size();
+  state.room = kFewUses;
   state.guard.text = kernel.text;
   state.guard.signal = 0;
   state.kernel = kernel.on_core;

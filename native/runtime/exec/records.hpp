@@ -53,7 +53,7 @@ struct EdgeRecord {
   int8_t kind;  // 0 RAW, 1 WAW, 2 WAR, 3 explicit
 };
 
-enum class Use : int8_t { Read, Write, Combine };  // as pto::detail::Use has them
+enum class Use : int8_t { Read, Write, Add, Max, Min };  // as pto::detail::Use has them
 
 /// What a task did to global memory, the last byte excluded.
 struct UseRecord {

@@ -67,6 +67,11 @@ int GraphRun::add_task(const uint64_t* args, int count, int func_id, CoreType ty
   return id;
 }
 
+void GraphRun::add_array(uint64_t address, uint64_t begin, uint64_t bytes) {
+  if (options_.concurrent) return;  // tasks may be looking at them
+  arrays_[address] = {reinterpret_cast<void*>(begin), bytes, "its array"};
+}
+
 void GraphRun::add_edge(int from, int to) {
   exec_.throw_if_failed();
   table_->append_edge(from, to);
@@ -152,13 +157,18 @@ int GraphRun::memory(const DispatchPayload& payload, pto_array* out) const {
   if (options_.concurrent) return 0;
   int count = 0;
   for (int i = 0; i < payload.num_args; ++i) {
-    if (memory_.block(static_cast<uint64_t>(payload.args[i]), out[count])) ++count;
+    const auto address = static_cast<uint64_t>(payload.args[i]);
+    if (memory_.block(address, out[count])) {
+      ++count;
+    } else if (const auto array = arrays_.find(address); array != arrays_.end()) {
+      out[count++] = array->second;
+    }
   }
   return count;
 }
 
 /// Arguments are words: the nearest one below is likely the address of the memory.
-void GraphRun::judge(const DispatchPayload& payload, UseRecord& use) const {
+bool GraphRun::judge(const DispatchPayload& payload, UseRecord& use) const {
   uint64_t nearest = 0;
   for (int i = 0; i < payload.num_args; ++i) {
     const auto word = static_cast<uint64_t>(payload.args[i]);
@@ -166,6 +176,7 @@ void GraphRun::judge(const DispatchPayload& payload, UseRecord& use) const {
     nearest = word;
     use.arg = i;
   }
+  return true;
 }
 
 bool GraphRun::completed(int64_t id, int scheduler) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ class GraphRun final : public Graph {
   Failure& failure() { return exec_.failure(); }
 
   // --- while building; throws Aborted when the run has failed ---
+  /// An address of the caller's that tasks are given, and the memory around it: kernels must not leave that.
+  void add_array(uint64_t address, uint64_t begin, uint64_t bytes);
   int add_task(const uint64_t* args, int count, int func_id, CoreType type, const char* file, int line);
   void add_edge(int from, int to);
   /// The task is complete with all its edges; it runs as soon as it may, if the run is concurrent.
@@ -61,7 +64,7 @@ class GraphRun final : public Graph {
   TaskRecord* record(int64_t id) override;
   Progress progress() const override { return {completed_tasks(), tasks()}; }
   int memory(const DispatchPayload& payload, pto_array* out) const override;
-  void judge(const DispatchPayload& payload, UseRecord& use) const override;
+  bool judge(const DispatchPayload& payload, UseRecord& use) const override;
 
   // --- afterwards ---
   const GraphOptions& options() const { return options_; }
@@ -91,6 +94,7 @@ class GraphRun final : public Graph {
   Log& log_;
   std::shared_ptr<TaskTable> table_;
   DeviceMemory memory_;
+  std::map<uint64_t, pto_array> arrays_;  // by address
   Exec exec_;
   std::atomic<int> completed_{0};
   std::unique_ptr<ZeroedArray<TaskRecord>> records_;  // by task, if the run records

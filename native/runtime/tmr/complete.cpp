@@ -99,19 +99,27 @@ int Tmr::memory(const DispatchPayload& payload, pto_array* out) const {
   return count;
 }
 
-/// A write is undeclared if it lies in an input, and what it touches is part of no output.
-void Tmr::judge(const DispatchPayload& payload, UseRecord& use) const {
-  for (uint32_t left = payload.tensors; left != 0; left &= left - 1) {
-    const int i = __builtin_ctz(left);
+/// A write is undeclared if some of it lies in an input and in no output, counting what is between the first
+/// and the last element of each.
+bool Tmr::judge(const DispatchPayload& payload, UseRecord& use) const {
+  if (use.use == Use::Read) return false;
+  const auto bytes = [&](int i) {
     const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[i]);
-    const Segment bytes = tensor_bytes(tensor);
-    const uint64_t first = tensor.buffer.addr + bytes.begin, last = tensor.buffer.addr + bytes.end;
-    const bool output = (payload.inputs >> i & 1) == 0;
-    if (use.last <= first || last <= use.first || (use.arg >= 0 && !output)) continue;
+    const Segment found = tensor_bytes(tensor);
+    return Segment{tensor.buffer.addr + found.begin, tensor.buffer.addr + found.end};
+  };
+  for (uint32_t left = payload.tensors & payload.inputs; left != 0; left &= left - 1) {
+    const int i = __builtin_ctz(left);
+    Segment part = bytes(i);
+    part = {std::max(part.begin, use.first), std::min(part.end, use.last)};
+    bool declared = part.begin >= part.end;
+    for (uint32_t others = payload.tensors & ~payload.inputs; others != 0 && !declared; others &= others - 1)
+      declared = bytes(__builtin_ctz(others)).contains(part);
+    if (declared) continue;
     use.arg = i;
-    use.undeclared = !output && use.use != Use::Read;
-    if (output) return;
+    return use.undeclared = true;
   }
+  return false;
 }
 
 bool Tmr::completed(int64_t id, int scheduler) {

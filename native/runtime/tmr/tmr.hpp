@@ -100,7 +100,7 @@ class Tmr final : public Graph {
   int look_for_ready(int scheduler) override;
   void fill(int64_t ticket, DispatchPayload& payload, int scheduler) override;
   int memory(const DispatchPayload& payload, pto_array* out) const override;
-  void judge(const DispatchPayload& payload, UseRecord& use) const override;
+  bool judge(const DispatchPayload& payload, UseRecord& use) const override;
   bool completed(int64_t id, int scheduler) override;
   void sample(Recorder& recorder, int64_t now) override;
   Progress progress() const override;

@@ -15,6 +15,8 @@ published, while others are added (with PTO_AICPU_BUILD_GRAPH_BUILD_MODE=0 after
 
 from __future__ import annotations
 
+import operator
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ from .hazards import READ, WRITE, Use
 from .kernels import ROLES, Kernel
 from .native import concurrent_build, log_level, native
 from .session import Session
-from .tensors import numpy_type, refuse, shape_of, signed, word_float
+from .tensors import dtype_number, numpy_type, refuse, shape_of, signed, word_float
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Runtimes of this kind, and how many kernels each knows.
 RUNTIMES = {"host_build_graph": 32, "aicpu_build_graph": 64}
-_TASKS = 131072
+_TASKS, _FAN_OUT = 131072, 512
 _WRITES = (ROLES["out"], ROLES["inout"])
 
 
@@ -43,10 +45,13 @@ class Graph(Session):
         self._native: Any = native().TaskGraph(kernels, given, log_level(), sink)
         super().__init__(kernels, runtime)
         self._poison = bool(given.get("poison"))
-        self._values: list[
-            tuple[Kernel, tuple[Any, ...]]
-        ] = []  # of every task; arrays live as long as the run
+        self._concurrent = bool(given["concurrent"])
+        #: Of every task; arrays live as long as the run.
+        self._values: list[tuple[Kernel, list[Any]]] = []
         self._edges: list[tuple[int, int]] = []
+        self._fan_out: dict[int, int] = {}
+        self._published: set[int] = set()
+        self._adding = threading.Lock()  # a builder may have threads
 
     def tensor(self, shape: Sequence[int] | int, dtype: Any = "f32") -> Array:
         """Memory between tasks: an array that nobody has written to yet."""
@@ -60,48 +65,62 @@ class Graph(Session):
 
     def add_task(self, kernel: Kernel, *values: Any) -> int:
         """Add a task; its id. NumPy arrays and numbers, in the order of the kernel's arguments."""
-        number = self._numbers.get(id(kernel))
-        if number is None:
-            if len(self._known) == RUNTIMES[self._runtime]:
-                raise refuse(f"{self._runtime} knows at most {RUNTIMES[self._runtime]} kernels")
-            number = self._add(kernel)
-        self._mark()
-        if len(self._values) == _TASKS:
-            raise refuse(f"{self._runtime} has room for {_TASKS} tasks", "use tensormap_and_ringbuffer")
-        if len(values) != len(kernel.roles):
-            raise refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
-        slots = [self._slot(kernel, i, v) for i, v in enumerate(values)]
-        task = self._native.add_task(number, kernel.core_type, slots)
-        self._values.append((kernel, values))
-        return task
+        with self._adding:
+            number = self._numbers.get(id(kernel))
+            if number is None:
+                if len(self._known) == RUNTIMES[self._runtime]:
+                    raise refuse(f"{self._runtime} knows at most {RUNTIMES[self._runtime]} kernels")
+                number = self._add(kernel)
+            self._mark()
+            if len(self._values) == _TASKS:
+                raise refuse(f"{self._runtime} has room for {_TASKS} tasks", "use tensormap_and_ringbuffer")
+            if len(values) != len(kernel.roles):
+                raise refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
+            kept = [self._value(kernel, i, v) for i, v in enumerate(values)]
+            arrays = [i for i, role in enumerate(kernel.roles) if role != ROLES["scalar"]]
+            slots = list(kept)
+            for i in arrays:
+                slots[i] = kept[i].ctypes.data
+                if not callable(kernel.source):
+                    self._native.add_array(slots[i], *_memory(kept[i]))
+            task = self._native.add_task(number, kernel.core_type, slots)
+            self._values.append((kernel, kept))
+            return task
 
-    def _slot(self, kernel: Kernel, at: int, value: Any) -> int:
+    def _value(self, kernel: Kernel, at: int, value: Any) -> Any:
+        """What is kept of a value: a view of the array, or the 64 bits of a number."""
         import numpy as np
 
+        where = f"parameter {at} of kernel {kernel.name}"
         is_array = isinstance(value, np.ndarray)
         if kernel.roles[at] == ROLES["scalar"]:
             if is_array and value.ndim:
-                raise refuse(f"parameter {at} of kernel {kernel.name} is a number, got an array")
-            return self._number(kernel, value, at)
+                raise refuse(f"{where} is a number, got an array")
+            return self._number(kernel, value[()] if is_array else value, at)
         if not is_array:
-            got = type(value).__name__
-            raise refuse(
-                f"parameter {at} of kernel {kernel.name} is an array, got {got}", "numpy.asarray(...)"
-            )
+            raise refuse(f"{where} is an array, got {type(value).__name__}", "numpy.asarray(...)")
         if kernel.roles[at] in _WRITES and not value.flags.writeable:
-            message = f"parameter {at} of kernel {kernel.name} is written to, but read-only"
-            raise refuse(message, "give the task a copy of the array")
-        if not value.flags.c_contiguous and not callable(kernel.source):
-            message = (
-                f"parameter {at} of kernel {kernel.name} must be contiguous: a task gets its address only"
-            )
-            raise refuse(message, "numpy.ascontiguousarray(...)")
-        return value.ctypes.data
+            raise refuse(f"{where} is written to, but read-only", "give the task a copy of the array")
+        if not callable(kernel.source):
+            dtype_number(value.dtype)
+            if not value.flags.c_contiguous:
+                message = f"{where} must be contiguous: a task gets its address only"
+                raise refuse(message, "numpy.ascontiguousarray(...)")
+        kept = value.view(np.ndarray)  # not one of a subclass, and not the caller's own
+        if kernel.roles[at] == ROLES["in"]:
+            kept.flags.writeable = False  # nobody would wait for it
+        return kept
 
     def add_successor(self, earlier: int, later: int) -> None:
         """The later task starts when the earlier one has ended."""
         self._mark()
-        earlier, later = _task(earlier), _task(later)
+        earlier, later = self._task(earlier), self._task(later)
+        if later in self._published and self._concurrent:
+            message = f"task {later} is published: the edge from task {earlier} comes too late"
+            raise refuse(message, "publish a task after the edges into it")
+        self._fan_out[earlier] = self._fan_out.get(earlier, 0) + 1
+        if self._fan_out[earlier] > _FAN_OUT:
+            raise refuse(f"task {earlier} has more than {_FAN_OUT} successors", "put a task between them")
         self._native.add_edge(earlier, later)
         self._edges.append((earlier, later))
 
@@ -111,36 +130,48 @@ class Graph(Session):
     def publish_task(self, task: int) -> None:
         """All edges into the task are there: with aicpu_build_graph it may start from now on."""
         self._mark()
-        self._native.publish(_task(task))
+        task = self._task(task)
+        self._published.add(task)
+        self._native.publish(task)
+
+    def _task(self, given: Any) -> int:
+        """The id of a task, as `add_task` gave it."""
+        try:
+            task = operator.index(given)
+        except TypeError:
+            raise refuse(f"{given!r} is no task", "add_task returns its number") from None
+        if not 0 <= task < len(self._values):
+            raise refuse(f"there is no task {task}: {len(self._values)} were added so far")
+        return task
 
     def _finish(self) -> None:
         """After everything was added: host_build_graph has no word for publishing."""
         if self._runtime == "host_build_graph":
             for task in range(len(self._values)):
+                self._published.add(task)
                 self._native.publish(task)
 
     def _caller(self, kernel: Kernel) -> Callable[..., None]:
         function, roles, floats, known = kernel.source, kernel.roles, kernel.floats, self._values
         assert callable(function), "a source is a library"
 
-        def argument(i: int, slot: int, value: Any) -> Any:
-            if roles[i] == ROLES["scalar"]:
-                return word_float(slot) if i in floats else signed(slot)
-            if roles[i] != ROLES["in"] or not value.flags.writeable:
-                return value
-            seen = value.view()
-            seen.flags.writeable = False  # nobody would wait for it
-            return seen
+        def argument(i: int, value: Any) -> Any:
+            if roles[i] != ROLES["scalar"]:
+                return value.view()
+            return word_float(value) if i in floats else signed(value)
 
         def call(task: int, slots: list[int], *masks: int) -> None:
-            values = known[task][1]
-            function(*(argument(i, slot, values[i]) for i, slot in enumerate(slots)))
+            function(*(argument(i, value) for i, value in enumerate(known[task][1])))
 
         return call
 
-    def _declared(self) -> Iterator[Use]:
-        """What tasks say they use. Parts of an array that have others between them are told one by one."""
-        for task, (kernel, values) in enumerate(self._values):
+    def _declared(self, seen: set[int]) -> Iterator[Use]:
+        """What tasks that ran say they use, but for those of kernels that were seen to use instructions."""
+        known = {id(self._values[task][0]) for task in seen}
+        for task in sorted(self._published):
+            kernel, values = self._values[task]
+            if id(kernel) in known:
+                continue
             for i, value in enumerate(values):
                 if kernel.roles[i] != ROLES["scalar"] and value.size:
                     use = WRITE if kernel.roles[i] in _WRITES else READ
@@ -148,11 +179,13 @@ class Graph(Session):
                         yield first, last, task, i, use
 
 
-def _task(given: Any) -> int:
-    """The id of a task, as `add_task` gave it."""
-    if hasattr(given, "__index__") and -(1 << 31) <= (number := given.__index__()) < 1 << 31:
-        return number
-    raise refuse(f"{given!r} is no task", "add_task returns its number")
+def _memory(array: Array) -> tuple[int, int]:
+    """Where the memory begins that an array is part of, and its bytes."""
+    import numpy as np
+
+    while isinstance(array.base, np.ndarray) and array.base.flags.c_contiguous:
+        array = array.base
+    return array.ctypes.data, array.nbytes
 
 
 def _runs(array: Array) -> Iterator[tuple[int, int]]:

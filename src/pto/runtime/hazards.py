@@ -8,14 +8,14 @@ order in which tasks happened to run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..diag import Diagnostic
 
 _KINDS = {1: "WAW", 2: "WAR", 4: "scope"}
 _USE = [("task_id", "i8"), ("first", "u8"), ("last", "u8"), ("arg", "i4"), ("use", "i1"), ("undeclared", "?")]
-READ, WRITE, COMBINE = 0, 1, 2
+READ, WRITE = 0, 1  # what is more combines: two of a kind may come in either order
 
 #: First byte, the byte behind the last, task, parameter, use.
 Use = tuple[int, int, int, int, int]
@@ -62,8 +62,9 @@ class Hazard:
         )
 
 
-def problems(hazards: Sequence[Hazard]) -> list[Diagnostic]:
-    """For those who read diagnostics: one for each pair of places, however often it is met."""
+def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
+    """For those who read diagnostics: one for each pair of places, however often it is met. `unseen`: tasks
+    of which nobody knows what they did."""
     groups: dict[tuple[Any, ...], list[Hazard]] = {}
     for h in hazards:
         groups.setdefault((h.kind, h.arg, h.places), []).append(h)
@@ -75,11 +76,15 @@ def problems(hazards: Sequence[Hazard]) -> list[Diagnostic]:
         elif first.kind == "input":
             help = "make the parameter INOUT, or OUTPUT if the task writes all of it"
         elif first.explicit:
-            help = f"add_successor({first.earlier}, {first.later}), unless either order is right"
+            help = "order the two with add_successor, unless either order is right"
         d = Diagnostic("PTO-E2611", str(first), severity="warning", help=help)
         if others:
             d.notes.append((f"seen {len(others) + 1} times; this is the first", None))
         out.append(d)
+    if unseen:
+        message = f"{unseen} task{'s' if unseen > 1 else ''} used no instructions: what they did is not known"
+        help = "TLOAD and TSTORE are seen, what a kernel does with pointers is not"
+        out.append(Diagnostic("PTO-E2611", message, severity="warning", help=help))
     return out
 
 
@@ -99,23 +104,26 @@ def hazards_of(run: Any) -> list[Hazard]:
 
 
 def unordered(
-    raw: Mapping[str, Any], edges: Iterable[tuple[int, int]], declared: Iterable[Use] = ()
+    raw: Mapping[str, Any],
+    edges: Iterable[tuple[int, int]],
+    declared: Callable[[set[int]], Iterable[Use]] = lambda known: (),
 ) -> list[Hazard]:
     """Tasks of a graph with explicit edges that use the same memory, one of them to write, with no way along
-    edges between them. Of tasks that the run recorded nothing about, that is what is `declared`."""
+    edges between them. `declared` gives what is said of tasks, but for those of which the run knows it."""
     sites = raw["sites"]
     uses = list(_united(_read(raw)))
-    known = {use[2] for use in uses}
-    uses += [use for use in declared if use[2] not in known]
-    after = reachable(len(sites), edges)
+    uses += declared({use[2] for use in uses})
     found: dict[tuple[int, int], Hazard] = {}
-    for one, other in meetings(uses):
+    for one, other in conflicts(uses, Order(len(sites), edges)):
         (_, _, a, _, use_a), (_, _, b, arg, use_b) = sorted((one, other), key=lambda use: use[2])
-        if a == b or (a, b) in found or after[a] >> b & 1 or after[b] >> a & 1:
-            continue
         kind = "RAW" if use_b == READ else "WAR" if use_a == READ else "WAW"
-        found[a, b] = Hazard(kind, a, b, arg, (sites[a], sites[b]), explicit=True)
+        found.setdefault((a, b), Hazard(kind, a, b, arg, (sites[a], sites[b]), explicit=True))
     return sorted(found.values(), key=lambda h: (h.later, h.earlier))
+
+
+def tasks_unseen(raw: Mapping[str, Any], ran: Iterable[int]) -> int:
+    """How many of the tasks that ran used no instructions, so that nobody knows what they did."""
+    return len(set(ran) - set(_read(raw)["task_id"].tolist()))
 
 
 def _read(raw: Mapping[str, Any]) -> Any:
@@ -141,35 +149,59 @@ def _united(uses: Any) -> Iterator[Use]:
         yield first, last, task, arg, use
 
 
-def reachable(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """For every task the set, as bits, of those that come after it. There is no circle."""
-    waits: list[int] = [0] * count
-    next_of: list[list[int]] = [[] for _ in range(count)]
-    for a, b in edges:
-        next_of[a].append(b)
-        waits[b] += 1
-    order = [t for t in range(count) if not waits[t]]
-    for t in order:
-        for n in next_of[t]:
-            waits[n] -= 1
-            if not waits[n]:
-                order.append(n)
-    after = [0] * count
-    for t in reversed(order):
-        for n in next_of[t]:
-            after[t] |= after[n] | 1 << n
-    return after
+class Order:
+    """Which tasks come before which. There is no circle."""
+
+    def __init__(self, count: int, edges: Iterable[tuple[int, int]]) -> None:
+        waits: list[int] = [0] * count
+        next_of: list[list[int]] = [[] for _ in range(count)]
+        self._before: list[list[int]] = [[] for _ in range(count)]
+        for a, b in edges:
+            next_of[a].append(b)
+            self._before[b].append(a)
+            waits[b] += 1
+        order = [t for t in range(count) if not waits[t]]
+        for t in order:
+            for n in next_of[t]:
+                waits[n] -= 1
+                if not waits[n]:
+                    order.append(n)
+        #: A place for every task, behind all that come before it.
+        self.place = [0] * count
+        for i, t in enumerate(order):
+            self.place[t] = i
+
+    def before(self, task: int, others: set[int]) -> set[int]:
+        """Which of others, all with an earlier place, come before a task."""
+        left = set(others)
+        least = min((self.place[t] for t in left), default=0)
+        seen, todo = {task}, [task]
+        while todo and left:
+            for t in self._before[todo.pop()]:
+                if t not in seen and self.place[t] >= least:
+                    seen.add(t)
+                    todo.append(t)
+                    left.discard(t)
+        return others - left
 
 
-def meetings(uses: Iterable[Use]) -> Iterator[tuple[Use, Use]]:
-    """Pairs that share memory, one of them to write. Two that combine with it may come in either order."""
-    live: dict[int, list[Use]] = {READ: [], WRITE: [], COMBINE: []}
-    for use in sorted(uses):
-        first, kind = use[0], use[4]
-        for others in (READ, WRITE, COMBINE):
-            if kind == others != WRITE:
-                continue
-            live[others] = [other for other in live[others] if other[1] > first]
-            for other in live[others]:
-                yield other, use
-        live[kind].append(use)
+def conflicts(uses: Sequence[Use], order: Order) -> Iterator[tuple[Use, Use]]:
+    """Pairs of tasks that share memory and that nothing orders. What a write comes after need not be looked
+    at again: who is in conflict with that is in conflict with the write as well, or comes after it."""
+    limits = sorted({limit for use in uses for limit in use[:2]})
+    index = {limit: i for i, limit in enumerate(limits)}
+    live: list[list[Use]] = [[] for _ in limits]  # by piece of memory between two limits
+    by_task: dict[int, list[Use]] = {}
+    for use in uses:
+        by_task.setdefault(use[2], []).append(use)
+    for task in sorted(by_task, key=lambda t: order.place[t]):
+        mine = [(use, live[i]) for use in by_task[task] for i in range(index[use[0]], index[use[1]])]
+        ahead = order.before(task, {other[2] for _, piece in mine for other in piece if other[2] != task})
+        for use, piece in mine:
+            kind = use[4]
+            for other in piece:
+                if other[2] != task and other[2] not in ahead and (kind != other[4] or kind == WRITE):
+                    yield other, use
+            if kind == WRITE:
+                piece[:] = [other for other in piece if other[2] != task and other[2] not in ahead]
+            piece.append(use)

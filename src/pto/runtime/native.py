@@ -266,6 +266,7 @@ class NativeEngine:
         self._names: dict[int, str] = {}
         self.sources: dict[int, str] = {}  # of kernels, where those who add them say so
         self.hazards: list[Hazard] = []
+        self.unseen = 0  # tasks of which nobody knows what they did to memory
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
         self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), path)
@@ -297,7 +298,7 @@ class NativeEngine:
         return records(run.records(), self._names, run.stats())
 
     def _run(self, made: dict[str, Any], path: str, entry: str, slots: list[int]) -> Any:
-        from .hazards import hazards_of, unordered
+        from .hazards import hazards_of, tasks_unseen, unordered
 
         if self._runtime == "tensormap_and_ringbuffer":
             run = native().Tensormap(self._kernels, made, log_level(), log_file())
@@ -311,6 +312,8 @@ class NativeEngine:
                 raw = run.records()
                 edges = _read(raw, "edges", _EDGE)
                 self.hazards = unordered(raw, edges[["pred", "succ"]].tolist())
+                tasks = _read(raw, "tasks", _TASK)
+                self.unseen = tasks_unseen(raw, tasks["task_id"][tasks["end"] != 0].tolist())
         return run
 
 

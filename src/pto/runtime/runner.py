@@ -161,7 +161,7 @@ class Runner:
         started = time.perf_counter()
         with knobs.environment(config.environment):
             try:
-                records, hazards = self._launch(arguments.words(memory.addresses))
+                records, found = self._launch(arguments.words(memory.addresses))
             except DiagnosticError as e:
                 _say_where(e, memory)
                 raise
@@ -177,11 +177,11 @@ class Runner:
             if c.ok:
                 self._log("info", f"  {c.name}: PASS ({c.total}/{c.total} elements matched)")
         problems = [c.problem(name) for c in comparisons if not c.ok]
-        problems += unordered(hazards)
+        problems += found
         problems += _side_effects(name, memory)
         return CaseResult(name, tuple(comparisons), tuple(problems), records, seconds, golden_seconds)
 
-    def _launch(self, words: list[int]) -> tuple[Any, Sequence[Any]]:
+    def _launch(self, words: list[int]) -> tuple[Any, Sequence[Diagnostic]]:
         try:
             engine = self._engine(self.options.engine(self.folder))
             for k in self.folder.config.kernels:
@@ -194,7 +194,7 @@ class Runner:
                     getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._library(job.source, job.entry, ""), job.entry, words)
-            return records, getattr(engine, "hazards", ())
+            return records, unordered(getattr(engine, "hazards", ()), getattr(engine, "unseen", 0))
         except (RuntimeError, ValueError) as e:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
 

@@ -44,7 +44,7 @@ class Run:
         if not self._checked:
             return []
         if isinstance(rt := self._runtime, Graph):
-            return unordered(rt._native.records(), rt._edges, rt._declared())
+            return unordered(rt._native.records(), rt._edges, rt._declared)
         return hazards_of(self._runtime._native)
 
     def summary(self) -> str:

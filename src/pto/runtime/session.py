@@ -70,18 +70,22 @@ class Session:
 
     def _number(self, kernel: Kernel, value: Any, at: int) -> int:
         """The 64 bits of a number."""
-        if at in kernel.floats and hasattr(value, "__float__"):
-            return float_word(float(value))
-        if hasattr(value, "__index__"):
-            number = value.__index__()
-            if not -(1 << 63) <= number < 1 << 64:
-                raise refuse(f"parameter {at} of kernel {kernel.name}: {number} does not fit in 64 bits")
-            return number & (1 << 64) - 1
-        if hasattr(value, "__float__"):
-            if kernel.words[at] == "scalar":
-                message = f"parameter {at} of kernel {kernel.name} is an integer ('scalar'), got {value!r}"
-                raise refuse(message, "an f32 is declared as 'float'")
-            return float_word(float(value))
+        where = f"parameter {at} of kernel {kernel.name}"
+        try:
+            if at in kernel.floats and hasattr(value, "__float__"):
+                return float_word(float(value))
+            if hasattr(value, "__index__") or str(getattr(value, "dtype", "")) == "bool":
+                number = int(value) if hasattr(value, "dtype") else value.__index__()
+                if not -(1 << 63) <= number < 1 << 64:
+                    raise refuse(f"{where}: {number} does not fit in 64 bits")
+                return number & (1 << 64) - 1
+            if hasattr(value, "__float__"):
+                if kernel.words[at] == "scalar":
+                    message = f"{where} is an integer ('scalar'), got {value!r}"
+                    raise refuse(message, "an f32 is declared as 'float'")
+                return float_word(float(value))
+        except (OverflowError, TypeError, ValueError) as e:
+            raise refuse(f"{where}: {e}") from None
         raise refuse(
             f"a {type(value).__name__} is no argument of a task", "pass tensors, NumPy arrays and numbers"
         )

@@ -46,6 +46,19 @@ enum class Along : bool { row, col };
 /// Elements copied at a time where a line cannot be used in place.
 inline constexpr ptrdiff_t kChunk = 256;
 
+// --- memory that other cores work on -----------------------------------------------------------------------
+
+/// *at = f(*at), as one step to everybody else.
+template <class T, class F>
+inline void update(T* at, F&& f) {
+  static_assert(bits_of<T> >= 8);
+  auto* word = reinterpret_cast<code_t<T>*>(at);
+  code_t<T> seen = __atomic_load_n(word, __ATOMIC_RELAXED), next;
+  do {
+    next = __builtin_bit_cast(code_t<T>, f(__builtin_bit_cast(T, seen)));
+  } while (!__atomic_compare_exchange_n(word, &seen, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
 // --- loops -------------------------------------------------------------------------------------------------
 
 /// body(i) for 0 <= i < n. The inner loop has a constant length, so that it becomes vector code without more

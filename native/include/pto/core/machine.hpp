@@ -102,8 +102,15 @@ struct Waiting {
   void* description;
 };
 
-/// What becomes of global memory; what two cores combine with is the same in either order.
-enum class Use : uint8_t { read, write, combine };
+/// What becomes of global memory. The last three combine with what is there: two of a kind may come in either
+/// order.
+enum class Use : uint8_t { read, write, add, max, min };
+
+/// That of an atomic operation; its enumeration has none first, then add, max and min.
+template <class Atomic>
+constexpr Use use_of(Atomic op) {
+  return static_cast<Use>(static_cast<int>(op) + 1);
+}
 
 /// Bytes of global memory that an instruction uses, the last one excluded.
 struct Used {

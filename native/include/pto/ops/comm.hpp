@@ -86,10 +86,8 @@ inline void touch(const Global& tensor, const Extents& box, int64_t row, Use use
 
 /// Call row(to, from) with the offsets of every row of a box, in elements.
 template <class To, class From, class Row>
-inline void for_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
-                     Row&& row) {
-  touch(to, box, to_row, Use::write);
-  touch(from, box, from_row, Use::read);
+inline void walk_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
+                      Row&& row) {
   for (int64_t a = 0; a < box.at[0]; ++a) {
     for (int64_t b = 0; b < box.at[1]; ++b) {
       for (int64_t c = 0; c < box.at[2]; ++c) {
@@ -103,22 +101,28 @@ inline void for_rows(const To& to, const From& from, const Extents& box, int64_t
     }
   }
 }
+/// The same, where `from` is read and `to` is written or combined with.
+template <class To, class From, class Row>
+inline void for_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
+                     Use use, Row&& row) {
+  touch(to, box, to_row, use);
+  touch(from, box, from_row, Use::read);
+  walk_rows(to, from, box, to_row, from_row, row);
+}
 
-/// to[i] = f(to[i], from[i]) on a box that begins at a row of each.
-template <class To, class From, class F>
-inline void combine(To& to, From& from, const Extents& box, int64_t to_row, int64_t from_row, F&& f) {
+/// put(out, i, element) for every element of a box that begins at a row of each.
+template <class To, class From, class Put>
+inline void for_elements(To& to, From& from, const Extents& box, int64_t to_row, int64_t from_row, Use use,
+                         Put&& put) {
   using T = typename To::DType;
   using S = typename From::DType;
   T* const out = to.data();
   S* const in = from.data();
   const int64_t to_step = to.GetStride(4), from_step = from.GetStride(4);
-  for_rows(to, from, box, to_row, from_row, [&](int64_t a, int64_t b) {
-    for (int64_t i = 0; i < box.at[4]; ++i) {
-      const auto at = static_cast<size_t>(a + i * to_step);
-      put_element(
-          out, at,
-          static_cast<T>(f(element_at(out, at), element_at(in, static_cast<size_t>(b + i * from_step)))));
-    }
+  for_rows(to, from, box, to_row, from_row, use, [&](int64_t a, int64_t b) {
+    for (int64_t i = 0; i < box.at[4]; ++i)
+      put(out, static_cast<size_t>(a + i * to_step),
+          static_cast<T>(element_at(in, static_cast<size_t>(b + i * from_step))));
   });
 }
 
@@ -130,7 +134,7 @@ inline void combine_ranks(To& to, Group& group, const Extents& box, F&& f) {
   if (group.GetSize() > kMost)
     failf("[PTO-E2102] a group of %d members; %d are the most", group.GetSize(), kMost);
   for (int rank = 1; rank < group.GetSize(); ++rank) touch(group[rank], box, 0, Use::read);
-  for_rows(to, group[0], box, 0, 0, [&](int64_t a, int64_t b) {
+  for_rows(to, group[0], box, 0, 0, Use::write, [&](int64_t a, int64_t b) {
     for (int64_t i = 0; i < box.at[4]; ++i) {
       T values[kMost];
       for (int rank = 0; rank < group.GetSize(); ++rank) {
@@ -147,12 +151,13 @@ inline void copy(To& to, From& from, const Extents& box, int64_t to_row = 0, int
   static_assert(std::is_same_v<T, typename From::DType>,
                 "[PTO][SA-0218] the element types of two tensors differ");
   if (bits_of<T> >= 8 && to.GetStride(4) == 1 && from.GetStride(4) == 1) {
-    for_rows(to, from, box, to_row, from_row, [&](int64_t a, int64_t b) {
+    for_rows(to, from, box, to_row, from_row, Use::write, [&](int64_t a, int64_t b) {
       std::memmove(static_cast<void*>(to.data() + a), from.data() + b,
                    static_cast<size_t>(box.at[4]) * sizeof(T));
     });
   } else {
-    combine(to, from, box, to_row, from_row, [](T, T value) { return value; });
+    for_elements(to, from, box, to_row, from_row, Use::write,
+                 [](T* out, size_t at, T value) { put_element(out, at, value); });
   }
 }
 
@@ -202,7 +207,13 @@ inline RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
       }(),
       ...);
   if (add) {
-    detail::combine(dst, src, box, 0, 0, [](T a, T b) { return detail::sum(a, b); });
+    detail::for_elements(dst, src, box, 0, 0, detail::Use::add, [](T* out, size_t at, T value) {
+      if constexpr (detail::bits_of<T> >= 8) {
+        detail::update(out + at, [&](T old) { return detail::sum(old, value); });
+      } else {  // two of them share a byte
+        detail::put_element(out, at, detail::sum(detail::element_at(out, at), value));
+      }
+    });
   } else {
     detail::copy(dst, src, box);
   }
@@ -346,7 +357,7 @@ inline void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... event
   static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] TNOTIFY: a signal is an int32_t");
   auto* at = reinterpret_cast<int32_t*>(signal.data());
   detail::touch_elements("TNOTIFY", at, 32, 0, 0,
-                         op == NotifyOp::AtomicAdd ? detail::Use::combine : detail::Use::write);
+                         op == NotifyOp::AtomicAdd ? detail::Use::add : detail::Use::write);
   if (op == NotifyOp::AtomicAdd) {
     __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
   } else {
@@ -354,15 +365,17 @@ inline void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... event
   }
 }
 
-/// Whether every signal of a tensor compares as asked.
-template <class Global, class... Events>
-inline bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
-  WaitAllEvents(events...);
+namespace detail {
+
+/// Whether every signal of a tensor compares as asked. Nothing is noted: those who wait ask again and again,
+/// and not on the core itself.
+template <class Global>
+inline bool all_signals(Global& signal, int32_t value, WaitCmp cmp) {
   static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] a signal is an int32_t");
   bool all = true;
   const auto* base = reinterpret_cast<const int32_t*>(signal.data());
   const int64_t step = signal.GetStride(4), count = signal.GetShape(4);
-  detail::for_rows(signal, signal, detail::extents_of(signal), 0, 0, [&](int64_t row, int64_t) {
+  walk_rows(signal, signal, extents_of(signal), 0, 0, [&](int64_t row, int64_t) {
     for (int64_t i = 0; i < count && all; ++i) {
       const int32_t found = __atomic_load_n(base + row + i * step, __ATOMIC_ACQUIRE);
       switch (cmp) {
@@ -378,10 +391,20 @@ inline bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events)
   return all;
 }
 
+}  // namespace detail
+
+template <class Global, class... Events>
+inline bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
+  WaitAllEvents(events...);
+  detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
+  return detail::all_signals(signal, value, cmp);
+}
+
 template <class Global, class... Events>
 inline void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
   WaitAllEvents(events...);
-  detail::wait_until([&] { return TTEST(signal, value, cmp); },
+  detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
+  detail::wait_until([&] { return detail::all_signals(signal, value, cmp); },
                      [&](char* text, size_t size) {
                        constexpr const char* kNames[] = {"eq", "ne", "gt", "ge", "lt", "le"};
                        std::snprintf(text, size, "a signal %s %d", kNames[static_cast<int>(cmp)], value);

@@ -347,14 +347,18 @@ inline void scatter_memory(Mem& mem, const Src& src, const Idx& idx, Names names
     for (ptrdiff_t c = 0; c < cols; ++c) {
       int64_t at;
       if (!table.find(r, c, rule, at)) continue;
-      touch_elements("MSCATTER", to, bits_of<T>, at, at,
-                     Op == ScatterAtomicOp::None ? Use::write : Use::combine);
+      touch_elements("MSCATTER", to, bits_of<T>, at, at, use_of(Op));
       if constexpr (Op == ScatterAtomicOp::None) {
         put_element(to, static_cast<size_t>(at), same_bits<T>(in.get(r, c)));
       } else {
         const T next =
             element_of<T>(static_cast<compute_t<T>>(in.template get<compute_t<typename Src::DType>>(r, c)));
-        put_element(to, static_cast<size_t>(at), combined<Op>(element_at(to, static_cast<size_t>(at)), next));
+        if constexpr (bits_of<T> >= 8) {
+          update(to + at, [&](T old) { return combined<Op>(old, next); });
+        } else {  // two of them share a byte
+          put_element(to, static_cast<size_t>(at),
+                      combined<Op>(element_at(to, static_cast<size_t>(at)), next));
+        }
       }
     }
   }

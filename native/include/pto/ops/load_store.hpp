@@ -23,21 +23,15 @@ inline void check_holds(const char* name, const Place<T>& global, int64_t rows, 
 template <AtomicType How, class T>
 inline void store_atomic(T* at, T value) {
   using C = compute_t<T>;
-  using Code = code_t<T>;
   static_assert(bits_of<T> >= 8, "[PTO][SA-0200] TSTORE: no atomic store of 4-bit elements");
-  Code* word = reinterpret_cast<Code*>(at);
-  Code seen = __atomic_load_n(word, __ATOMIC_RELAXED), next;
   const C mine = value_of<C>(value);
-  do {
-    const C old = value_of<C>(__builtin_bit_cast(T, seen));
-    if constexpr (How == AtomicType::AtomicAdd) {
-      next = __builtin_bit_cast(Code, cast_to<T>(static_cast<C>(old + mine)));
-    } else {
-      // The old one stays unless the new one is beyond it, so a NaN changes nothing.
-      const bool beyond = How == AtomicType::AtomicMax ? old < mine : mine < old;
-      next = __builtin_bit_cast(Code, cast_to<T>(beyond ? mine : old));
-    }
-  } while (!__atomic_compare_exchange_n(word, &seen, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  update(at, [&](T before) {
+    const C old = value_of<C>(before);
+    if constexpr (How == AtomicType::AtomicAdd) return cast_to<T>(static_cast<C>(old + mine));
+    // The old one stays unless the new one is beyond it, so a NaN changes nothing.
+    const bool beyond = How == AtomicType::AtomicMax ? old < mine : mine < old;
+    return cast_to<T>(beyond ? mine : old);
+  });
 }
 
 /// A place whose elements are combined with, not written; for `deliver`.
@@ -66,7 +60,7 @@ inline void copy(const Combining<How, T>& to, const Place<S>& from, ptrdiff_t ro
 template <AtomicType Atomic, ReluPreMode Relu, bool ByRow = false, class Global, class TileT, class Words>
 inline void store(Global& dst, TileT& src, const Words& words) {
   constexpr bool relu = Relu == ReluPreMode::NormalRelu;
-  constexpr Use use = Atomic == AtomicType::AtomicNone ? Use::write : Use::combine;
+  constexpr Use use = use_of(Atomic);
   const auto to = place(dst);
   if constexpr (is_conv_tile_v<TileT>) {
     static_assert(
