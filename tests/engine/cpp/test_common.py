@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,72 @@ def test_every_profile_and_checks_link(tmp_path: Path) -> None:
         for name in PROFILES:
             flags = [*compiler.arch_flags(PROFILES[name]), "-DPTO_CHECKED"]
             assert build.cached([build.Unit("kernel.cpp", USES)], [], flags).ok, name
+
+
+@pytest.mark.parametrize("content", [b"", b"!<arch>\n", b"no library at all"])
+def test_a_damaged_library_is_done_without(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = tmp_path / "libdamaged.a"
+    damaged.write_bytes(content)
+    monkeypatch.setattr(compiler, "common", lambda chosen: compiler.Common(str(damaged), "damaged"))
+    with knobs.override(PTO_CACHE_DIR=str(tmp_path)):
+        assert build.cached([build.Unit("kernel.cpp", USES)], [], []).ok
+
+
+def test_a_mistake_in_a_source_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found()
+    calls: list[list[str]] = []
+    real = compiler.call
+    monkeypatch.setattr(
+        compiler, "call", lambda command, *more: calls.append(command) or real(command, *more)
+    )
+    with knobs.override(PTO_CACHE_DIR=str(tmp_path)):
+        compiler.find()
+        calls.clear()
+        built = build.cached([build.Unit("kernel.cpp", "int x = ;")], [], [])
+    assert not built.ok and "kernel.cpp:1:9" in built.output and len(calls) == 1
+
+
+def test_a_compiler_whose_programs_cannot_run_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder for temporary files without programs: what they would have said is not known for good."""
+    real = compiler.call
+
+    def call(command: list[str], *more: Any) -> Any:
+        if command[0].endswith("check"):
+            raise PermissionError
+        return real(command, *more)
+
+    with knobs.override(PTO_CACHE_DIR=str(tmp_path)):
+        compiler._probe.cache_clear()
+        monkeypatch.setattr(compiler, "call", call)
+        assert compiler.find().vectors == ""
+        assert not list((tmp_path / "cpp").glob("compiler-*"))
+        monkeypatch.undo()
+        compiler._probe.cache_clear()
+        chosen = compiler.find()
+        assert len(list((tmp_path / "cpp").glob("compiler-*"))) == 1
+    compiler._probe.cache_clear()
+    assert chosen.vectors == compiler.find().vectors
+
+
+def test_headers_can_be_included_alone(tmp_path: Path) -> None:
+    root = compiler.include_dir()
+    headers = sorted(
+        p.relative_to(root).as_posix() for f in ("core", "ops") for p in (root / "pto" / f).glob("*.hpp")
+    )
+    headers.remove("pto/ops/instances.hpp")  # for the library, and those who link it
+    assert len(headers) > 40
+
+    def problem(header: str) -> str:
+        source = tmp_path / f"{Path(header).stem}.cpp"
+        source.write_text(f'#include "{header}"\n')
+        command = [*compiler.find().command, "-std=c++20", "-fsyntax-only", f"-I{root}", str(source)]
+        return compiler.call(command).stderr
+
+    with ThreadPoolExecutor(2) as pool:
+        assert {
+            h: text[:300] for h, text in zip(headers, pool.map(problem, headers), strict=True) if text
+        } == {}

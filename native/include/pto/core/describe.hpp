@@ -84,7 +84,7 @@ inline int write_type(char* text, size_t size) {
 template <class Result, class... Args>
 inline const char* types_of(Result (*)(Args...)) {
   struct Text {
-    char text[sizeof...(Args) * 128 + 1] = "";
+    char text[sizeof...(Args) * 128 + 1] = {};
     Text() {
       [[maybe_unused]] char* at = text;
       ((at += write_type<std::remove_cv_t<std::remove_reference_t<Args>>>(at, 128)), ...);

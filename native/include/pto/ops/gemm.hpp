@@ -17,6 +17,8 @@
 #include <new>
 #include <type_traits>
 
+#include "pto/core/indices.hpp"
+#include "pto/core/macros.hpp"
 #include "pto/ops/transpose.hpp"
 
 namespace pto::detail::gemm {

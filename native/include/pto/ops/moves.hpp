@@ -323,7 +323,8 @@ PTO_INST RecordEvent TSUBVIEW(Dst& dst, Src& src, uint16_t row, uint16_t col, Ev
 /// The address of the scale exponents that belong to data in L0A or L0B.
 template <class T>
 inline uint64_t GetScaleAddr(T* data) {
-  for (const TileType side : {TileType::Left, TileType::Right}) {
+  constexpr TileType sides[] = {TileType::Left, TileType::Right};
+  for (const TileType side : sides) {
     const char* base = detail::core().space[static_cast<int>(side)];
     const auto at = static_cast<uint64_t>(reinterpret_cast<const char*>(data) - base);
     if (at < detail::room(static_cast<int>(side))) return at >> SHIFT_MX_ADDR;

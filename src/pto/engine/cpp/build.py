@@ -191,18 +191,29 @@ def _included(work: Path) -> list[str]:
     return sorted(n for n in names if not n.startswith(ours))
 
 
+#: What a compiler says of a place in a source. A build that ends without is not the source's fault.
+_PLACE = re.compile(r":\d+:\d+: (?:fatal )?error: ")
+
+
 def compile_units(
     found: Compiler, units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str], work: Path
 ) -> Built:
     """Compile and link in a folder; several units at the same time."""
     for u in (*units, *files):
         (work / u.name).write_text(u.text, encoding="utf-8")
-    common = compilers.common(found)
     every = [*found.command, *found.flags, *flags, f"-I{compilers.include_dir()}"]
-    linked = []
+    common = compilers.common(found)
     if common is not None:
-        every.append(compilers.LINKED)
-        linked.append(common.path)
+        built = _compile(found, units, [*every, compilers.LINKED], [common.path], work)
+        if built.ok or _PLACE.search(built.output):
+            return built
+        # The library is damaged, or options of the user's do not suit it: headers alone do as well.
+    return _compile(found, units, every, [], work)
+
+
+def _compile(
+    found: Compiler, units: Sequence[Unit], every: Sequence[str], linked: Sequence[str], work: Path
+) -> Built:
     library = work / "kernel.so"
     if len(units) == 1:
         source = str(work / units[0].name)

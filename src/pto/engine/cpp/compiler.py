@@ -72,7 +72,7 @@ template <std::integral T> T twice(T x) { return x + x; }
 #else
 #define VECTORS ""
 #endif
-int main() { return __builtin_puts(VECTORS) < 0 || twice(std::bit_cast<int>(0.0f)); }
+int main() { return __builtin_printf(VECTORS) < 0 || twice(std::bit_cast<int>(0.0f)); }
 """
 
 
@@ -161,8 +161,8 @@ def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
             vectors.removeprefix("vectors "),
         )
     except (OSError, ValueError):
-        found = _ask(command)
-    if isinstance(found, Compiler):
+        found, ran = _ask(command)
+    if isinstance(found, Compiler) and ran:
         with contextlib.suppress(OSError):
             fresh = kept.with_name(f".{kept.name}-{os.getpid()}")
             lines = (
@@ -174,17 +174,18 @@ def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
     return found
 
 
-def _ask(command: tuple[str, ...]) -> Compiler | str:
+def _ask(command: tuple[str, ...]) -> tuple[Compiler | str, bool]:
+    """What the compiler is, or why it cannot be used; and whether what it made could be run."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="pto-cxx-") as folder:
         source = Path(folder, "check.cpp")
         source.write_text(_PROGRAM, encoding="utf-8")
-        vectors = ""
+        vectors, runs = "", True
 
         def problem(*flags: str) -> str:
             """Why the program cannot be compiled, linked and run; empty where it can."""
-            nonlocal vectors
+            nonlocal vectors, runs
             program = Path(folder, "check")
             program.unlink(missing_ok=True)
             done = call([*command, "-std=c++20", *flags, str(source), "-o", str(program)])
@@ -195,6 +196,7 @@ def _ask(command: tuple[str, ...]) -> Compiler | str:
             try:
                 ran = call([str(program)])
             except PermissionError:  # the folder for temporary files holds no programs
+                runs = False
                 return ""
             vectors = ran.stdout.strip()
             return f"a program that it made ends with status {ran.returncode}" if ran.returncode else ""
@@ -207,8 +209,9 @@ def _ask(command: tuple[str, ...]) -> Compiler | str:
             why = "" if native else problem()
             version = call([*command, "--version"]).stdout.splitlines()
         except OSError as e:
-            return (e.strerror or str(e)).lower()
-    return why or Compiler(command, version[0] if version else "unknown version", native, linker, vectors)
+            return (e.strerror or str(e)).lower(), runs
+    found = Compiler(command, version[0] if version else "unknown version", native, linker, vectors)
+    return why or found, runs
 
 
 def call(command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
@@ -280,7 +283,9 @@ def common(compiler: Compiler) -> Common | None:
 @lru_cache(8)
 def _common(vectors: str, headers: str) -> Common | None:
     native = importlib.util.find_spec("pto._native")
-    folder = Path(native.origin if native and native.origin else "").parent / "lib"
+    if native is None or native.origin is None:
+        return None
+    folder = Path(native.origin).parent / "lib"
     path = folder / f"libpto_common_{vectors}.a"
     try:
         if (folder / "headers.digest").read_text(encoding="utf-8") != headers:
