@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "pto/core/indices.hpp"
+#include "pto/core/launch_abi.hpp"
 #include "pto/core/machine.hpp"
 #ifdef PTO2_TENSOR_SLOTS
 #include "tensor.h"
