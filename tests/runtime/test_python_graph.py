@@ -67,10 +67,46 @@ def test_host_build_graph_needs_no_publishing() -> None:
     assert np.array_equal(out, 3 * X)
 
 
-def test_an_unpublished_task_does_not_run(capfd: pytest.CaptureFixture[str]) -> None:
-    out = np.zeros_like(X)
-    runtime.run(lambda rt: rt.add_task(ADD, X, X, out), runtime="aicpu_build_graph")
-    assert not out.any() and "1 of 1 tasks were never published" in capfd.readouterr().err
+def test_a_task_that_is_never_published() -> None:
+    def build(rt: Any) -> None:
+        rt.publish_task(rt.add_task(ADD, X, X, np.zeros_like(X)))
+        rt.add_task(SCALE, X, 1.0, np.zeros_like(X))
+
+    message = "task 1 (scale) was never published: 1 of 2 do not run"
+    assert _refused(build, "aicpu_build_graph") == message
+
+
+def test_words_of_the_other_runtimes() -> None:
+    for name, build, words in (
+        (
+            "host_build_graph",
+            lambda rt: rt.submit(ADD, X, X, X),
+            "host_build_graph has no submit: tasks come from",
+        ),
+        (
+            "tensormap_and_ringbuffer",
+            lambda rt: rt.add_task(ADD, X, X, X),
+            "has no add_task: submit adds tasks",
+        ),
+        ("host_build_graph", lambda rt: rt.nothing, "'Graph' object has no attribute 'nothing'"),
+    ):
+        with pytest.raises(AttributeError, match=words):
+            runtime.run(build, runtime=name)
+
+
+def test_a_function_that_nobody_defines_and_a_header_that_is_not_there(tmp_path: Path) -> None:
+    lost, other = tmp_path / "lost.cpp", tmp_path / "other.cpp"
+    lost.write_text(
+        '#include <cstdint>\nvoid helper();\nextern "C" void kernel_entry(int64_t*) { helper(); }\n'
+    )
+    other.write_text('#include <cstdint>\n#include "tensor.h"\nextern "C" void kernel_entry(int64_t*) {}\n')
+    kernel = runtime.kernel(lost, "in")
+    message = _refused(lambda rt: rt.add_task(kernel, X))
+    assert "kernel lost (" in message and "undefined symbol" in message
+    kernel = runtime.kernel(other, "in")
+    with pytest.raises(pto.DiagnosticError) as caught:
+        runtime.run(lambda rt: rt.add_task(kernel, X), runtime="host_build_graph")
+    assert "gives kernels addresses, no TensorData" in (caught.value.diagnostics[0].help or "")
 
 
 def test_compiled_kernels_get_addresses(tmp_path: Path) -> None:
@@ -301,7 +337,7 @@ def test_as_many_kernels_and_tasks_as_a_device_has_room_for(monkeypatch: pytest.
 
     monkeypatch.setattr(graph, "_TASKS", 1 << 30)
     with pytest.raises(pto.DiagnosticError, match="131072"):  # what the engine itself says
-        runtime.run(many, 131073, runtime="aicpu_build_graph")
+        runtime.run(many, 131073, runtime="host_build_graph")
     monkeypatch.undo()
     message = _refused(lambda rt: many(rt, 131073), "aicpu_build_graph")
     assert message == "aicpu_build_graph has room for 131072 tasks"
@@ -317,7 +353,8 @@ def test_an_edge_that_is_missing(missing: int, kind: str, pair: tuple[int, ...],
         [(kind, pair, arg)] if kind else []
     )
     for h in run.hazards:
-        assert f"task {h.later} at {__file__}:" in str(h) and "reads, as parameter 0, what task" in str(h)
+        assert f"task {h.later} ({h.names[1]}) at {__file__}:" in str(h)
+        assert "reads, as parameter 0, what task" in str(h) and "" not in h.names
     assert runtime.run(_build, X, out, missing, runtime="host_build_graph").hazards == []
 
 

@@ -186,7 +186,7 @@ def test_e2611_an_input_that_is_written_to(kernels: dict[str, runtime.Kernel]) -
         run = runtime.run(submit, *values, check_hazards=True)
         assert [(h.kind, h.earlier, h.later, h.arg) for h in run.hazards] == expected
     for h in runtime.run(submit, 1, x[0], out[0], check_hazards=True).hazards:
-        assert f"task 0 at {__file__}:" in str(
+        assert f"task 0 (careless) at {__file__}:" in str(
             h
         ) and "writes to parameter 0, which it has as an input" in str(h)
         (problem,) = hazards.problems([h])
@@ -207,8 +207,8 @@ def test_e2611_an_edge_that_a_folder_lacks(tmp_path: Path, capsys: pytest.Captur
     source.write_text(source.read_text().replace(edge, ""))
     pto(["runtime", "run", str(folder), "--check-hazards", "--seed", "1"])
     shown = capsys.readouterr()
-    assert "warning[PTO-E2611]: RAW: task 3 at" in shown.err + shown.out
-    assert "order the two with add_successor" in shown.err + shown.out
+    assert "warning[PTO-E2611]: RAW: task 3 (mul) at" in shown.err + shown.out
+    assert "order tasks 1 and 3 with add_successor" in shown.err + shown.out
 
 
 @given(st.data())

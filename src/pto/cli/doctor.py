@@ -182,7 +182,10 @@ def _compiler() -> str:
         problem = error.diagnostics[0]
         raise Problem(problem.message.removeprefix("no C++ compiler: "), problem.help) from error
     tuned = "" if found.native else "; it knows no -march=native"
-    common = f", links code for {found.vectors}" if compiler.common(found) else ", no compiled code to link"
+    linked = (
+        f"with the package's code for {found.vectors}" if compiler.common(found) else "from headers alone"
+    )
+    common = f"; kernels are built {linked}"
     return f"{found.version}, C++20 works ({' '.join(found.command)}){tuned}{common}"
 
 

@@ -231,7 +231,9 @@ class _Session:
         """The last line: what scripts look for."""
         count = len(self.results)
         if passed:
-            word, color = f"TEST PASSED ({count} case{'s'[: count != 1]})", "good"
+            warned = sum(p.severity == "warning" for r in self.results for p in r.problems)
+            more = f", with {warned} warning{'s'[: warned != 1]}" if warned else ""
+            word, color = f"TEST PASSED ({count} case{'s'[: count != 1]}){more}", "good"
         else:
             bad = [r.name for r in self.results if not r.ok]
             word, color = "TEST FAILED" + (f": {', '.join(bad)}" if bad else ""), "bad"

@@ -272,9 +272,14 @@ class _Plan:
             with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
                 built, included = self._compile(Path(work))
                 if not built.ok:
-                    return Library(
-                        self.job, problems=tuple(explain(self.job.name, self.source, built.output))
-                    )
+                    problems = tuple(explain(self.job.name, self.source, built.output))
+                    for p in problems:
+                        if "tensor.h: No such file" in p.message and self.job.runtime in _GRAPHS:
+                            p.help = (
+                                f"{self.job.runtime} gives kernels addresses, no TensorData: include it "
+                                '#if __has_include("tensor.h"), and take the slot as the address otherwise'
+                            )
+                    return Library(self.job, problems=problems)
                 path = folder / f"{self._full_key(key, included)}.so"
                 os.replace(built.path, path)
                 listing = Path(work, "includes")

@@ -146,10 +146,24 @@ class Graph(Session):
 
     def _finish(self) -> None:
         """After everything was added: host_build_graph has no word for publishing."""
+        left = [task for task in range(len(self._values)) if task not in self._published]
         if self._runtime == "host_build_graph":
-            for task in range(len(self._values)):
+            for task in left:
                 self._published.add(task)
                 self._native.publish(task)
+        elif left:
+            name = self._values[left[0]][0].name
+            message = (
+                f"task {left[0]} ({name}) was never published: {len(left)} of {len(self._values)} do not run"
+            )
+            raise refuse(message, "rt.publish_task(task), after the edges into it")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("submit", "scope", "external", "cluster", "allocate_cluster", "free_cluster"):
+            raise AttributeError(
+                f"{self._runtime} has no {name}: tasks come from add_task, edges from add_successor"
+            )
+        raise AttributeError(f"'Graph' object has no attribute '{name}'")
 
     def _caller(self, kernel: Kernel) -> Callable[..., None]:
         function, roles, floats, known = kernel.source, kernel.roles, kernel.floats, self._values
@@ -165,15 +179,13 @@ class Graph(Session):
 
         return call
 
-    def _declared(self, seen: set[int]) -> Iterator[Use]:
-        """What tasks that ran say they use, but for those of kernels that were seen to use instructions."""
-        known = {id(self._values[task][0]) for task in seen}
+    def _declared(self, seen: set[tuple[int, int]]) -> Iterator[Use]:
+        """What tasks that ran say they use: parameters that instructions of their kernel were not seen at."""
+        known = {(id(self._values[task][0]), arg) for task, arg in seen}
         for task in sorted(self._published):
             kernel, values = self._values[task]
-            if id(kernel) in known:
-                continue
             for i, value in enumerate(values):
-                if kernel.roles[i] != ROLES["scalar"] and value.size:
+                if kernel.roles[i] != ROLES["scalar"] and value.size and (id(kernel), i) not in known:
                     use = WRITE if kernel.roles[i] in _WRITES else READ
                     for first, last in _runs(value):
                         yield first, last, task, i, use

@@ -29,20 +29,29 @@ class Hazard:
     """
 
     def __init__(
-        self, kind: str, earlier: int, later: int, arg: int, places: tuple[str, str], explicit: bool = False
+        self,
+        kind: str,
+        earlier: int,
+        later: int,
+        arg: int,
+        places: tuple[str, str],
+        names: tuple[str, str] = ("", ""),
+        explicit: bool = False,
     ) -> None:
         self.kind = kind
         self.earlier = earlier
         self.later = later
         self.arg = arg
         self.places = places
+        self.names = names  # of their kernels
         self.explicit = explicit  # whether edges are what orders tasks
 
     def __repr__(self) -> str:
         return f"<Hazard {self.kind} {self.earlier} {self.later}>"
 
     def __str__(self) -> str:
-        where, there = (f" at {p}" if p else "" for p in self.places)
+        words = zip(self.names, self.places, strict=True)
+        where, there = (f"{f' ({n})' if n else ''}{f' at {p}' if p else ''}" for n, p in words)
         as_ = f", as parameter {self.arg}," if self.arg >= 0 else ""
         if self.kind == "scope":
             return (
@@ -76,7 +85,8 @@ def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
         elif first.kind == "input":
             help = "make the parameter INOUT, or OUTPUT if the task writes all of it"
         elif first.explicit:
-            help = "order the two with add_successor, unless either order is right"
+            a, b = first.earlier, first.later
+            help = f"order tasks {a} and {b} with add_successor, unless either order is right"
         d = Diagnostic("PTO-E2611", str(first), severity="warning", help=help)
         if others:
             d.notes.append((f"seen {len(others) + 1} times; this is the first", None))
@@ -88,36 +98,42 @@ def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
     return out
 
 
-def hazards_of(run: Any) -> list[Hazard]:
+def hazards_of(run: Any, name_of: Callable[[int], str]) -> list[Hazard]:
     """What a native run of tensormap_and_ringbuffer found; nothing unless it was told to look."""
-    found = run.hazards()
     raw = run.records()
     sites = raw["sites"]
 
     def place(task: int) -> str:
         return sites[task] if 0 <= task < len(sites) else ""
 
-    out = [Hazard(_KINDS[k], a, b, arg, (place(a), place(b))) for k, a, b, arg in found]
     uses = _read(raw)
     wrong = {(int(t), int(arg)) for t, arg in uses[uses["undeclared"]][["task_id", "arg"]].tolist()}
-    return out + [Hazard("input", t, t, arg, (place(t), place(t))) for t, arg in sorted(wrong)]
+    found = [(_KINDS[k], a, b, arg) for k, a, b, arg in run.hazards()]
+    found += [("input", t, t, arg) for t, arg in sorted(wrong)]
+    return [
+        Hazard(kind, a, b, arg, (place(a), place(b)), (name_of(a), name_of(b))) for kind, a, b, arg in found
+    ]
 
 
 def unordered(
     raw: Mapping[str, Any],
     edges: Iterable[tuple[int, int]],
-    declared: Callable[[set[int]], Iterable[Use]] = lambda known: (),
+    name_of: Callable[[int], str],
+    declared: Callable[[set[tuple[int, int]]], Iterable[Use]] = lambda seen: (),
 ) -> list[Hazard]:
     """Tasks of a graph with explicit edges that use the same memory, one of them to write, with no way along
-    edges between them. `declared` gives what is said of tasks, but for those of which the run knows it."""
+    edges between them. `declared` gives what is said of parameters, given those of tasks that were seen in
+    use."""
     sites = raw["sites"]
     uses = list(_united(_read(raw)))
-    uses += declared({use[2] for use in uses})
+    uses += declared({use[2:4] for use in uses})
     found: dict[tuple[int, int], Hazard] = {}
     for one, other in conflicts(uses, Order(len(sites), edges)):
         (_, _, a, _, use_a), (_, _, b, arg, use_b) = sorted((one, other), key=lambda use: use[2])
         kind = "RAW" if use_b == READ else "WAR" if use_a == READ else "WAW"
-        found.setdefault((a, b), Hazard(kind, a, b, arg, (sites[a], sites[b]), explicit=True))
+        if (a, b) not in found:
+            names = name_of(a), name_of(b)
+            found[a, b] = Hazard(kind, a, b, arg, (sites[a], sites[b]), names, explicit=True)
     return sorted(found.values(), key=lambda h: (h.later, h.earlier))
 
 

@@ -214,6 +214,13 @@ def _read(raw: Mapping[str, Any], name: str, fields: Sequence[tuple[str, str]]) 
     return np.frombuffer(raw[name], np.dtype(list(fields), align=True))
 
 
+def names_of(raw: Mapping[str, Any], names: Mapping[int, str]) -> Callable[[int], str]:
+    """The name of the kernel of a task, for a run that recorded."""
+    tasks = _read(raw, "tasks", _TASK)
+    found = dict(zip(tasks["task_id"].tolist(), tasks["func_id"].tolist(), strict=True))
+    return lambda task: names.get(found.get(task, -1), "")
+
+
 def records(raw: Mapping[str, Any], names: Mapping[int, str], stats: Mapping[str, Any]) -> Records:
     """Records from the structures of the engine."""
     import numpy as np
@@ -303,7 +310,8 @@ class NativeEngine:
         if self._runtime == "tensormap_and_ringbuffer":
             run = native().Tensormap(self._kernels, made, log_level(), log_file())
             run.run_library(path, slots)
-            self.hazards = hazards_of(run) if made.get("check_hazards") else []
+            if made.get("check_hazards"):
+                self.hazards = hazards_of(run, names_of(run.records(), self._names))
         else:
             made["concurrent"] = self._runtime == "aicpu_build_graph" and concurrent_build()
             run = native().TaskGraph(self._kernels, made, log_level(), log_file())
@@ -311,7 +319,8 @@ class NativeEngine:
             if made.get("check_hazards"):
                 raw = run.records()
                 edges = _read(raw, "edges", _EDGE)
-                self.hazards = unordered(raw, edges[["pred", "succ"]].tolist())
+                edges = edges[["pred", "succ"]].tolist()
+                self.hazards = unordered(raw, edges, names_of(raw, self._names))
                 tasks = _read(raw, "tasks", _TASK)
                 self.unseen = tasks_unseen(raw, tasks["task_id"][tasks["end"] != 0].tolist())
         return run

@@ -11,7 +11,7 @@ from ..diag import did_you_mean
 from .graph import RUNTIMES as GRAPHS
 from .graph import Graph
 from .hazards import Hazard, hazards_of, unordered
-from .native import log_file, log_level, native, options, raise_failure, records
+from .native import log_file, log_level, names_of, native, options, raise_failure, records
 from .session import Runtime, Session
 from .tensors import refuse
 
@@ -35,17 +35,21 @@ class Run:
     @cached_property
     def records(self) -> Records:
         """Tasks, edges, phases and counters; empty unless the run was recorded."""
-        names = {i: k.name for i, k in enumerate(self._runtime._known)}
-        return records(self._runtime._native.records(), names, self.stats)
+        return records(self._runtime._native.records(), self._names, self.stats)
+
+    @property
+    def _names(self) -> dict[int, str]:
+        return {i: k.name for i, k in enumerate(self._runtime._known)}
 
     @cached_property
     def hazards(self) -> list[Hazard]:
         """What nothing orders, if the run was checked for it."""
         if not self._checked:
             return []
+        raw = self._runtime._native.records()
         if isinstance(rt := self._runtime, Graph):
-            return unordered(rt._native.records(), rt._edges, rt._declared)
-        return hazards_of(self._runtime._native)
+            return unordered(raw, rt._edges, names_of(raw, self._names), rt._declared)
+        return hazards_of(rt._native, names_of(raw, self._names))
 
     def summary(self) -> str:
         """A table for the terminal."""

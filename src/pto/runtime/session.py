@@ -63,7 +63,11 @@ class Session:
             self._kernels.add_function(number, kernel.name, kernel.core_type, self._caller(kernel))
         else:
             path = self._libraries.get(kernel) or libraries([kernel], self._runtime)[kernel]
-            self._kernels.add_library(number, kernel.name, kernel.core_type, path)
+            try:
+                self._kernels.add_library(number, kernel.name, kernel.core_type, path)
+            except RuntimeError as e:
+                help = "define every function that it calls" if "undefined symbol" in str(e) else ""
+                raise refuse(f"kernel {kernel.name} ('{kernel.source}') {e}", help) from None
         self._known.append(kernel)
         self._numbers[id(kernel)] = number
         return number
@@ -115,6 +119,14 @@ class Runtime(Session):
         self._external: dict[int, tuple[Any, Any]] = {}
         self._read_only = False  # whether any external array is
         self._tensor_type = native().Tensor
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("add_task", "add_successor", "add_successor_conditional", "publish_task"):
+            raise AttributeError(
+                f"tensormap_and_ringbuffer has no {name}: submit adds tasks, and tensors order them; "
+                "runtime.run(..., runtime='host_build_graph') has it"
+            )
+        raise AttributeError(f"'Runtime' object has no attribute '{name}'")
 
     # -- tensors ---------------------------------------------------------------------------------------
 
