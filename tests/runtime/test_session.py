@@ -133,3 +133,24 @@ def test_e2624_a_core_that_waits_for_nobody(tmp_path: Path, threads: int) -> Non
 def test_e2629_what_must_not_be() -> None:
     error = native.failed(299, "a ready queue overflowed", None)
     assert isinstance(error, pto.DiagnosticError) and error.diagnostics[0].code == "PTO-E2629"
+
+
+@pytest.mark.parametrize("name", ["tensormap_and_ringbuffer", "host_build_graph"])
+def test_tensors_have_the_elements_that_a_program_says(name: str) -> None:
+    example = Path(__file__).parents[2] / "examples" / "01_vec_add.pto"
+    add = runtime.kernel(example, "in in out", name="add")
+    short = runtime.kernel(example, "in out", name="short")
+
+    def task(rt: Any, kernel: runtime.Kernel, *values: Any) -> None:
+        (rt.submit if name == "tensormap_and_ringbuffer" else rt.add_task)(kernel, *values)
+
+    x = np.ones((64, 128), np.float32)
+    out = np.zeros_like(x)
+    runtime.run(task, add, x, x, out, runtime=name)
+    assert (out == 2).all()
+    with pytest.raises(
+        pto.DiagnosticError, match="parameter 1 of kernel add holds f32, the tensor holds int32"
+    ):
+        runtime.run(task, add, x, x.astype(np.int32), out, runtime=name)
+    with pytest.raises(pto.DiagnosticError, match=r"short has 2 parameters .*takes 3"):
+        runtime.run(task, short, x, out, runtime=name)

@@ -144,7 +144,7 @@ class Binding:
                 )
             value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
         array: Array = np.asarray(value)  # no subclass: a matrix never becomes flat
-        if dtype and not _fits(array.dtype, dtype):
+        if dtype and not fits(array.dtype, dtype):
             right = ARRAY_DTYPES.get(dtype)
             hint = (
                 f"convert it: array.astype({right.name!r})"
@@ -190,7 +190,7 @@ def _same_memory(a: Array, b: Array) -> bool:
     )  # fmt: skip
 
 
-def _fits(have: np.dtype[Any], dtype: str) -> bool:
+def fits(have: np.dtype[Any], dtype: str) -> bool:
     """Whether an array of `have` can stand for elements of a type: the same, or its raw bits."""
     info = DTYPES[dtype]
     right = ARRAY_DTYPES.get(dtype)

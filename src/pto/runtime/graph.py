@@ -77,6 +77,9 @@ class Graph(Session):
             if len(values) != len(kernel.roles):
                 raise refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
             kept = [self._value(kernel, i, v) for i, v in enumerate(values)]
+            if number in self._elements:
+                dtypes = [getattr(v, "dtype", None) for v in kept]
+                self._check_elements(kernel, number, dtypes)
             arrays = [i for i, role in enumerate(kernel.roles) if role != ROLES["scalar"]]
             slots = list(kept)
             for i in arrays:

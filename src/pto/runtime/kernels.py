@@ -101,6 +101,22 @@ def compiled(runtime: str) -> dict[Kernel, str]:
         return {}
 
 
+def program_elements(kernel: Kernel, runtime: str) -> list[str]:
+    """What the parameters of a kernel that is a `.pto` program hold; raises where there are others than it
+    was said to have."""
+    from .compile import Job
+    from .program import element_types
+
+    job = Job(kernel.name, str(kernel.source), kernel.core, runtime, entry=kernel.entry or "")
+    found = element_types(job)
+    if len(found) != len(kernel.words):
+        raise refuse(
+            f"kernel {kernel.name} has {len(kernel.words)} parameters ('{' '.join(kernel.words)}'), "
+            f"the function of '{kernel.source}' takes {len(found)}"
+        )
+    return found
+
+
 def libraries(kernels: Sequence[Kernel], runtime: str) -> dict[Kernel, str]:
     """Libraries of some kernels for a runtime; raises where one cannot be compiled."""
     if not kernels:

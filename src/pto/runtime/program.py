@@ -20,7 +20,7 @@ from ..engine.cpp.kernel import emitted
 from ..engine.entry import SPMD, Launchable
 from ..frontdoor import read
 from ..ir.core import Value
-from ..ir.types import ViewType
+from ..ir.types import ScalarType, ViewType
 from ..isa.profiles import PROFILES, Profile
 
 if TYPE_CHECKING:
@@ -41,16 +41,9 @@ DEFAULT = "a2a3"
 
 def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
     """The library of a program, with flags for its target; raises where it is wrong."""
-    source, problems = read(job.source)
-    if source is None:
-        raise DiagnosticError(problems)
-    module, problems = parse_source(source)
-    if module is None:
-        raise DiagnosticError(problems)
-    own = job.profile == DEFAULT and "pto.target_arch" in module.attrs
-    kernel = Launchable(module, job.entry or None, None if own else PROFILES[job.profile], True)
-    profile = kernel.profile
-    kind, function = _half(kernel, job)
+    kernel = _opened(job)
+    module, profile, source = kernel.module, kernel.profile, kernel.module.source
+    kind, function, _ = _half(kernel, job)
     tensors = job.runtime == "tensormap_and_ringbuffer"
     every = [*flags(profile), *(["-DPTO2_TENSOR_SLOTS"] if tensors else [])]
 
@@ -64,8 +57,26 @@ def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
     return built
 
 
-def _half(kernel: Launchable, job: Job) -> tuple[str, str]:
-    """The kind of core, and the call of the function that such a core runs with what its parameters are."""
+def _opened(job: Job) -> Launchable:
+    source, problems = read(job.source)
+    if source is None:
+        raise DiagnosticError(problems)
+    module, problems = parse_source(source)
+    if module is None:
+        raise DiagnosticError(problems)
+    own = job.profile == DEFAULT and "pto.target_arch" in module.attrs
+    return Launchable(module, job.entry or None, None if own else PROFILES[job.profile], True)
+
+
+def element_types(job: Job) -> list[str]:
+    """What the slots of a task of the program hold: the type of elements, or nothing for a number."""
+    slots = [a for a in _half(_opened(job), job)[2] if a.name not in SPMD]
+    return [str(getattr(a.type, "dtype", "")) if not isinstance(a.type, ScalarType) else "" for a in slots]
+
+
+def _half(kernel: Launchable, job: Job) -> tuple[str, str, Sequence[Value]]:
+    """The kind of core, the call of the function that such a core runs with what its parameters are, and
+    these."""
     from ..codegen.cpp.spelling import identifier
 
     wanted = _KINDS[job.core_type]
@@ -75,7 +86,7 @@ def _half(kernel: Launchable, job: Job) -> tuple[str, str]:
             _check_views(kernel, job, arguments)
             special = [SPMD.index(a.name) + 1 if a.name in SPMD else 0 for a in arguments]
             name = identifier(str(function.attr("sym_name")))
-            return kind, f"PTO2_TASK(body::{name}, {', '.join(map(str, special or [0]))})"
+            return kind, f"PTO2_TASK(body::{name}, {', '.join(map(str, special or [0]))})", arguments
     has = kernel.roles[0][0]
     message = f"@{kernel.name} of '{job.source}' runs on a {has} core, but its core_type is '{job.core_type}'"
     raise DiagnosticError([Diagnostic("PTO-E2603", message)])

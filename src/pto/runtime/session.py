@@ -25,9 +25,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .kernels import ROLES, Kernel, check_values, compiled, libraries
+from .kernels import ROLES, Kernel, check_values, compiled, libraries, program_elements
 from .native import log_level, native
-from .tensors import MAX_DIMS, dtype_number, float_word, refuse, shape_of, values_of
+from .tensors import MAX_DIMS, dtype_number, float_word, numpy_type, refuse, shape_of, values_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +45,7 @@ class Session:
         self._runtime = runtime
         self._numbers: dict[int, int] = {}
         self._known: list[Kernel] = []
+        self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
         self._libraries = compiled(runtime)
         self._over = False  # whether the run has ended
 
@@ -68,9 +69,20 @@ class Session:
             except RuntimeError as e:
                 help = "define every function that it calls" if "undefined symbol" in str(e) else ""
                 raise refuse(f"kernel {kernel.name} ('{kernel.source}') {e}", help) from None
+            if str(kernel.source).endswith((".pto", ".ptobc")):
+                self._elements[number] = program_elements(kernel, self._runtime)
         self._known.append(kernel)
         self._numbers[id(kernel)] = number
         return number
+
+    def _check_elements(self, kernel: Kernel, number: int, dtypes: Sequence[Any]) -> None:
+        """Refuse tensors whose elements are others than a program says; `dtypes`: None for a number."""
+        from ..engine.binding import fits
+
+        for i, (wanted, got) in enumerate(zip(self._elements[number], dtypes, strict=True)):
+            if wanted and got is not None and not fits(got, wanted):
+                message = f"parameter {i} of kernel {kernel.name} holds {wanted}, the tensor holds {got}"
+                raise refuse(message, "give the task a tensor of that type")
 
     def _number(self, kernel: Kernel, value: Any, at: int) -> int:
         """The 64 bits of a number."""
@@ -196,6 +208,9 @@ class Runtime(Session):
             raise refuse(f"{len(clusters)} clusters for {blocks} blocks", "give one for each block")
         if self._read_only:
             self._check_writable(kernel, made)
+        if number in self._elements:
+            dtypes = [numpy_type(v.dtype) if type(v) is kind else None for v in made]
+            self._check_elements(kernel, number, dtypes)
         try:
             return self._native.submit(
                 number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters

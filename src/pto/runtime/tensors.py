@@ -72,8 +72,8 @@ def _numpy_type(number: int) -> Any:
 
 
 def numpy_type(dtype: Any) -> Any:
-    """NumPy's type of elements that the runtime has; `dtype` as in `dtype_number`."""
-    return _numpy_type(dtype_number(dtype))
+    """NumPy's type of elements that the runtime has; its number, or as in `dtype_number`."""
+    return _numpy_type(dtype if isinstance(dtype, int) else dtype_number(dtype))
 
 
 def array_of(tensor: Any) -> Array:
