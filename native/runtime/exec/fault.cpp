@@ -34,6 +34,7 @@ const char* name_of(int signal) {
     case SIGBUS: return "SIGBUS";
     case SIGFPE: return "SIGFPE";
     case SIGILL: return "SIGILL";
+    case SIGTRAP: return "SIGTRAP";
     default: return "a signal";
   }
 }
@@ -53,8 +54,10 @@ const char* Guarded::what(const char* who, char* text, size_t size) const {
                   "damaged this process",
                   who, static_cast<unsigned long long>(address), name_of(signal));
   } else {
-    std::snprintf(text, size, "the %s was ended by %s%s", who, name_of(signal),
-                  signal == SIGFPE ? ": a division by zero, most likely" : "");
+    const char* why = "";
+    if (signal == SIGFPE) why = ": a division by zero, most likely";
+    if (signal == SIGTRAP) why = ": a division by zero or a trap";  // the compiler's check of a division traps
+    std::snprintf(text, size, "the %s was ended by %s%s", who, name_of(signal), why);
   }
   return text;
 }
@@ -85,8 +88,8 @@ void call_guarded(const Text& text, const std::function<void()>& orchestration) 
 
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-constexpr int kCount = 4;
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+constexpr int kCount = 5;
 constexpr int kTell = SIGURG;  // ignored where nobody handles it, so one that comes late does no harm
 constexpr size_t kHandlerStack = size_t{64} << 10;
 constexpr uint64_t kNearStack = uint64_t{64} << 10;

@@ -35,7 +35,7 @@ from .elf import exports
 #: Our headers for users of a runtime: its own folder, then what all runtimes share.
 _FOLDERS = ("pto2/{runtime}", "pto2/platform")
 #: How an orchestration is compiled: assertions are live in it, as users expect.
-_ORCHESTRATION = ("-std=c++17", "-O1", "-fPIC", "-shared")
+_ORCHESTRATION = ("-std=c++17", "-O1", "-fPIC", "-shared", *compiler.DIVISION)
 _KERNEL = ("-D__CPU_SIM", "-DPTO_CPU_MAX_THREADS=1", "-DNDEBUG")
 _GUARDS = {"aic": "-D__DAV_CUBE__", "aiv": "-D__DAV_VEC__"}
 _GRAPHS = ("host_build_graph", "aicpu_build_graph")

@@ -64,4 +64,5 @@ __global__ AICORE void misbehave(int32_t how, int32_t zero, int32_t* out) {
   if (how == 7) pto::detail::failf("[PTO][SA-0353] tile %d ends beyond UB", zero);
   if (how == 8) pto::detail::print("block %d\n", static_cast<int>(get_block_idx()));
   if (how == 9) wait_flag_dev(99);
+  if (how == 10) __builtin_trap();
 }

@@ -79,54 +79,81 @@ inline constexpr int kBlock = sizeof(C) == 1 ? 64 : 128 / static_cast<int>(sizeo
 
 // --- elements to values and back ---------------------------------------------------------------------------
 
-#ifdef __F16C__
-typedef short Short8 __attribute__((vector_size(16)));
+// Eight elements at a time where the machine converts them: values of one rounding to nearest even, and every NaN
+// becomes the canonical one.
+#if defined(__aarch64__)
+#define PTO_CONVERTS_HALVES 1
+typedef float Float4 __attribute__((vector_size(16)));
+typedef int Int4 __attribute__((vector_size(16)));
+typedef short Short4 __attribute__((vector_size(8)));
+
+inline void widen8(const half* from, float* to) {
+  for (int i = 0; i < 8; i += 4) {
+    Short4 codes;
+    Float4 values;
+    std::memcpy(&codes, from + i, sizeof codes);
+    __asm__("fcvtl %0.4s, %1.4h" : "=w"(values) : "w"(codes));
+    std::memcpy(to + i, &values, sizeof values);
+  }
+}
+inline void narrow8(const float* from, half* to) {
+  const Float4 nan = __builtin_bit_cast(Float4, Int4{} + 0x7FC00000);
+  for (int i = 0; i < 8; i += 4) {
+    Float4 values;
+    Short4 codes;
+    std::memcpy(&values, from + i, sizeof values);
+    values = values == values ? values : nan;
+    __asm__("fcvtn %0.4h, %1.4s" : "=w"(codes) : "w"(values));
+    std::memcpy(static_cast<void*>(to + i), &codes, sizeof codes);
+  }
+}
+#elif defined(__F16C__)
+#define PTO_CONVERTS_HALVES 1
 typedef float Float8 __attribute__((vector_size(32)));
 typedef int Int8 __attribute__((vector_size(32)));
-
 #ifdef __clang__
 typedef _Float16 Half8 __attribute__((vector_size(16)));
+#else
+typedef short Half8 __attribute__((vector_size(16)));
 #endif
 
-inline Float8 widen8(const half* from) {
-#ifdef __clang__
+inline void widen8(const half* from, float* to) {
   Half8 codes;
   std::memcpy(&codes, from, sizeof codes);
-  return __builtin_convertvector(codes, Float8);
+#ifdef __clang__
+  const Float8 values = __builtin_convertvector(codes, Float8);
 #else
-  Short8 codes;
-  std::memcpy(&codes, from, sizeof codes);
-  return __builtin_ia32_vcvtph2ps256(codes);
+  const Float8 values = __builtin_ia32_vcvtph2ps256(codes);
 #endif
+  std::memcpy(to, &values, sizeof values);
 }
-/// To nearest even; every NaN becomes the canonical one.
-inline void narrow8(Float8 values, half* to) {
+inline void narrow8(const float* from, half* to) {
   const Float8 nan = __builtin_bit_cast(Float8, Int8{} + 0x7FC00000);
+  Float8 values;
+  std::memcpy(&values, from, sizeof values);
   values = values == values ? values : nan;
 #ifdef __clang__
   const Half8 codes = __builtin_convertvector(values, Half8);
 #else
-  const Short8 codes = __builtin_ia32_vcvtps2ph256(values, 0);
+  const Half8 codes = __builtin_ia32_vcvtps2ph256(values, 0);
 #endif
-  std::memcpy(to, &codes, sizeof codes);
+  std::memcpy(static_cast<void*>(to), &codes, sizeof codes);
 }
 #endif
 
 /// n elements as values.
 template <class T, class C>
 [[gnu::noinline]] void widen(const T* from, C* to, ptrdiff_t n) {
-#ifdef __F16C__
+#ifdef PTO_CONVERTS_HALVES
   if constexpr (std::is_same_v<T, half>) {
     ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-      const Float8 values = widen8(from + i);
-      std::memcpy(to + i, &values, sizeof values);
-    }
+    for (; i + 8 <= n; i += 8) widen8(from + i, to + i);
     if (i < n) {
       half rest[8] = {};
+      float values[8];
       std::memcpy(static_cast<void*>(rest), from + i, static_cast<size_t>(n - i) * sizeof(half));
-      const Float8 values = widen8(rest);
-      std::memcpy(to + i, &values, static_cast<size_t>(n - i) * sizeof(float));
+      widen8(rest, values);
+      std::memcpy(to + i, values, static_cast<size_t>(n - i) * sizeof(float));
     }
     return;
   }
@@ -141,18 +168,14 @@ template <class T, class C>
 /// The elements nearest to n values.
 template <class T, class C>
 [[gnu::noinline]] void narrow(const C* from, T* to, ptrdiff_t n) {
-#ifdef __F16C__
+#ifdef PTO_CONVERTS_HALVES
   if constexpr (std::is_same_v<T, half>) {
     ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-      Float8 values;
-      std::memcpy(&values, from + i, sizeof values);
-      narrow8(values, to + i);
-    }
+    for (; i + 8 <= n; i += 8) narrow8(from + i, to + i);
     if (i < n) {
-      Float8 values = {};
+      float values[8] = {};
       half rest[8];
-      std::memcpy(&values, from + i, static_cast<size_t>(n - i) * sizeof(float));
+      std::memcpy(values, from + i, static_cast<size_t>(n - i) * sizeof(float));
       narrow8(values, rest);
       std::memcpy(static_cast<void*>(to + i), rest, static_cast<size_t>(n - i) * sizeof(half));
     }

@@ -132,13 +132,16 @@ struct Where {
 }
 
 /// Faults of kernel code become errors of the launch; others go where they went before.
-inline struct sigaction old_actions[3];
-inline constexpr int kSignals[3] = {SIGFPE, SIGSEGV, SIGBUS};
+inline constexpr int kSignals[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL, SIGTRAP};
+inline constexpr int kSignalCount = 5;
+inline struct sigaction old_actions[kSignalCount];
 
 [[gnu::cold]] inline void on_signal(int signal, siginfo_t* info, void* context) {
   Thread* thread = this_thread;
   if (thread == nullptr || thread->running == nullptr) {
-    const struct sigaction& old = old_actions[signal == SIGFPE ? 0 : signal == SIGSEGV ? 1 : 2];
+    int at = 0;
+    while (at < kSignalCount - 1 && kSignals[at] != signal) ++at;
+    const struct sigaction& old = old_actions[at];
     if ((old.sa_flags & SA_SIGINFO) != 0 && old.sa_sigaction != nullptr) {
       old.sa_sigaction(signal, info, context);
     } else {
@@ -151,6 +154,10 @@ inline constexpr int kSignals[3] = {SIGFPE, SIGSEGV, SIGBUS};
   const auto* at = static_cast<const char*>(info->si_addr);
   if (signal == SIGFPE) {
     std::snprintf(text, sizeof text, "[PTO-E2102] an integer is divided by zero, or a quotient does not fit");
+  } else if (signal == SIGTRAP) {  // what processors that do not check divisions have checks of the compiler for
+    std::snprintf(text, sizeof text, "[PTO-E2102] an integer is divided by zero, or the code traps");
+  } else if (signal == SIGILL) {
+    std::snprintf(text, sizeof text, "[PTO-E2102] the code traps, or has an instruction that is none here");
   } else if (at >= fiber.stack && at < fiber.stack + kGuard) {
     std::snprintf(text, sizeof text, "[PTO-E2101] the stack of the core overflows: %zu bytes", kStack);
   } else {
@@ -166,7 +173,7 @@ inline constexpr int kSignals[3] = {SIGFPE, SIGSEGV, SIGBUS};
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &old_actions[i]);
+    for (int i = 0; i < kSignalCount; ++i) sigaction(kSignals[i], &action, &old_actions[i]);
   });
 }
 

@@ -30,6 +30,8 @@ namespace pto::detail::gemm {
 inline constexpr int kLanes = 16, kHeight = 8;  // 16 sums, each with two loads in eight multiplications
 #elif defined(__AVX__)
 inline constexpr int kLanes = 8, kHeight = 6;
+#elif defined(__aarch64__)
+inline constexpr int kLanes = 4, kHeight = 8;
 #else
 inline constexpr int kLanes = 4, kHeight = 4;
 #endif
@@ -54,6 +56,9 @@ inline Vec fma(Vec a, Vec b, Vec c) {
   return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);  // g++ takes a signed mask
 #elif defined(__FMA__)
   return __builtin_ia32_vfmaddps256(a, b, c);
+#elif defined(__aarch64__)
+  __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));  // a header with its name takes long to parse
+  return c;
 #else
   return a * b + c;
 #endif

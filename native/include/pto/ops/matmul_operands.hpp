@@ -113,12 +113,11 @@ template <class T>
       std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
       continue;
     }
-#ifdef __F16C__
+#ifdef PTO_CONVERTS_HALVES
     if constexpr (std::is_same_v<T, half>) {
       if (n == 16) {  // the width of a box
-        const Float8 first = widen8(from), second = widen8(from + 8);
-        std::memcpy(to, &first, sizeof first);
-        std::memcpy(to + 8, &second, sizeof second);
+        widen8(from, to);
+        widen8(from + 8, to + 8);
         continue;
       }
     }

@@ -125,11 +125,12 @@ PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Events&... events) {
   detail::Buffer<detail::code_t<T>> low;
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
-      const ptrdiff_t n = detail::lesser(cols - c, detail::kChunk);
-      // Plain arrays of integers: g++ 12 fails on a loop over the elements themselves.
-      std::memcpy(whole.at, from.template read<S>(r, c, n, in.at), static_cast<size_t>(n) * sizeof(S));
-      for (ptrdiff_t i = 0; i < n; ++i) low.at[i] = static_cast<detail::code_t<T>>(whole.at[i]);
-      std::memcpy(static_cast<void*>(out.at), low.at, static_cast<size_t>(n) * sizeof(T));
+      // Unsigned: g++ 12 warns of sizes that a sign would make. Plain arrays of integers: it fails on a loop
+      // over the elements themselves.
+      const auto n = static_cast<unsigned>(detail::lesser(cols - c, detail::kChunk));
+      std::memcpy(whole.at, from.template read<S>(r, c, n, in.at), n * sizeof(S));
+      for (unsigned i = 0; i < n; ++i) low.at[i] = static_cast<detail::code_t<T>>(whole.at[i]);
+      std::memcpy(static_cast<void*>(out.at), low.at, n * sizeof(T));
       to.template write<T>(r, c, n, out.at);
     }
   }

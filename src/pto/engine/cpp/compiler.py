@@ -39,6 +39,13 @@ GCC_FLAGS = (
     "-fno-tree-bit-ccp", "-fno-tree-slsr", "-fno-tree-dominator-opts", "-fno-ipa-modref",
 )  # fmt: skip
 CLANG_FLAGS = ("-O2",)
+#: Only some processors report an integer that is divided by zero. On the others the compiler checks: it costs
+#: a comparison where the divisor is no constant, and traps, which needs no library.
+DIVISION = (
+    ()
+    if platform.machine() in ("x86_64", "AMD64")
+    else ("-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
+)
 
 #: What selects a profile in the headers.
 ARCH_MACROS = {
@@ -93,7 +100,7 @@ class Compiler(Record):
     def flags(self) -> list[str]:
         """What every kernel is compiled with."""
         more = CLANG_FLAGS if self.is_clang else GCC_FLAGS
-        return [*FLAGS, *more, *(["-march=native"] if self.native else [])]
+        return [*FLAGS, *more, *DIVISION, *(["-march=native"] if self.native else [])]
 
     @property
     def identity(self) -> str:
