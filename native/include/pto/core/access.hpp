@@ -79,63 +79,50 @@ inline constexpr int kBlock = sizeof(C) == 1 ? 64 : 128 / static_cast<int>(sizeo
 
 // --- elements to values and back ---------------------------------------------------------------------------
 
-// Eight elements at a time where the machine converts them: values of one rounding to nearest even, and every NaN
-// becomes the canonical one.
+// f16 where the machine converts it, a vector at a time: to nearest even, and every NaN becomes the canonical one.
 #if defined(__aarch64__)
 #define PTO_CONVERTS_HALVES 1
-typedef float Float4 __attribute__((vector_size(16)));
-typedef int Int4 __attribute__((vector_size(16)));
-typedef short Short4 __attribute__((vector_size(8)));
-
-inline void widen8(const half* from, float* to) {
-  for (int i = 0; i < 8; i += 4) {
-    Short4 codes;
-    Float4 values;
-    std::memcpy(&codes, from + i, sizeof codes);
-    __asm__("fcvtl %0.4s, %1.4h" : "=w"(values) : "w"(codes));
-    std::memcpy(to + i, &values, sizeof values);
-  }
-}
-inline void narrow8(const float* from, half* to) {
-  const Float4 nan = __builtin_bit_cast(Float4, Int4{} + 0x7FC00000);
-  for (int i = 0; i < 8; i += 4) {
-    Float4 values;
-    Short4 codes;
-    std::memcpy(&values, from + i, sizeof values);
-    values = values == values ? values : nan;
-    __asm__("fcvtn %0.4h, %1.4s" : "=w"(codes) : "w"(values));
-    std::memcpy(static_cast<void*>(to + i), &codes, sizeof codes);
-  }
-}
+inline constexpr int kHalves = 4;
+typedef short Halves __attribute__((vector_size(8)));
 #elif defined(__F16C__)
 #define PTO_CONVERTS_HALVES 1
-typedef float Float8 __attribute__((vector_size(32)));
-typedef int Int8 __attribute__((vector_size(32)));
+inline constexpr int kHalves = 8;
 #ifdef __clang__
-typedef _Float16 Half8 __attribute__((vector_size(16)));
+typedef _Float16 Halves __attribute__((vector_size(16)));
 #else
-typedef short Half8 __attribute__((vector_size(16)));
+typedef short Halves __attribute__((vector_size(16)));
+#endif
 #endif
 
-inline void widen8(const half* from, float* to) {
-  Half8 codes;
+#ifdef PTO_CONVERTS_HALVES
+typedef float Floats __attribute__((vector_size(kHalves * sizeof(float))));
+typedef int Ints __attribute__((vector_size(kHalves * sizeof(int))));
+
+inline void widen_halves(const half* from, float* to) {
+  Halves codes;
+  Floats values;
   std::memcpy(&codes, from, sizeof codes);
-#ifdef __clang__
-  const Float8 values = __builtin_convertvector(codes, Float8);
+#if defined(__aarch64__)
+  __asm__("fcvtl %0.4s, %1.4h" : "=w"(values) : "w"(codes));
+#elif defined(__clang__)
+  values = __builtin_convertvector(codes, Floats);
 #else
-  const Float8 values = __builtin_ia32_vcvtph2ps256(codes);
+  values = __builtin_ia32_vcvtph2ps256(codes);
 #endif
   std::memcpy(to, &values, sizeof values);
 }
-inline void narrow8(const float* from, half* to) {
-  const Float8 nan = __builtin_bit_cast(Float8, Int8{} + 0x7FC00000);
-  Float8 values;
+inline void narrow_halves(const float* from, half* to) {
+  const Floats nan = __builtin_bit_cast(Floats, Ints{} + 0x7FC00000);
+  Floats values;
+  Halves codes;
   std::memcpy(&values, from, sizeof values);
   values = values == values ? values : nan;
-#ifdef __clang__
-  const Half8 codes = __builtin_convertvector(values, Half8);
+#if defined(__aarch64__)
+  __asm__("fcvtn %0.4h, %1.4s" : "=w"(codes) : "w"(values));
+#elif defined(__clang__)
+  codes = __builtin_convertvector(values, Halves);
 #else
-  const Half8 codes = __builtin_ia32_vcvtps2ph256(values, 0);
+  codes = __builtin_ia32_vcvtps2ph256(values, 0);
 #endif
   std::memcpy(static_cast<void*>(to), &codes, sizeof codes);
 }
@@ -147,12 +134,12 @@ template <class T, class C>
 #ifdef PTO_CONVERTS_HALVES
   if constexpr (std::is_same_v<T, half>) {
     ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8) widen8(from + i, to + i);
+    for (; i + kHalves <= n; i += kHalves) widen_halves(from + i, to + i);
     if (i < n) {
-      half rest[8] = {};
-      float values[8];
+      half rest[kHalves] = {};
+      float values[kHalves];
       std::memcpy(static_cast<void*>(rest), from + i, static_cast<size_t>(n - i) * sizeof(half));
-      widen8(rest, values);
+      widen_halves(rest, values);
       std::memcpy(to + i, values, static_cast<size_t>(n - i) * sizeof(float));
     }
     return;
@@ -171,12 +158,12 @@ template <class T, class C>
 #ifdef PTO_CONVERTS_HALVES
   if constexpr (std::is_same_v<T, half>) {
     ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8) narrow8(from + i, to + i);
+    for (; i + kHalves <= n; i += kHalves) narrow_halves(from + i, to + i);
     if (i < n) {
-      float values[8] = {};
-      half rest[8];
+      float values[kHalves] = {};
+      half rest[kHalves];
       std::memcpy(values, from + i, static_cast<size_t>(n - i) * sizeof(float));
-      narrow8(values, rest);
+      narrow_halves(values, rest);
       std::memcpy(static_cast<void*>(to + i), rest, static_cast<size_t>(n - i) * sizeof(half));
     }
     return;

@@ -64,6 +64,19 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 #endif
 }
 
+#ifdef __aarch64__
+// a[lane] * b + c
+inline Vec fma_lane(Vec a, int lane, Vec b, Vec c) {
+  switch (lane) {
+    case 0: __asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(c) : "w"(b), "w"(a)); break;
+    case 1: __asm__("fmla %0.4s, %1.4s, %2.s[1]" : "+w"(c) : "w"(b), "w"(a)); break;
+    case 2: __asm__("fmla %0.4s, %1.4s, %2.s[2]" : "+w"(c) : "w"(b), "w"(a)); break;
+    default: __asm__("fmla %0.4s, %1.4s, %2.s[3]" : "+w"(c) : "w"(b), "w"(a)); break;
+  }
+  return c;
+}
+#endif
+
 // ---------------------------------------------------------------------------------------------------------
 // Packing
 
@@ -149,7 +162,28 @@ template <int Rows>
 [[gnu::noinline]] void block(const float* a, std::ptrdiff_t pitch, const float* b, int k,
                              float (*out)[kWidth]) {
   Vec sum[Rows][kVectors] = {};
-  for (int step = 0; step < k; ++step, b += kWidth) {
+  int step = 0;
+#ifdef __aarch64__
+  // Four steps of a line in one register, each multiplied from there: copies to all lanes would take the units
+  // that multiply.
+  for (; step + 4 <= k; step += 4, b += 4 * kWidth) {
+    Vec left[Rows];
+    PTO_UNROLL
+    for (int r = 0; r < Rows; ++r) left[r] = load(a + r * pitch + step);
+    PTO_UNROLL
+    for (int lane = 0; lane < 4; ++lane) {
+      Vec right[kVectors];
+      PTO_UNROLL
+      for (int v = 0; v < kVectors; ++v) right[v] = load(b + lane * kWidth + v * kLanes);
+      PTO_UNROLL
+      for (int r = 0; r < Rows; ++r) {
+        PTO_UNROLL
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = fma_lane(left[r], lane, right[v], sum[r][v]);
+      }
+    }
+  }
+#endif
+  for (; step < k; ++step, b += kWidth) {
     Vec right[kVectors];
     PTO_UNROLL
     for (int v = 0; v < kVectors; ++v) right[v] = load(b + v * kLanes);

@@ -116,8 +116,12 @@ template <class T>
 #ifdef PTO_CONVERTS_HALVES
     if constexpr (std::is_same_v<T, half>) {
       if (n == 16) {  // the width of a box
-        widen8(from, to);
-        widen8(from + 8, to + 8);
+        PTO_UNROLL
+        for (int i = 0; i < 16; i += kHalves) widen_halves(from + i, to + i);
+        continue;
+      }
+      if (n == kHalves) {  // and of a square
+        widen_halves(from, to);
         continue;
       }
     }
