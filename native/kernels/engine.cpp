@@ -53,6 +53,8 @@ inline void fuse(Lanes<double>& acc, const Lanes<double>& a, const Lanes<double>
 inline void fuse(Lanes<float>& acc, const Lanes<float>& a, const Lanes<float>& b) {
 #ifdef __AVX2__
   acc = _mm256_fmadd_ps(a, b, acc);
+#elif defined(__aarch64__)
+  __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(acc) : "w"(a), "w"(b));
 #else
   for (std::size_t i = 0; i < kRegister / sizeof(float); ++i) acc[i] = std::fma(a[i], b[i], acc[i]);
 #endif
