@@ -113,6 +113,8 @@ class PyRun {
       : kernels_(kernels), log_(static_cast<Level>(log_level), log_sink(std::move(sink))) {}
   virtual ~PyRun() { Py_XDECREF(sink_); }
   virtual Exec& exec() = 0;
+  /// Whether the run has failed already, though its orchestration goes on.
+  virtual bool has_failed() const { return false; }
 
   template <class T>
   static void read(nb::dict options, const char* name, T& field) {
@@ -147,6 +149,7 @@ class PyRun {
       orchestrate();
     } catch (nb::python_error& error) {
       if (error.matches(aborted_type())) throw Aborted();
+      if (has_failed() && !error.matches(PyExc_KeyboardInterrupt)) throw Aborted();  // that comes first
       if (!kernels_.thrown.is_valid()) kernels_.thrown = nb::borrow(error.value());
       throw std::runtime_error(brief(error));
     }

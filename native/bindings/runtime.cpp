@@ -201,6 +201,7 @@ class PyTmr final : public PyRun {
 
  private:
   Exec& exec() override { return tmr_->exec(); }
+  bool has_failed() const override { return tmr_->surveys(); }
 
   nb::str last_file_;
   const char* last_name_ = nullptr;

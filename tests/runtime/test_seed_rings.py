@@ -100,19 +100,81 @@ def test_flow_control_deadlock_text() -> None:
     assert lines[-1] == RULE
 
 
-def test_the_recommended_window_works() -> None:
-    """Deadlock detection: what the message recommends is enough."""
-    for tasks in (4, 20, 100):
-        text = fails(_chunks, vector(1), 2, tasks, task_window=4)
-        found = re.search(r"PTO2_RING_TASK_WINDOW=(\d+)", text)
-        assert found is not None
-        window = int(found[1])
-        while window < tasks + 1:  # it recommends twice what was active when the ring was full
-            text = fails(_chunks, vector(1), 2, tasks, task_window=window)
-            found = re.search(r"PTO2_RING_TASK_WINDOW=(\d+)", text)
-            assert found is not None and int(found[1]) >= 2 * (window - 1)
-            window = int(found[1])
-        quiet(_chunks, vector(1), 2, tasks, task_window=window)
+def _recommended(text: str) -> dict[str, int]:
+    """The sizes that a report names, as options of a run."""
+    names = {"PTO2_RING_TASK_WINDOW": "task_window", "PTO2_RING_HEAP": "heap"}
+    return {names[name]: int(size) for name, size in re.findall(r"(PTO2_RING_\w+)=(\d+)", text)}
+
+
+@pytest.mark.parametrize("tasks", [4, 20, 31, 32, 100])
+def test_the_recommended_window_works(tasks: int) -> None:
+    """Deadlock detection: what the message recommends is enough, and not twice what would be."""
+    text = fails(_chunks, vector(1), 2, tasks, task_window=4)
+    window = _recommended(text)["task_window"]
+    assert f"the open ones hold {tasks} tasks at one time, at most 3 fit" in text
+    x = vector(1)
+    quiet(_chunks, x, 2, tasks, task_window=window)
+    assert x[0] == 2 * tasks and window < 2 * (tasks + 1) + 4
+
+
+def _growing(rt: Runtime, x: Any, sizes: list[int], floats: int) -> None:
+    for size in sizes:
+        with rt.scope():
+            for _ in range(size):
+                out = rt.tensor(floats)
+                rt.submit(write, out)
+                rt.submit(bump, x)
+
+
+@pytest.mark.parametrize("how", [{"threads": 1}, {"threads": 3}, {"seed": 1}])
+def test_the_recommended_sizes_are_those_of_the_largest_scope(how: dict[str, Any]) -> None:
+    """Deadlock detection: the scopes that come after the one that does not fit count as well; so does the heap."""
+    sizes = [1, 9, 2, 40, 3]
+    text = fails(_growing, vector(1), sizes, 1024, task_window=16, heap=1 << 16, **how)
+    assert "FATAL: Flow Control Deadlock Detected!" in text and "hold 80 tasks at one time" in text
+    found = _recommended(text)
+    assert found == {
+        "task_window": 128,
+        "heap": 1 << 18,
+    }  # 40 outputs of 4096, and one for the end of the ring
+    x = vector(1)
+    quiet(_growing, x, sizes, 1024, **found, **how)
+    assert x[0] == sum(sizes)
+    # The other way round: first the heap is full.
+    text = fails(_growing, vector(1), sizes, 1024, task_window=32, heap=1 << 14, **how)
+    assert "FATAL: Heap Ring Deadlock Detected!" in text
+    assert "Solution: Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=262144 PTO2_RING_TASK_WINDOW=128," in text
+    assert "the open ones hold 163840 bytes at one time" in text
+
+
+def test_what_an_orchestration_does_after_a_deadlock() -> None:
+    """Deadlock detection: it goes on to show what it needs. Its own errors then do not matter, clusters end it."""
+
+    def raises(rt: Runtime) -> None:
+        with rt.scope():
+            for _ in range(20):
+                rt.submit(touch, vector(1))
+            raise ValueError("an error of its own")
+
+    text = fails(raises, task_window=16)
+    assert "hold more than 20 tasks at one time" in text and "PTO2_RING_TASK_WINDOW=32" in text
+
+    def clusters(rt: Runtime) -> None:
+        with rt.scope():
+            for _ in range(20):
+                rt.submit(touch, vector(1))
+            with rt.cluster():
+                raise AssertionError("not reached")
+
+    assert "hold more than 20 tasks at one time" in fails(clusters, task_window=16)
+
+    def endless(rt: Runtime) -> None:
+        x = vector(1)
+        with rt.scope():
+            while True:
+                rt.submit(touch, x)
+
+    assert "FATAL: Flow Control Deadlock Detected!" in fails(endless, task_window=16)
 
 
 def _pinned(rt: Runtime, x: Any) -> None:
@@ -333,7 +395,7 @@ def test_dependency_pool_deadlock() -> None:
     text = fails(_fan, 1, 17, vector(32), dep_pool=16)
     assert "FATAL: Dependency Pool Deadlock Detected!" in text
     assert "The task needs 17 entries, 16 are free of 16." in text
-    assert "PTO2_RING_DEP_POOL=64 would do" in text
+    assert "Solution: PTO2_RING_DEP_POOL=64,\n  or end scopes earlier" in text
 
     def twice(rt: Runtime) -> None:
         _fan_in(rt, vector(16), 10)

@@ -1,4 +1,5 @@
 // Words for an orchestrator that is blocked: the documented lines, and who waits for whom.
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -26,6 +27,13 @@ constexpr const char* kProven =
 uint64_t power_above_twice(uint64_t value) {
   uint64_t power = 4;
   while (power < uint64_t{1} << 63 && power / 2 < value) power *= 2;
+  return power;
+}
+
+/// The smallest power of two that is at least `value`.
+uint64_t power_from(uint64_t value) {
+  uint64_t power = 4;
+  while (power < uint64_t{1} << 63 && power < value) power *= 2;
   return power;
 }
 
@@ -131,12 +139,11 @@ std::string Tmr::stuck(int running) const {
          format("\n  scan result: stuck_ready=%d stuck_waiting=%d in_flight=%d", ready, waiting, running);
 }
 
-std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
+/// What cannot go on, and why.
+std::string Tmr::cause(Resource resource, uint64_t wanted, int spins) const {
   const int64_t oldest = alive();
   const auto active = static_cast<uint64_t>(next_id_ - oldest);
-  const uint64_t held = tasks_in_scopes_.size();
   std::string text = kRule;
-  uint64_t enough = 0;
   switch (resource) {
     case kTaskRing:
       text += "FATAL: Flow Control Deadlock Detected!\n" + std::string(kRule);
@@ -153,11 +160,6 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
           "Root Cause:\n  Tasks cannot transition to CONSUMED state because fanout_count includes 1 for the\n"
           "  owning scope, and scope_end() requires the orchestrator to continue, which waits for\n"
           "  task ring space: a circular dependency.\n";
-      enough = power_above_twice(active);
-      text += format(
-          "Solution:\n  Recommended: %llu (at least 2x current active tasks): PTO2_RING_TASK_WINDOW=%llu,\n"
-          "  or end scopes earlier: open scopes hold %llu tasks here, at most %llu fit\n",
-          ull(enough), ull(enough), ull(held + 1), ull(options_.task_window - 1));
       break;
     case kHeapRing:
       text += "FATAL: Heap Ring Deadlock Detected!\n" + std::string(kRule);
@@ -168,34 +170,71 @@ std::string Tmr::report(Resource resource, uint64_t wanted, int spins) const {
       text += format("  - Heap top:      %llu\n", ull(heap_.top() % heap_.size()));
       text += format("  - Heap tail:     %llu\n", ull(heap_.tail() % heap_.size()));
       text += format("  - Heap size:     %llu\n", ull(heap_.size()));
-      enough = power_above_twice(heap_.used() + wanted);
-      text +=
-          format("Solution: Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=%llu would do, or end scopes earlier\n",
-                 ull(enough));
       break;
     case kDepPool:
       text += "FATAL: Dependency Pool Deadlock Detected!\n" + std::string(kRule);
       text += format("The task needs %llu entries, %llu are free of %llu.\n", ull(wanted),
                      ull(deps_.size() - deps_.used()), ull(deps_.size()));
-      text += format("Solution: PTO2_RING_DEP_POOL=%llu would do, or end scopes earlier\n",
-                     ull(power_above_twice(deps_.used() + wanted)));
       break;
     case kTensorMap:
       text += "FATAL: TensorMap Pool Deadlock Detected!\n" + std::string(kRule);
-      text += format(
-          "The task needs %llu entries, %llu are free of %llu. Solution: end scopes earlier, or a larger\n"
-          "tensormap pool (%llu would do)\n",
-          ull(wanted), ull(map_.size() - map_.used()), ull(map_.size()),
-          ull(power_above_twice(map_.used() + wanted)));
+      text += format("The task needs %llu entries, %llu are free of %llu.\n", ull(wanted),
+                     ull(map_.size() - map_.used()), ull(map_.size()));
       break;
     case kClusters:
       text += "FATAL: Cluster allocation deadlock \xE2\x80\x94 all clusters occupied\n" + std::string(kRule);
       text += format(
           "All %d clusters are allocated and every submitted task has completed: nobody but the\n"
-          "orchestrator can free one. Solution: free clusters before allocating more than block_dim\n",
+          "orchestrator can free one.\n",
           clusters_.count());
       break;
   }
+  return text;
+}
+
+/// Sizes that are large enough: for `needs`, and at least twice what was in use.
+std::string Tmr::solution(Resource resource, uint64_t wanted, const Needs& needs) const {
+  const auto active = static_cast<uint64_t>(next_id_ - alive());
+  const uint64_t window = std::max(resource == kTaskRing ? power_above_twice(active) : options_.task_window,
+                                   power_from(needs.tasks + 1));
+  // A block does not go round the end of the heap: what it skips there may be as much as it takes.
+  const uint64_t heap = std::max(resource == kHeapRing ? power_above_twice(heap_.used() + wanted) : heap_.size(),
+                                 power_from(needs.bytes + needs.block));
+  const uint64_t entries =
+      std::max(resource == kTensorMap ? power_above_twice(map_.used() + wanted) : map_.size(),
+               power_from(needs.entries));
+  std::string text = "Solution:";
+  switch (resource) {
+    case kTaskRing:
+      text += format("\n  Recommended: %llu (at least 2x current active tasks): PTO2_RING_TASK_WINDOW=%llu",
+                     ull(window), ull(window));
+      break;
+    case kHeapRing: text += format(" Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=%llu", ull(heap)); break;
+    case kDepPool:
+      text += format(" PTO2_RING_DEP_POOL=%llu", ull(power_above_twice(deps_.used() + wanted)));
+      break;
+    case kTensorMap: text += format(" a tensormap pool of %llu", ull(entries)); break;
+    case kClusters: return text + " free clusters before allocating more than block_dim\n";
+  }
+  if (resource != kTaskRing && window > options_.task_window)
+    text += format(" PTO2_RING_TASK_WINDOW=%llu", ull(window));
+  if (resource != kHeapRing && heap > heap_.size()) text += format(" PTO2_RING_HEAP=%llu", ull(heap));
+  if (resource != kTensorMap && entries > map_.size())
+    text += format(" and a tensormap pool of %llu", ull(entries));
+  text += ",\n  or end scopes earlier";
+  const char* more = needs.all ? "" : "more than ";
+  if (resource == kTaskRing)
+    text += format(": the open ones hold %s%llu tasks at one time, at most %llu fit", more, ull(needs.tasks),
+                   ull(options_.task_window - 1));
+  if (resource == kHeapRing)
+    text += format(": the open ones hold %s%llu bytes at one time", more, ull(needs.bytes));
+  return text + "\n";
+}
+
+/// Who waits for whom, and what is in use.
+std::string Tmr::circle(Resource resource) const {
+  const int64_t oldest = alive();
+  std::string text;
   text += "Who waits for whom:\n  the orchestrator, at " + site_text(site_) + ", waits for ";
   static constexpr const char* names[] = {"a task slot", "heap space", "dependency entries",
                                           "TensorMap entries", "a cluster"};

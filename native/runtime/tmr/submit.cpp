@@ -12,6 +12,16 @@ constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
 constexpr int64_t kLongWait = 10'000'000;  // nanoseconds until less than that will do
 constexpr int64_t kRetiredAtOnce = 1024;   // at most, before a blocked submission looks again
+constexpr int64_t kSurveyTime = 500'000'000;  // nanoseconds for an orchestration to show what it needs
+
+constexpr uint64_t kAbsurd = uint64_t{1} << 36;  // bytes of an output: sums of less do not overflow
+
+struct Surveyed {};  // a submission met a deadlock: it is counted instead, like those that follow it
+
+/// A place, even if it is an empty one.
+uint64_t output_size(const TensorData& tensor) {
+  return align_up(tensor.buffer.size > 0 ? tensor.buffer.size : 1, kPackedOutputAlign);
+}
 
 /// Times the steps of a submission, if the run records.
 class Steps {
@@ -52,8 +62,14 @@ Tmr::Tmr(const TmrOptions& options, const Kernels& kernels, Log& log)
 void Tmr::run(const std::function<void()>& orchestrate) {
   exec_.run([&] {
     scope_begin();
-    orchestrate();
+    try {
+      orchestrate();
+    } catch (...) {
+      if (survey_ != nullptr) end_survey(false);  // that comes first
+      throw;
+    }
     while (!scopes_.empty() && !exec_.failure().failed()) scope_end();
+    if (survey_ != nullptr) end_survey(true);
     memory_.header().orchestrator_done.store(1, std::memory_order_release);
   });
 }
@@ -63,9 +79,59 @@ void Tmr::fatal(ErrorCode code, const std::string& text) {
   throw Aborted();
 }
 
+// --- deadlocks ---------------------------------------------------------------------------------------------
+
+/// The run has failed. Where rings are too small, everybody hears of it when it is known how large they have to
+/// be: the cores have nothing to do meanwhile.
+void Tmr::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins) {
+  deadlock_ = {code, resource, wanted, cause(resource, wanted, spins), circle(resource)};
+  const int64_t first = resource == kTaskRing ? next_id_ : next_id_ - 1;  // the one that was being submitted
+  survey_ = std::make_unique<Survey>(first, heap_.used(), map_.used(), now_ns() + kSurveyTime);
+  if (resource != kDepPool && resource != kClusters) throw Surveyed();
+  end_survey(false);  // nothing to count
+  throw Aborted();
+}
+
+/// What would be a task.
+int64_t Tmr::survey(const Submission& submission) {
+  exec_.throw_if_failed();
+  const int64_t id = survey_->next();
+  uint64_t bytes = 0, entries = 0;
+  for (int i = 0; i < submission.count; ++i) {
+    const Arg& arg = submission.args[i];
+    if (arg.type == PTOParamType::OUTPUT || arg.type == PTOParamType::INOUT) ++entries;
+    if (arg.type != PTOParamType::OUTPUT || arg.tensor == nullptr || arg.tensor->buffer.addr != 0) continue;
+    bytes += std::min(output_size(*arg.tensor), kAbsurd);
+    arg.tensor->buffer.addr = reinterpret_cast<uint64_t>(heap_.address(0));  // some place: nobody uses it
+  }
+  survey_->add(tasks_in_scopes_.empty() ? id : tasks_in_scopes_.front(), bytes, entries);
+  tasks_in_scopes_.push_back(id);
+  if (survey_->enough(now_ns())) {
+    end_survey(false);
+    throw Aborted();
+  }
+  return id;
+}
+
+void Tmr::end_survey(bool all) {
+  const Deadlock& found = deadlock_;
+  exec_.fail(found.code, found.cause + solution(found.resource, found.wanted, survey_->needs(all)) + found.circle);
+  survey_.reset();
+}
+
 // --- submit ------------------------------------------------------------------------------------------------
 
 int64_t Tmr::submit(const Submission& submission) {
+  if (survey_ == nullptr) {
+    try {
+      return submit_task(submission);
+    } catch (const Surveyed&) {
+    }
+  }
+  return survey(submission);
+}
+
+int64_t Tmr::submit_task(const Submission& submission) {
   exec_.throw_if_failed();
   check(submission);
   Steps steps(exec_.recorder(), next_id_);
@@ -237,7 +303,7 @@ int64_t Tmr::take_slot() {
   if (!slot_is_free()) {
     if (tasks_in_scopes_.size() + 1 >= options_.task_window) {  // they cannot be consumed before scope_end
       ++stats_.blocked[kTaskRing];
-      fatal(ErrorCode::ScopeDeadlock, report(kTaskRing, 1, 0));
+      deadlock(ErrorCode::ScopeDeadlock, kTaskRing, 1, 0);
     }
     wait_for(kTaskRing, [&] { return slot_is_free(); }, 1);
   }
@@ -255,8 +321,8 @@ void Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::OUTPUT && arg.tensor->buffer.addr == 0) {
       const uint64_t size = arg.tensor->buffer.size;
-      if (size > heap_.size()) fatal(ErrorCode::HeapRingDeadlock, report(kHeapRing, size, 0));
-      bytes += align_up(size > 0 ? size : 1, kPackedOutputAlign);  // a place, even if it is an empty one
+      if (size > heap_.size()) deadlock(ErrorCode::HeapRingDeadlock, kHeapRing, size, 0);
+      bytes += output_size(*arg.tensor);
     }
   }
   task.packed_buffer_base = 0;
@@ -265,7 +331,7 @@ void Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
   HeapBlock block;
   if (!heap_.try_allocate(bytes, block)) {
     if (align_up(bytes, kAlign) > heap_.size()) {
-      fatal(ErrorCode::HeapRingDeadlock, report(kHeapRing, bytes, 0));
+      deadlock(ErrorCode::HeapRingDeadlock, kHeapRing, bytes, 0);
     }
     wait_for(kHeapRing, [&] { return heap_.try_allocate(bytes, block); }, bytes);
   }
@@ -278,7 +344,7 @@ void Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
     if (arg.type == PTOParamType::OUTPUT && arg.tensor->buffer.addr == 0) {
       arg.tensor->buffer.addr = reinterpret_cast<uint64_t>(at);
       arg.tensor->owner_scope = scopes_.back().number + 1;
-      at += align_up(arg.tensor->buffer.size > 0 ? arg.tensor->buffer.size : 1, kPackedOutputAlign);
+      at += output_size(*arg.tensor);
     }
   }
 }
@@ -405,7 +471,7 @@ void Tmr::make_room(const Submission& submission) {
     wanted += type == PTOParamType::OUTPUT || type == PTOParamType::INOUT ? 1 : 0;
   }
   if (!map_.has(wanted)) {
-    if (wanted > map_.size()) fatal(ErrorCode::TensorMapOverflow, report(kTensorMap, wanted, 0));
+    if (wanted > map_.size()) deadlock(ErrorCode::TensorMapOverflow, kTensorMap, wanted, 0);
     wait_for(kTensorMap, [&] { return sync(true), map_.has(wanted); }, wanted);
   }
 }
@@ -474,7 +540,7 @@ void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const u
                                         ErrorCode::DepPoolOverflow, ErrorCode::TensorMapOverflow,
                                         ErrorCode::ClusterDeadlock};
   say_blocked(resource, wanted, spins);
-  fatal(codes[resource], report(resource, wanted, spins));
+  deadlock(codes[resource], resource, wanted, spins);
 }
 
 // --- scopes ------------------------------------------------------------------------------------------------
@@ -495,6 +561,11 @@ void Tmr::scope_end() {
   if (exec_.failure().failed())
     return;  // called while the orchestration unwinds: nothing is waited for any more
   if (scopes_.empty()) fatal(ErrorCode::ScopeOverflow, "Scope stack underflow: no scope is open");
+  if (survey_ != nullptr) {
+    tasks_in_scopes_.resize(scopes_.back().first);
+    scopes_.pop_back();
+    return;
+  }
   Steps steps(exec_.recorder(), next_id_);
   const Scope scope = scopes_.back();
   const auto count = static_cast<int>(tasks_in_scopes_.size() - scope.first);
@@ -514,6 +585,7 @@ void Tmr::scope_end() {
 // --- clusters ----------------------------------------------------------------------------------------------
 
 int32_t Tmr::allocate_cluster() {
+  if (survey_ != nullptr) end_survey(false);
   exec_.throw_if_failed();
   if (scopes_.empty()) fatal(ErrorCode::InvalidArgs, "a cluster is allocated inside a scope");
   int32_t cluster = clusters_.try_allocate(scopes_.back().number);
@@ -526,7 +598,7 @@ int32_t Tmr::allocate_cluster() {
 
 void Tmr::free_cluster(int32_t cluster) {
   exec_.only_orchestrators();
-  if (exec_.failure().failed()) return;
+  if (exec_.failure().failed() || survey_ != nullptr) return;
   if (!clusters_.allocated(cluster)) {
     fatal(ErrorCode::InvalidArgs, "cluster " + std::to_string(cluster) + " is freed at " + site_text(site_) +
                                       " and has not been allocated, or was freed before");

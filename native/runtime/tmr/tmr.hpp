@@ -31,6 +31,7 @@
 #include "hazards.hpp"
 #include "heap_ring.hpp"
 #include "shared_memory.hpp"
+#include "survey.hpp"
 #include "tensor_map.hpp"
 
 namespace pto2 {
@@ -94,6 +95,8 @@ class Tmr final : public Graph {
   int32_t allocate_cluster();
   void free_cluster(int32_t cluster);
   void set_site(Site site) { site_ = site; }
+  /// Whether it only looks what the orchestration would have needed: the run is to fail in any case.
+  bool surveys() const { return survey_ != nullptr; }
 
   // --- Graph ---
   bool has_unseen() const override;
@@ -122,8 +125,15 @@ class Tmr final : public Graph {
     Site site;
     int number;
   };
+  struct Deadlock {  // what is known of one while what would have been enough is being counted
+    ErrorCode code;
+    Resource resource;
+    uint64_t wanted;
+    std::string cause, circle;
+  };
 
   // submit, step by step (submit.cpp)
+  int64_t submit_task(const Submission& submission);
   void check(const Submission& submission);
   int64_t take_slot();
   bool slot_is_free();
@@ -138,6 +148,9 @@ class Tmr final : public Graph {
   void wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted);
   void sync(bool force);
   [[noreturn]] void fatal(ErrorCode code, const std::string& text);
+  [[noreturn]] void deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins);
+  int64_t survey(const Submission& submission);
+  void end_survey(bool all);
 
   // completion (complete.cpp)
   void count(const TaskDescriptor& task) { exec_.count(task.block_dim > 0 ? task.block_dim : 1); }
@@ -146,7 +159,9 @@ class Tmr final : public Graph {
   void advance();
 
   // words (report.cpp)
-  std::string report(Resource resource, uint64_t wanted, int spins) const;
+  std::string cause(Resource resource, uint64_t wanted, int spins) const;
+  std::string solution(Resource resource, uint64_t wanted, const Needs& needs) const;
+  std::string circle(Resource resource) const;
   void say_blocked(Resource resource, uint64_t wanted, int spins);
   void say_unblocked(Resource resource, int spins);
   std::string task_line(int64_t id) const;
@@ -177,6 +192,8 @@ class Tmr final : public Graph {
   int64_t seen_alive_ = 0, seen_scan_ = 0;
   std::vector<int64_t> tasks_in_scopes_;
   std::vector<Scope> scopes_;
+  std::unique_ptr<Survey> survey_;
+  Deadlock deadlock_{};
   int scope_count_ = 0;
   std::vector<int64_t> producers_;      // of the task being submitted
   std::vector<int32_t> producer_args_;  // the parameter that each came from
