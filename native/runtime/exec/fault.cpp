@@ -56,7 +56,7 @@ const char* Guarded::what(const char* who, char* text, size_t size) const {
   } else {
     const char* why = "";
     if (signal == SIGFPE) why = ": a division by zero, most likely";
-    if (signal == SIGTRAP) why = ": a division by zero or a trap";  // the compiler's check of a division traps
+    if (signal == SIGTRAP) why = ": a division by zero or a trap";  // which is what a check ends in
     std::snprintf(text, size, "the %s was ended by %s%s", who, name_of(signal), why);
   }
   return text;

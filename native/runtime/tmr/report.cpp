@@ -198,8 +198,9 @@ std::string Tmr::solution(Resource resource, uint64_t wanted, const Needs& needs
   const uint64_t window = std::max(resource == kTaskRing ? power_above_twice(active) : options_.task_window,
                                    power_from(needs.tasks + 1));
   // A block does not go round the end of the heap: what it skips there may be as much as it takes.
-  const uint64_t heap = std::max(resource == kHeapRing ? power_above_twice(heap_.used() + wanted) : heap_.size(),
-                                 power_from(needs.bytes + needs.block));
+  const uint64_t heap =
+      std::max(resource == kHeapRing ? power_above_twice(heap_.used() + wanted) : heap_.size(),
+               power_from(needs.bytes + needs.block));
   const uint64_t entries =
       std::max(resource == kTensorMap ? power_above_twice(map_.used() + wanted) : map_.size(),
                power_from(needs.entries));

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
-constexpr int64_t kLongWait = 10'000'000;  // nanoseconds until less than that will do
-constexpr int64_t kRetiredAtOnce = 1024;   // at most, before a blocked submission looks again
+constexpr int64_t kLongWait = 10'000'000;     // nanoseconds until less than that will do
+constexpr int64_t kRetiredAtOnce = 1024;      // at most, before a blocked submission looks again
 constexpr int64_t kSurveyTime = 500'000'000;  // nanoseconds for an orchestration to show what it needs
 
 constexpr uint64_t kAbsurd = uint64_t{1} << 36;  // bytes of an output: sums of less do not overflow
@@ -81,8 +81,8 @@ void Tmr::fatal(ErrorCode code, const std::string& text) {
 
 // --- deadlocks ---------------------------------------------------------------------------------------------
 
-/// The run has failed. Where rings are too small, everybody hears of it when it is known how large they have to
-/// be: the cores have nothing to do meanwhile.
+/// The run has failed. Where rings are too small, everybody hears of it when it is known how large they have
+/// to be: the cores have nothing to do meanwhile.
 void Tmr::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins) {
   deadlock_ = {code, resource, wanted, cause(resource, wanted, spins), circle(resource)};
   const int64_t first = resource == kTaskRing ? next_id_ : next_id_ - 1;  // the one that was being submitted
@@ -115,7 +115,8 @@ int64_t Tmr::survey(const Submission& submission) {
 
 void Tmr::end_survey(bool all) {
   const Deadlock& found = deadlock_;
-  exec_.fail(found.code, found.cause + solution(found.resource, found.wanted, survey_->needs(all)) + found.circle);
+  exec_.fail(found.code,
+             found.cause + solution(found.resource, found.wanted, survey_->needs(all)) + found.circle);
   survey_.reset();
 }
 

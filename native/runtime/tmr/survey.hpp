@@ -1,5 +1,5 @@
-// How large the rings have to be. After a deadlock the orchestration goes on, without the tasks: what it submits
-// is counted until it ends, or for a while, so that the report can name sizes that are large enough.
+// How large the rings have to be. After a deadlock the orchestration goes on, without the tasks: what it
+// submits is counted until it ends, or for a while, so that the report can name sizes that are large enough.
 #pragma once
 
 #include <algorithm>

@@ -79,7 +79,7 @@ inline constexpr int kBlock = sizeof(C) == 1 ? 64 : 128 / static_cast<int>(sizeo
 
 // --- elements to values and back ---------------------------------------------------------------------------
 
-// f16 where the machine converts it, a vector at a time: to nearest even, and every NaN becomes the canonical one.
+// f16 where the machine converts it, a vector at a time: to nearest even; every NaN becomes the canonical one.
 #if defined(__aarch64__)
 #define PTO_CONVERTS_HALVES 1
 inline constexpr int kHalves = 4;

@@ -154,7 +154,7 @@ inline struct sigaction old_actions[kSignalCount];
   const auto* at = static_cast<const char*>(info->si_addr);
   if (signal == SIGFPE) {
     std::snprintf(text, sizeof text, "[PTO-E2102] an integer is divided by zero, or a quotient does not fit");
-  } else if (signal == SIGTRAP) {  // what processors that do not check divisions have checks of the compiler for
+  } else if (signal == SIGTRAP) {  // what a check of the compiler ends in, where the processor has none
     std::snprintf(text, sizeof text, "[PTO-E2102] an integer is divided by zero, or the code traps");
   } else if (signal == SIGILL) {
     std::snprintf(text, sizeof text, "[PTO-E2102] the code traps, or has an instruction that is none here");

@@ -57,7 +57,7 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 #elif defined(__FMA__)
   return __builtin_ia32_vfmaddps256(a, b, c);
 #elif defined(__aarch64__)
-  __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));  // a header with its name takes long to parse
+  __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));  // <arm_neon.h> takes long to parse
   return c;
 #else
   return a * b + c;
@@ -164,8 +164,8 @@ template <int Rows>
   Vec sum[Rows][kVectors] = {};
   int step = 0;
 #ifdef __aarch64__
-  // Four steps of a line in one register, each multiplied from there: copies to all lanes would take the units
-  // that multiply.
+  // Four steps of a line in one register, each multiplied from there: copies to all lanes would take the
+  // units that multiply.
   for (; step + 4 <= k; step += 4, b += 4 * kWidth) {
     Vec left[Rows];
     PTO_UNROLL
