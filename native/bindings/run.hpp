@@ -79,9 +79,12 @@ class PyKernels {
     kernels.add(func_id, std::move(kernel));
   }
 
-  ~PyKernels() {
+  /// After the last run: a function may lead back to it, a circle that no garbage collector would see.
+  void forget_functions() {
     for (PyObject* function : functions_) Py_DECREF(function);
+    functions_.clear();
   }
+  ~PyKernels() { forget_functions(); }
 
   Kernels kernels;
   nb::object thrown;  // the first Python exception

@@ -255,7 +255,8 @@ NB_MODULE(_runtime, m) {
       .def(nb::init<>())
       .def("add_library", &PyKernels::add_library)
       .def("add_function", &PyKernels::add_function)
-      .def("add_empty", &PyKernels::add_empty);
+      .def("add_empty", &PyKernels::add_empty)
+      .def("forget_functions", &PyKernels::forget_functions);
   nb::class_<PyTmr>(m, "Tensormap")
       .def(nb::init<PyKernels&, nb::dict, int, nb::object>(), "kernels"_a, "options"_a, "log_level"_a,
            "sink"_a.none(), nb::keep_alive<1, 2>())

@@ -149,6 +149,24 @@ def test_arrays_are_let_go(fault: str) -> None:
     assert gone() is None
 
 
+@pytest.mark.parametrize("name", ["tensormap_and_ringbuffer", "host_build_graph"])
+def test_runs_are_let_go(name: str) -> None:
+    """A kernel that knows its runtime makes a circle through the engine, which no garbage collector sees."""
+    gone: list[Any] = []
+
+    def orchestrate(rt: Any) -> None:
+        gone.append(weakref.ref(rt))
+        add = kernel(lambda x: x.fill(1 if rt else 0), "out", name="knows")
+        (rt.submit if name == "tensormap_and_ringbuffer" else rt.add_task)(add, x)
+
+    x = np.zeros(4, np.float32)
+    done = run(orchestrate, runtime=name)
+    assert (x == 1).all() and done.stats["tasks"] == 1
+    del done
+    gc.collect()
+    assert gone[0]() is None
+
+
 # -- interruption ---------------------------------------------------------------------------------------------
 
 

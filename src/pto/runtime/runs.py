@@ -150,6 +150,7 @@ def run(
         rt._native.run_function(build)
     finally:
         rt._over = True
+        kernels.forget_functions()
     raise_failure(rt._native, {i: k.source for i, k in enumerate(rt._known) if isinstance(k.source, str)})
     return Run(rt, rt._native.stats(), recorded, bool(check_hazards))
 
