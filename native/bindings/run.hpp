@@ -102,13 +102,13 @@ class PyRun {
 
   /// (code, text) of what went wrong; code 0 if nothing did. Then the Python exception, if that was it: it is
   /// given away, as its traceback leads back to this run, a circle that no garbage collector would see. And
-  /// the kernel and the place in its source, where those are known.
+  /// the kernel, the place in its source and that of the submission, where those are known.
   nb::tuple failure() {
     Failure& failure = exec().failure();
     nb::object thrown = kernels_.thrown.is_valid() ? std::move(kernels_.thrown) : nb::none();
-    if (!failure.failed()) return nb::make_tuple(0, "", nb::none(), -1, -1);
+    if (!failure.failed()) return nb::make_tuple(0, "", nb::none(), -1, -1, "");
     return nb::make_tuple(static_cast<int>(failure.code()), failure.text(), thrown, failure.kernel(),
-                          failure.mark());
+                          failure.mark(), failure.site());
   }
 
  protected:
@@ -152,7 +152,7 @@ class PyRun {
       orchestrate();
     } catch (nb::python_error& error) {
       if (error.matches(aborted_type())) throw Aborted();
-      if (has_failed() && !error.matches(PyExc_KeyboardInterrupt)) throw Aborted();  // that comes first
+      if (has_failed() && error.matches(PyExc_Exception)) throw Aborted();  // that comes first
       if (!kernels_.thrown.is_valid()) kernels_.thrown = nb::borrow(error.value());
       throw std::runtime_error(brief(error));
     }
@@ -174,7 +174,15 @@ class PyRun {
     started_ = ended_ = now_ns();
     body();
     ended_ = now_ns();
-    if (!exec().failure().failed() || kernels_.thrown.is_valid()) return;
+    Failure& failure = exec().failure();
+    if (!failure.failed()) return;
+    if (kernels_.thrown
+            .is_valid()) {  // an exception of Python's is told by that, a deadlock before it is not
+      if (failure.code() != ErrorCode::KernelFailed && failure.code() != ErrorCode::OrchestrationFailed &&
+          failure.code() != ErrorCode::Cancelled)
+        log_(Level::Warn, "orchestrate", "%s", failure.text().c_str());
+      return;
+    }
     poll();  // an interrupt that nobody came to look at
     if (kernels_.thrown.is_valid()) {
       log_(Level::Warn, "orchestrate", "%s", exec().failure().text().c_str());

@@ -542,6 +542,22 @@ void sizes_of_outputs() {
   }
 }
 
+/// After a deadlock submissions are counted, and nobody has looked at them before.
+void nonsense_after_a_deadlock() {
+  World world;
+  world.call(0, [](const DispatchPayload&) {});
+  TmrOptions options = options_for(1);
+  options.task_window = 16;
+  world.run(options, [&](Tmr& tmr) {
+    Arg args[16];
+    for (int i = 0; i < 20; ++i) tmr.submit({0, 0, args, 0, -1, 0, nullptr});
+    for (Arg& arg : args) arg.type = PTOParamType::OUTPUT;  // without tensors
+    for (const int count : {-1, 16, 17, 1 << 20}) tmr.submit({99, 7, args, count, -1, 0, nullptr});
+  });
+  CHECK(world.code() == static_cast<int>(ErrorCode::ScopeDeadlock) &&
+        world.says("hold 24 tasks at one time"));
+}
+
 /// A kernel that submits would take the orchestrator's data apart under its hands: it is told so.
 void a_kernel_cannot_orchestrate() {
   for (const int mode : {0, 1, 2}) {
@@ -746,6 +762,7 @@ int main(int argc, char** argv) {
        {"every_machine_gives_the_same", every_machine_gives_the_same},
        {"many_blocks_on_one_cluster", many_blocks_on_one_cluster},
        {"sizes_of_outputs", sizes_of_outputs},
+       {"nonsense_after_a_deadlock", nonsense_after_a_deadlock},
        {"a_kernel_cannot_orchestrate", a_kernel_cannot_orchestrate},
        {"deadlocks_are_told_while_others_work", deadlocks_are_told_while_others_work},
        {"failures_anywhere", failures_anywhere},

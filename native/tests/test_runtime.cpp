@@ -329,7 +329,7 @@ CHECKS(machine_sizes, "Platform constants, clusters") {
 CHECKS(clusters_pool, "Clusters") {
   const Pause pause;
   Clusters clusters(3, pause);
-  EQUAL(clusters.free_count(), 3);
+  EQUAL(clusters.count() - clusters.used(), 3);
   EQUAL(clusters.try_allocate(0), 0);
   EQUAL(clusters.try_allocate(1), 1);
   EQUAL(clusters.try_allocate(1), 2);
@@ -346,7 +346,7 @@ CHECKS(clusters_pool, "Clusters") {
   EQUAL(clusters.try_allocate(2), 1);
   CHECK(clusters.group(1) != before);  // one group for each time it is allocated
   CHECK(clusters.end_scope(1));        // cluster 2; 0 and 1 are of other scopes
-  EQUAL(clusters.free_count(), 1);
+  EQUAL(clusters.count() - clusters.used(), 1);
   CHECK(clusters.allocated(0) && clusters.allocated(1) && !clusters.allocated(2));
   CHECK(!clusters.allocated(-1) && !clusters.allocated(3));
 }

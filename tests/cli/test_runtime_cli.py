@@ -190,6 +190,8 @@ def test_a_file_that_cannot_be_written(run: Run) -> None:
         (("case", "-r", "other"), 1, "unknown runtime 'other'"),
         (("case", "--block-dim", "25"), 2, "no number from 1 to 24"),
         (("case", "--platform", "a9"), 2, "invalid choice"),
+        (("case", "--sumary"), 2, "unrecognized arguments: --sumary; did you mean '--summary'"),
+        (("case", "--sumary"), 2, "try 'pto runtime run --help'"),
     ],
 )
 def test_what_is_wrong(run: Run, arguments: tuple[str, ...], status: int, words: str) -> None:

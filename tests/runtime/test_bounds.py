@@ -147,6 +147,7 @@ def test_a_fault_ends_the_task_not_the_process(tmp_path: Path, body: str, words:
         x = _floats(4)
         problem = _fails(lambda rt, x=x: rt.submit(fault, x), **how)
         assert problem.code == "PTO-E2622" and words in problem.message, how
+        assert f"the task was submitted at {__file__}:" in problem.notes[-1][0]
         runtime.run(lambda rt, x=x: rt.submit(fill, x), block_dim=1, **how)
         assert (x == 5).all()
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from pto.diag import DiagnosticError
+from pto.runtime import kernel, run
 from pto.runtime.records import FIELDS, PHASES, Records, dtype, table
 
 from .schedule import simulate
@@ -36,6 +37,17 @@ def test_numpy_numbers_in_the_statistics_are_written(tmp_path: Path) -> None:
     records = Records(stats={"spins": np.int64(7), "ring": {"peak": np.int32(3)}})
     for suffix in ("npz", "json"):
         assert Records.load(records.save(tmp_path / f"s.{suffix}")).stats == {"spins": 7, "ring": {"peak": 3}}
+
+
+def test_peaks_are_those_of_the_engine() -> None:
+    """Counters are taken between what changes them: the engine has seen more, and is believed."""
+    x = np.zeros(4, np.float32)
+    add = kernel(lambda x: np.add(x, 1, out=x), "inout", name="add")
+    done = run(lambda rt: [rt.submit(add, x) for _ in range(5)], block_dim=1, record=True)
+    stats = done.stats
+    assert (done.records.peak(0), done.records.peak(2)) == (stats["task_window_peak"], stats["dep_pool_peak"])
+    assert f"dep pool {stats['dep_pool_peak']}, tensormap entries {stats['tensormap_peak']}" in done.summary()
+    assert Records().peak(0) is None
 
 
 def test_phase_ids() -> None:

@@ -180,7 +180,7 @@ def test_deadlock_of_clusters(how: dict[str, Any]) -> None:
     assert "FATAL: Cluster allocation deadlock — all clusters occupied" in text
     assert "All 2 clusters are allocated" in text
     assert re.search(rf"the orchestrator, at \S+{Path(__file__).name}:\d+, waits for a cluster", text)
-    assert re.search(r"clusters +used 2 of 2 +\(free 0", text)
+    assert re.search(r"clusters +used 2 of 2 blocks \(free 0, peak 2\)", text)
     (line,) = [line for line in logged if "BLOCKED" in line]
     assert re.fullmatch(r"\[WARN\] \w+: \[Cluster\] BLOCKED: no free cluster, spins=\d+", line)
 

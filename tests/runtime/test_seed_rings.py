@@ -6,6 +6,7 @@ guideline, Environment (window), and spec 2.6, 2.7, 2.9.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pto.diag import DiagnosticError
 from pto.runtime import Runtime, kernel, run
 
 from .header_build import PTO2, TMR
@@ -111,7 +113,7 @@ def test_the_recommended_window_works(tasks: int) -> None:
     """Deadlock detection: what the message recommends is enough, and not twice what would be."""
     text = fails(_chunks, vector(1), 2, tasks, task_window=4)
     window = _recommended(text)["task_window"]
-    assert f"the open ones hold {tasks} tasks at one time, at most 3 fit" in text
+    assert f"open ones hold {tasks} tasks at one time, at most 3 fit" in text
     x = vector(1)
     quiet(_chunks, x, 2, tasks, task_window=window)
     assert x[0] == 2 * tasks and window < 2 * (tasks + 1) + 4
@@ -143,8 +145,8 @@ def test_the_recommended_sizes_are_those_of_the_largest_scope(how: dict[str, Any
     # The other way round: first the heap is full.
     text = fails(_growing, vector(1), sizes, 1024, task_window=32, heap=1 << 14, **how)
     assert "FATAL: Heap Ring Deadlock Detected!" in text
-    assert "Solution: Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=262144 PTO2_RING_TASK_WINDOW=128," in text
-    assert "the open ones hold 163840 bytes at one time" in text
+    assert "Solution: Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=262144 and PTO2_RING_TASK_WINDOW=128," in text
+    assert "open ones hold 163840 bytes at one time" in text
 
 
 def test_what_an_orchestration_does_after_a_deadlock() -> None:
@@ -168,13 +170,82 @@ def test_what_an_orchestration_does_after_a_deadlock() -> None:
 
     assert "hold more than 20 tasks at one time" in fails(clusters, task_window=16)
 
+    def deep(rt: Runtime) -> None:
+        for _ in range(20):
+            rt.submit(touch, vector(1))
+        with contextlib.ExitStack() as stack:
+            for _ in range(80):  # more than there may be
+                stack.enter_context(rt.scope())
+
+    assert "hold more than 20 tasks at one time" in fails(deep, task_window=16)
+
+    def leaves(rt: Runtime) -> None:
+        for _ in range(20):
+            rt.submit(touch, vector(1))
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        run(leaves, block_dim=1, task_window=16)
+
+
+@pytest.mark.parametrize("how", [{"threads": 1}, {"seed": 1}])
+def test_an_orchestration_that_does_not_end_after_a_deadlock(how: dict[str, Any]) -> None:
+    """Deadlock detection: it is counted for a while."""
+
     def endless(rt: Runtime) -> None:
         x = vector(1)
         with rt.scope():
             while True:
                 rt.submit(touch, x)
 
-    assert "FATAL: Flow Control Deadlock Detected!" in fails(endless, task_window=16)
+    text = fails(endless, task_window=16, **how)
+    assert ", or more: the orchestration was not seen to its end," in text
+
+    def scopes(rt: Runtime) -> None:
+        for _ in range(20):
+            rt.submit(touch, vector(1))
+        while True:
+            with rt.scope():
+                pass
+
+    assert "hold more than 20 tasks at one time" in fails(scopes, task_window=16, **how)
+
+
+@pytest.mark.parametrize("how", [{"threads": 1}, {"threads": 2}, {"seed": 1}])
+def test_the_recommended_heap_has_room_for_its_end(how: dict[str, Any]) -> None:
+    """Heap ring: a block that does not fit before the end is put after it, wherever that falls in a larger heap."""
+
+    def orchestrate(rt: Runtime) -> None:
+        def task(kib: int) -> None:
+            rt.submit(write, rt.tensor(kib * 256))
+
+        for kib in (20, 50, *[1] * 146):
+            with rt.scope():
+                task(kib)
+        with rt.scope():
+            for kib in (1, 40, *[1] * 199):
+                task(kib)
+
+    text = fails(orchestrate, heap=1 << 16, block_dim=1, **how)
+    assert "open ones hold 245760 bytes at one time" in text
+    quiet(orchestrate, **_recommended(text), block_dim=1, **how)
+
+
+def test_recommended_pools() -> None:
+    """Dependency pool, TensorMap: a scope that needs a larger window needs larger pools as well."""
+
+    def chain(rt: Runtime, x: Any) -> None:
+        for _ in range(300):
+            rt.submit(bump, x)
+
+    small = {"task_window": 32, "dep_pool": 64, "tensormap_pool": 64}
+    with pytest.raises(DiagnosticError) as caught:
+        run(chain, vector(1), block_dim=1, **small)
+    (problem,) = caught.value.diagnostics
+    assert problem.help == "runtime.run(..., task_window=512, dep_pool=512, tensormap_pool=512)"
+    x = vector(1)
+    run(chain, x, block_dim=1, task_window=512, dep_pool=512, tensormap_pool=512)
+    assert x[0] == 300
 
 
 def _pinned(rt: Runtime, x: Any) -> None:

@@ -36,13 +36,15 @@ struct Aborted : std::exception {
 
 class Failure {
  public:
-  /// Keep the first error; true if this is it. `kernel` failed at `mark` in its source, where that is known.
-  bool set(ErrorCode code, std::string text, int kernel = -1, int mark = -1) {
+  /// Keep the first error; true if this is it. `kernel` failed at `mark` in its source, where that is known;
+  /// its task was submitted at `site`.
+  bool set(ErrorCode code, std::string text, int kernel = -1, int mark = -1, std::string site = "") {
     const std::lock_guard guard(lock_);
     if (failed_.load(std::memory_order_relaxed)) return false;
     code_ = code;
     kernel_ = kernel;
     mark_ = mark;
+    site_ = std::move(site);
     text_ = std::move(text);
     failed_.store(true, std::memory_order_release);
     return true;
@@ -52,13 +54,14 @@ class Failure {
   const std::string& text() const { return text_; }
   int kernel() const { return kernel_; }
   int mark() const { return mark_; }
+  const std::string& site() const { return site_; }
 
  private:
   std::atomic<bool> failed_{false};
   std::mutex lock_;
   ErrorCode code_ = ErrorCode::None;
   int kernel_ = -1, mark_ = -1;
-  std::string text_;
+  std::string text_, site_;
 };
 
 }  // namespace pto2

@@ -304,12 +304,16 @@ void Exec::execute(VirtualCore& core, int thread) {
     try {
       ran = machine_.begin(core, *kernel, graph_);
     } catch (const std::exception& error) {
-      fail(ErrorCode::KernelFailed, "task " + std::to_string(payload.task_id) + " (" + kernel->name + ", " +
-                                        (core.type == CoreType::Aic ? "AIC " : "AIV ") +
-                                        std::to_string(core.index) + "): " + error.what());
+      fail(ErrorCode::KernelFailed,
+           "task " + std::to_string(payload.task_id) + " (" + kernel->name + ", " +
+               (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) +
+               "): " + error.what(),
+           -1, -1, graph_.site(payload.task_id));
     } catch (...) {
-      fail(ErrorCode::KernelFailed, "task " + std::to_string(payload.task_id) + " (" + kernel->name +
-                                        "): threw something that is not a std::exception");
+      fail(ErrorCode::KernelFailed,
+           "task " + std::to_string(payload.task_id) + " (" + kernel->name +
+               "): threw something that is not a std::exception",
+           -1, -1, graph_.site(payload.task_id));
     }
   }
   after(core, ran, thread);
@@ -334,7 +338,7 @@ void Exec::after(VirtualCore& core, Ran ran, int thread) {
       if (thread == 0 && options_.poll) options_.poll();
       if (options_.stalled) options_.stalled(text);
     }
-    fail(ErrorCode::KernelFailed, text, core.payload.kernel_id, mark);
+    fail(ErrorCode::KernelFailed, text, core.payload.kernel_id, mark, graph_.site(id));
   }
   if (options_.record) core.record.end = now_ns();
   const uint64_t bit = uint64_t{1} << core.index;
@@ -606,8 +610,8 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   return !proven;
 }
 
-void Exec::fail(ErrorCode code, std::string text, int kernel, int mark) {
-  failure_.set(code, std::move(text), kernel, mark);
+void Exec::fail(ErrorCode code, std::string text, int kernel, int mark, std::string site) {
+  failure_.set(code, std::move(text), kernel, mark, std::move(site));
   parking_.wake_all();
 }
 

@@ -133,7 +133,7 @@ class Exec {
   /// Throws in a kernel of this run.
   void only_orchestrators() const;
 
-  void fail(ErrorCode code, std::string text, int kernel = -1, int mark = -1);
+  void fail(ErrorCode code, std::string text, int kernel = -1, int mark = -1, std::string site = "");
   Failure& failure() { return failure_; }
   const Pause& pause() const { return pause_; }
   Machine& machine() { return machine_; }

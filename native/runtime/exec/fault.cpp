@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "pto/core/fiber.hpp"
+#include "pto/core/signals.hpp"
 
 // Sanitizers have handlers of their own, which say more.
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) && \
@@ -105,17 +106,6 @@ pid_t timer_of = 0;                 // the process that it belongs to: a child h
 std::atomic<int> interrupts{0};     // since somebody listens to them
 std::atomic<pid_t> told[kThreads];  // threads of runs that Ctrl-C is meant for; 0: a free place
 
-/// As if nobody had been here.
-void pass_on(const struct sigaction& old, int signal, siginfo_t* info, void* context) {
-  if ((old.sa_flags & SA_SIGINFO) != 0) {
-    old.sa_sigaction(signal, info, context);
-  } else if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
-    old.sa_handler(signal);
-  } else if (signal != kTell) {
-    ::signal(signal, SIG_DFL);  // the instruction is repeated, and ends the process
-  }
-}
-
 /// Leave what this thread is in the middle of.
 void give_up(Guarded& code, int signal, mcontext_t& registers) {
   guarded = nullptr;
@@ -139,7 +129,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   if (code == nullptr || info->si_code <= 0) {  // not of the user's code; or sent by somebody
     int at = 0;
     while (at < kCount - 1 && kSignals[at] != signal) ++at;
-    pass_on(before[at], signal, info, context);
+    pto::detail::pass_signal_on(before[at], signal, info, context);
     return;
   }
   code->address = reinterpret_cast<uint64_t>(info->si_addr);
@@ -169,7 +159,8 @@ void handle_tell(int signal, siginfo_t* info, void* context) {
     return;
   }
   if (info->si_code != SI_TKILL || info->si_pid != getpid() || interrupts.load() == 0) {
-    pass_on(before_tell, signal, info, context);
+    if ((before_tell.sa_flags & SA_SIGINFO) != 0 || before_tell.sa_handler != SIG_DFL)  // which ignores it
+      pto::detail::pass_signal_on(before_tell, signal, info, context);
     return;
   }
   mcontext_t& registers = static_cast<ucontext_t*>(context)->uc_mcontext;
@@ -184,7 +175,7 @@ void handle_tell(int signal, siginfo_t* info, void* context) {
 
 /// Ctrl-C: whoever handled it does; and if that does not help, it is done here. At once the second time.
 void handle_interrupt(int signal, siginfo_t* info, void* context) {
-  pass_on(before_interrupt, signal, info, context);
+  pto::detail::pass_signal_on(before_interrupt, signal, info, context);
   if (timer_of != getpid()) return;
   itimerspec when{};
   when.it_interval.tv_nsec = kAgain;

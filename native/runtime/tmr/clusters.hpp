@@ -4,6 +4,7 @@
 // them completes. What an orchestration does not free is freed when the scope it was allocated in ends.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,7 @@ class Clusters {
     for (size_t c = 0; c < all_.size(); ++c) {
       if (all_[c].group >= 0) continue;
       all_[c] = {++groups_, 0, scope, false};
+      peak_ = std::max(peak_, ++used_);
       return static_cast<int>(c);
     }
     return -1;
@@ -67,11 +69,13 @@ class Clusters {
   }
 
   int count() const { return static_cast<int>(all_.size()); }
-  int free_count() const {
+  int used() const {
     const Locked guard(lock_, pause_);
-    int free = 0;
-    for (const Cluster& it : all_) free += it.group < 0 ? 1 : 0;
-    return free;
+    return used_;
+  }
+  int peak() const {
+    const Locked guard(lock_, pause_);
+    return peak_;
   }
 
  private:
@@ -82,9 +86,10 @@ class Clusters {
     bool freed = false;
   };
   bool valid(int cluster) const { return cluster >= 0 && cluster < static_cast<int>(all_.size()); }
-  static bool give_back(Cluster& it) {
+  bool give_back(Cluster& it) {
     if (!it.freed || it.unfinished > 0) return false;
     it.group = -1;
+    --used_;
     return true;
   }
 
@@ -92,6 +97,7 @@ class Clusters {
   mutable SpinLock lock_;
   std::vector<Cluster> all_;
   int32_t groups_ = -1;
+  int used_ = 0, peak_ = 0;
 };
 
 }  // namespace pto2

@@ -63,8 +63,8 @@ std::string Tmr::rings() const {
          line("heap ring", heap_.used(), heap_.size(), heap_.peak(), "bytes") +
          line("dep pool", deps_.used(), deps_.size(), deps_.peak(), "entries") +
          line("tensormap", map_.used(), map_.size(), map_.peak(), "entries") +
-         line("clusters", static_cast<uint64_t>(clusters_.count() - clusters_.free_count()),
-              static_cast<uint64_t>(clusters_.count()), static_cast<uint64_t>(clusters_.count()), "");
+         line("clusters", static_cast<uint64_t>(clusters_.used()), static_cast<uint64_t>(clusters_.count()),
+              static_cast<uint64_t>(clusters_.peak()), "blocks");
 }
 
 void Tmr::say_blocked(Resource resource, uint64_t wanted, int spins) {
@@ -170,6 +170,7 @@ std::string Tmr::cause(Resource resource, uint64_t wanted, int spins) const {
       text += format("  - Heap top:      %llu\n", ull(heap_.top() % heap_.size()));
       text += format("  - Heap tail:     %llu\n", ull(heap_.tail() % heap_.size()));
       text += format("  - Heap size:     %llu\n", ull(heap_.size()));
+      if (wanted > heap_.size()) text += "The outputs of this task alone take more than the whole heap.\n";
       break;
     case kDepPool:
       text += "FATAL: Dependency Pool Deadlock Detected!\n" + std::string(kRule);
@@ -192,43 +193,51 @@ std::string Tmr::cause(Resource resource, uint64_t wanted, int spins) const {
   return text;
 }
 
-/// Sizes that are large enough: for `needs`, and at least twice what was in use.
-std::string Tmr::solution(Resource resource, uint64_t wanted, const Needs& needs) const {
-  const auto active = static_cast<uint64_t>(next_id_ - alive());
-  const uint64_t window = std::max(resource == kTaskRing ? power_above_twice(active) : options_.task_window,
-                                   power_from(needs.tasks + 1));
-  // A block does not go round the end of the heap: what it skips there may be as much as it takes.
-  const uint64_t heap =
-      std::max(resource == kHeapRing ? power_above_twice(heap_.used() + wanted) : heap_.size(),
-               power_from(needs.bytes + needs.block));
-  const uint64_t entries =
-      std::max(resource == kTensorMap ? power_above_twice(map_.used() + wanted) : map_.size(),
-               power_from(needs.entries));
+/// Sizes that are large enough: for what was counted, and at least twice what was in use.
+std::string Tmr::solution(const Deadlock& found, bool all) const {
+  const Resource resource = found.resource;
+  if (resource == kClusters) return "Solution: free clusters before allocating more than block_dim\n";
+  const Demand& most = demand_.most();
+  const auto size = [&](Resource of, uint64_t now, uint64_t need) {
+    return std::max(resource == of ? power_above_twice(found.used[of]) : now, power_from(need));
+  };
+  const uint64_t window = size(kTaskRing, options_.task_window, most.tasks + 1);
+  // Edges are not counted: as many for each task as there were, and some more.
+  const double edges = double(stats_.edges) / double(std::max<int64_t>(stats_.tasks, 1)) * 1.5;
+  struct Ring {
+    Resource resource;
+    const char* name;
+    uint64_t size, now;
+  };
+  const Ring rings[] = {
+      {kTaskRing, "PTO2_RING_TASK_WINDOW=", window, options_.task_window},
+      // A block does not go round the end of the heap: what it skips there may be almost the largest.
+      {kHeapRing, "PTO2_RING_HEAP=", size(kHeapRing, heap_.size(), most.bytes + most.block), heap_.size()},
+      {kDepPool, "PTO2_RING_DEP_POOL=",
+       size(kDepPool, deps_.size(),
+            window > options_.task_window ? static_cast<uint64_t>(edges * double(most.tasks)) : 0),
+       deps_.size()},
+      {kTensorMap, "a tensormap pool of ", size(kTensorMap, map_.size(), most.entries), map_.size()}};
   std::string text = "Solution:";
-  switch (resource) {
-    case kTaskRing:
-      text += format("\n  Recommended: %llu (at least 2x current active tasks): PTO2_RING_TASK_WINDOW=%llu",
-                     ull(window), ull(window));
-      break;
-    case kHeapRing: text += format(" Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=%llu", ull(heap)); break;
-    case kDepPool:
-      text += format(" PTO2_RING_DEP_POOL=%llu", ull(power_above_twice(deps_.used() + wanted)));
-      break;
-    case kTensorMap: text += format(" a tensormap pool of %llu", ull(entries)); break;
-    case kClusters: return text + " free clusters before allocating more than block_dim\n";
-  }
-  if (resource != kTaskRing && window > options_.task_window)
-    text += format(" PTO2_RING_TASK_WINDOW=%llu", ull(window));
-  if (resource != kHeapRing && heap > heap_.size()) text += format(" PTO2_RING_HEAP=%llu", ull(heap));
-  if (resource != kTensorMap && entries > map_.size())
-    text += format(" and a tensormap pool of %llu", ull(entries));
-  text += ",\n  or end scopes earlier";
-  const char* more = needs.all ? "" : "more than ";
   if (resource == kTaskRing)
-    text += format(": the open ones hold %s%llu tasks at one time, at most %llu fit", more, ull(needs.tasks),
+    text += format("\n  Recommended: %llu (at least 2x current active tasks):", ull(window));
+  if (resource == kHeapRing) text += " Increase PTO2_HEAP_SIZE:";
+  const char* between = " ";
+  for (const bool own : {true, false}) {
+    for (const Ring& ring : rings) {
+      if ((ring.resource == resource) != own || (!own && ring.size <= ring.now)) continue;
+      text += between + std::string(ring.name) + std::to_string(ring.size);
+      between = " and ";
+    }
+  }
+  text += all || resource == kDepPool ? "," : ", or more: the orchestration was not seen to its end,";
+  text += "\n  or end scopes earlier";
+  const char* more = all ? "" : "more than ";
+  if (resource == kTaskRing)
+    text += format(": open ones hold %s%llu tasks at one time, at most %llu fit", more, ull(most.tasks),
                    ull(options_.task_window - 1));
   if (resource == kHeapRing)
-    text += format(": the open ones hold %s%llu bytes at one time", more, ull(needs.bytes));
+    text += format(": open ones hold %s%llu bytes at one time", more, ull(most.bytes));
   return text + "\n";
 }
 
@@ -247,8 +256,10 @@ std::string Tmr::circle(Resource resource) const {
   if (resource != kClusters && oldest < submitted && memory_.task(oldest).task_id == oldest) {
     TaskDescriptor& task = memory_.task(oldest);
     const Locked guard(task.fanout_lock, exec_.pause());  // others may be at work
-    static constexpr const char* states[] = {"not ready", "ready", "completed", "consumed"};
-    text += "  which waits for the oldest, " + task_line(oldest) + ": " + states[task.state.load() & 3];
+    static constexpr const char* states[] = {"waits for others", "ready", "completed", "consumed"};
+    const int state = task.state.load() & 3;
+    const bool root = state == kInitial && task.fanin_refcount.load() == task.fanin_count.load();
+    text += "  which waits for the oldest, " + task_line(oldest) + ": " + (root ? "ready" : states[state]);
     text += format(", released by %d of %d holders\n", task.fanout_released, task.fanout_count);
     for (const Scope& scope : scopes_) {
       if (scope.number != task.scope) continue;

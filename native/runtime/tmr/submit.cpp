@@ -10,11 +10,12 @@ namespace {
 
 constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
-constexpr int64_t kLongWait = 10'000'000;     // nanoseconds until less than that will do
-constexpr int64_t kRetiredAtOnce = 1024;      // at most, before a blocked submission looks again
-constexpr int64_t kSurveyTime = 500'000'000;  // nanoseconds for an orchestration to show what it needs
-
-constexpr uint64_t kAbsurd = uint64_t{1} << 36;  // bytes of an output: sums of less do not overflow
+constexpr int64_t kLongWait = 10'000'000;        // nanoseconds until less than that will do
+constexpr int64_t kRetiredAtOnce = 1024;         // at most, before a blocked submission looks again
+constexpr int64_t kSurveyTime = 500'000'000;     // nanoseconds for an orchestration to show what it needs
+constexpr int64_t kSurveyCalls = 1 << 22;        // and calls of it
+constexpr int64_t kSurveyCallsSeeded = 1 << 18;  // where no clock decides
+constexpr uint64_t kNowhere = 64;                // an address: whoever uses it faults
 
 struct Surveyed {};  // a submission met a deadlock: it is counted instead, like those that follow it
 
@@ -65,65 +66,82 @@ void Tmr::run(const std::function<void()>& orchestrate) {
     try {
       orchestrate();
     } catch (...) {
-      if (survey_ != nullptr) end_survey(false);  // that comes first
+      if (surveys()) end_survey(false);  // that comes first
       throw;
     }
     while (!scopes_.empty() && !exec_.failure().failed()) scope_end();
-    if (survey_ != nullptr) end_survey(true);
+    if (surveys()) end_survey(true);
     memory_.header().orchestrator_done.store(1, std::memory_order_release);
   });
 }
 
 void Tmr::fatal(ErrorCode code, const std::string& text) {
+  if (surveys()) end_survey(false);
   exec_.fail(code, text);
   throw Aborted();
 }
 
 // --- deadlocks ---------------------------------------------------------------------------------------------
 
-/// The run has failed. Where rings are too small, everybody hears of it when it is known how large they have
-/// to be: the cores have nothing to do meanwhile.
+/// The run has failed. Where rings are too small, it ends when it is known how large they have to be.
 void Tmr::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins) {
-  deadlock_ = {code, resource, wanted, cause(resource, wanted, spins), circle(resource)};
-  const int64_t first = resource == kTaskRing ? next_id_ : next_id_ - 1;  // the one that was being submitted
-  survey_ = std::make_unique<Survey>(first, heap_.used(), map_.used(), now_ns() + kSurveyTime);
-  if (resource != kDepPool && resource != kClusters) throw Surveyed();
-  end_survey(false);  // nothing to count
-  throw Aborted();
+  const bool slot_taken =
+      resource != kTaskRing && resource != kClusters;  // by the one that is being submitted
+  const bool seeded = options_.exec.deterministic;
+  deadlock_ = std::make_unique<Deadlock>(Deadlock{
+      code,
+      resource,
+      cause(resource, wanted, spins),
+      circle(resource),
+      {static_cast<uint64_t>(next_id_ - alive()), heap_.used(), deps_.used(), map_.used()},
+      next_id_ - (slot_taken ? 1 : 0),
+      seeded ? INT64_MAX : now_ns() + kSurveyTime,
+      seeded ? kSurveyCallsSeeded : kSurveyCalls,
+  });
+  if (slot_taken) deadlock_->used[resource] += wanted;
+  if (resource == kDepPool || resource == kClusters) {  // nothing to count
+    end_survey(false);
+    throw Aborted();
+  }
+  log_(Level::Warn, "submit",
+       "deadlock at %s: no task runs any more, the rest of the orchestration is counted",
+       site_text(site_).c_str());
+  throw Surveyed();
 }
 
 /// What would be a task.
 int64_t Tmr::survey(const Submission& submission) {
   exec_.throw_if_failed();
-  const int64_t id = survey_->next();
   uint64_t bytes = 0, entries = 0;
-  for (int i = 0; i < submission.count; ++i) {
+  for (int i = 0; i < std::min(submission.count, kMaxParams); ++i) {  // nobody has checked them
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::OUTPUT || arg.type == PTOParamType::INOUT) ++entries;
     if (arg.type != PTOParamType::OUTPUT || arg.tensor == nullptr || arg.tensor->buffer.addr != 0) continue;
-    bytes += std::min(output_size(*arg.tensor), kAbsurd);
-    arg.tensor->buffer.addr = reinterpret_cast<uint64_t>(heap_.address(0));  // some place: nobody uses it
+    bytes = std::min(bytes + std::min(output_size(*arg.tensor), DemandMeter::kAbsurd), DemandMeter::kAbsurd);
+    arg.tensor->buffer.addr = kNowhere;
   }
-  survey_->add(tasks_in_scopes_.empty() ? id : tasks_in_scopes_.front(), bytes, entries);
-  tasks_in_scopes_.push_back(id);
-  if (survey_->enough(now_ns())) {
-    end_survey(false);
-    throw Aborted();
-  }
-  return id;
+  demand_.add(tasks_in_scopes_.empty(), bytes, entries);
+  tasks_in_scopes_.push_back(deadlock_->id);
+  if (survey_is_over()) throw Aborted();
+  return deadlock_->id++;
+}
+
+/// One call of an orchestration that is being surveyed.
+bool Tmr::survey_is_over() {
+  const bool over = --deadlock_->left <= 0 || (deadlock_->until != INT64_MAX && now_ns() > deadlock_->until);
+  if (over) end_survey(false);
+  return over;
 }
 
 void Tmr::end_survey(bool all) {
-  const Deadlock& found = deadlock_;
-  exec_.fail(found.code,
-             found.cause + solution(found.resource, found.wanted, survey_->needs(all)) + found.circle);
-  survey_.reset();
+  const std::unique_ptr<Deadlock> found = std::move(deadlock_);
+  exec_.fail(found->code, found->cause + solution(*found, all) + found->circle);
 }
 
 // --- submit ------------------------------------------------------------------------------------------------
 
 int64_t Tmr::submit(const Submission& submission) {
-  if (survey_ == nullptr) {
+  if (deadlock_ == nullptr) {
     try {
       return submit_task(submission);
     } catch (const Surveyed&) {
@@ -169,7 +187,7 @@ int64_t Tmr::submit_task(const Submission& submission) {
   task.site_file = site_.file;
   task.site_line = site_.line;
   task.arg_count = submission.count;
-  take_buffers(submission, task);
+  const uint64_t bytes = take_buffers(submission, task);
   steps.done(Phase::OrchHeap);
 
   TensorData* descriptors = take_descriptors(submission.count, task);
@@ -209,12 +227,14 @@ int64_t Tmr::submit_task(const Submission& submission) {
     recorder.counters.push_back({started, static_cast<int64_t>(deps_.used()), Counter::DepPool});
     recorder.counters.push_back({started, static_cast<int64_t>(map_.used()), Counter::TensorMap});
   }
-  make_room(submission);  // before the task holds its producers: they would never be retired
+  const uint64_t entries =
+      make_room(submission);  // before the task holds its producers: they would never be retired
   hook(task);
   steps.done(Phase::OrchFanin);
   insert(submission, task);
   steps.done(Phase::OrchInsert);
 
+  demand_.add(tasks_in_scopes_.empty(), bytes, entries);
   tasks_in_scopes_.push_back(id);
   publish(task);
   steps.done(Phase::OrchFinalize);
@@ -316,7 +336,7 @@ int64_t Tmr::take_slot() {
 }
 
 /// All OUTPUTs without an address share one block of the heap, each at a multiple of 1024 from its start.
-void Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
+uint64_t Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
   uint64_t bytes = 0;
   for (int i = 0; i < submission.count; ++i) {
     const Arg& arg = submission.args[i];
@@ -328,7 +348,7 @@ void Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
   }
   task.packed_buffer_base = 0;
   task.packed_buffer_end.store(0, std::memory_order_relaxed);
-  if (bytes == 0) return;
+  if (bytes == 0) return 0;
   HeapBlock block;
   if (!heap_.try_allocate(bytes, block)) {
     if (align_up(bytes, kAlign) > heap_.size()) {
@@ -348,6 +368,7 @@ void Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
       at += output_size(*arg.tensor);
     }
   }
+  return bytes;
 }
 
 TensorData* Tmr::take_descriptors(int count, TaskDescriptor& task) {
@@ -465,7 +486,7 @@ void Tmr::hook(TaskDescriptor& task) {
   task.fanin_count.store(edges, std::memory_order_seq_cst);
 }
 
-void Tmr::make_room(const Submission& submission) {
+uint64_t Tmr::make_room(const Submission& submission) {
   uint64_t wanted = 0;
   for (int i = 0; i < submission.count; ++i) {
     const PTOParamType type = submission.args[i].type;
@@ -475,6 +496,7 @@ void Tmr::make_room(const Submission& submission) {
     if (wanted > map_.size()) deadlock(ErrorCode::TensorMapOverflow, kTensorMap, wanted, 0);
     wait_for(kTensorMap, [&] { return sync(true), map_.has(wanted); }, wanted);
   }
+  return wanted;
 }
 
 void Tmr::insert(const Submission& submission, TaskDescriptor& task) {
@@ -548,6 +570,7 @@ void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const u
 
 void Tmr::scope_begin() {
   exec_.throw_if_failed();
+  if (surveys() && survey_is_over()) throw Aborted();
   if (scopes_.size() >= kMaxScopeDepth) {
     fatal(ErrorCode::ScopeOverflow, "Scope stack overflow: more than " + std::to_string(kMaxScopeDepth) +
                                         " scopes are open, the last one opened at " + site_text(site_));
@@ -562,9 +585,10 @@ void Tmr::scope_end() {
   if (exec_.failure().failed())
     return;  // called while the orchestration unwinds: nothing is waited for any more
   if (scopes_.empty()) fatal(ErrorCode::ScopeOverflow, "Scope stack underflow: no scope is open");
-  if (survey_ != nullptr) {
+  if (surveys()) {
     tasks_in_scopes_.resize(scopes_.back().first);
     scopes_.pop_back();
+    survey_is_over();
     return;
   }
   Steps steps(exec_.recorder(), next_id_);
@@ -586,7 +610,7 @@ void Tmr::scope_end() {
 // --- clusters ----------------------------------------------------------------------------------------------
 
 int32_t Tmr::allocate_cluster() {
-  if (survey_ != nullptr) end_survey(false);
+  if (surveys()) end_survey(false);
   exec_.throw_if_failed();
   if (scopes_.empty()) fatal(ErrorCode::InvalidArgs, "a cluster is allocated inside a scope");
   int32_t cluster = clusters_.try_allocate(scopes_.back().number);
@@ -599,7 +623,7 @@ int32_t Tmr::allocate_cluster() {
 
 void Tmr::free_cluster(int32_t cluster) {
   exec_.only_orchestrators();
-  if (exec_.failure().failed() || survey_ != nullptr) return;
+  if (exec_.failure().failed() || surveys()) return;
   if (!clusters_.allocated(cluster)) {
     fatal(ErrorCode::InvalidArgs, "cluster " + std::to_string(cluster) + " is freed at " + site_text(site_) +
                                       " and has not been allocated, or was freed before");

@@ -27,11 +27,11 @@
 #include "../exec/exec.hpp"
 #include "../exec/log.hpp"
 #include "clusters.hpp"
+#include "demand.hpp"
 #include "dep_pool.hpp"
 #include "hazards.hpp"
 #include "heap_ring.hpp"
 #include "shared_memory.hpp"
-#include "survey.hpp"
 #include "tensor_map.hpp"
 
 namespace pto2 {
@@ -95,8 +95,8 @@ class Tmr final : public Graph {
   int32_t allocate_cluster();
   void free_cluster(int32_t cluster);
   void set_site(Site site) { site_ = site; }
-  /// Whether it only looks what the orchestration would have needed: the run is to fail in any case.
-  bool surveys() const { return survey_ != nullptr; }
+  /// Whether the run has failed, and it only looks what the orchestration would have needed.
+  bool surveys() const { return deadlock_ != nullptr; }
 
   // --- Graph ---
   bool has_unseen() const override;
@@ -125,11 +125,15 @@ class Tmr final : public Graph {
     Site site;
     int number;
   };
-  struct Deadlock {  // what is known of one while what would have been enough is being counted
+  /// What is known of one. After it the orchestration goes on, without the tasks: what it submits is counted
+  /// until it ends, or for a while (a *survey*), so that the report can name sizes that are large enough.
+  struct Deadlock {
     ErrorCode code;
     Resource resource;
-    uint64_t wanted;
     std::string cause, circle;
+    uint64_t used[4];     // by Resource, with what is wanted
+    int64_t id;           // of the next task
+    int64_t until, left;  // time and calls for the survey
   };
 
   // submit, step by step (submit.cpp)
@@ -137,12 +141,12 @@ class Tmr final : public Graph {
   void check(const Submission& submission);
   int64_t take_slot();
   bool slot_is_free();
-  void take_buffers(const Submission& submission, TaskDescriptor& task);
+  uint64_t take_buffers(const Submission& submission, TaskDescriptor& task);
   TensorData* take_descriptors(int count, TaskDescriptor& task);
   void find_producers(const Submission& submission, TaskDescriptor& task);
   void find_hazards(const Submission& submission, TaskDescriptor& task);
   void hook(TaskDescriptor& task);
-  void make_room(const Submission& submission);
+  uint64_t make_room(const Submission& submission);
   void insert(const Submission& submission, TaskDescriptor& task);
   void publish(TaskDescriptor& task);
   void wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted);
@@ -150,6 +154,7 @@ class Tmr final : public Graph {
   [[noreturn]] void fatal(ErrorCode code, const std::string& text);
   [[noreturn]] void deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins);
   int64_t survey(const Submission& submission);
+  bool survey_is_over();
   void end_survey(bool all);
 
   // completion (complete.cpp)
@@ -160,7 +165,7 @@ class Tmr final : public Graph {
 
   // words (report.cpp)
   std::string cause(Resource resource, uint64_t wanted, int spins) const;
-  std::string solution(Resource resource, uint64_t wanted, const Needs& needs) const;
+  std::string solution(const Deadlock& found, bool all) const;
   std::string circle(Resource resource) const;
   void say_blocked(Resource resource, uint64_t wanted, int spins);
   void say_unblocked(Resource resource, int spins);
@@ -192,8 +197,8 @@ class Tmr final : public Graph {
   int64_t seen_alive_ = 0, seen_scan_ = 0;
   std::vector<int64_t> tasks_in_scopes_;
   std::vector<Scope> scopes_;
-  std::unique_ptr<Survey> survey_;
-  Deadlock deadlock_{};
+  DemandMeter demand_;
+  std::unique_ptr<Deadlock> deadlock_;  // while there is a survey
   int scope_count_ = 0;
   std::vector<int64_t> producers_;      // of the task being submitted
   std::vector<int32_t> producer_args_;  // the parameter that each came from

@@ -9,10 +9,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__, knobs
-from ..diag import Diagnostic, Source, render, render_json
+from ..diag import Diagnostic, Source, did_you_mean, render, render_json
 
 if TYPE_CHECKING:
     from ..ir.core import Module
@@ -41,6 +41,20 @@ class Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_help()
+
+    def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
+        """As always; what nobody knows is an error of the verb that was given."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            parser: argparse.ArgumentParser = self
+            for action in self._actions:
+                if isinstance(action, argparse._SubParsersAction):
+                    parser = action.choices.get(getattr(options, action.dest), self)
+            hint = did_you_mean(unknown[0].partition("=")[0], parser._option_string_actions)
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}{'; ' + hint if hint else ''}")
+        return options
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {message}\ntry '{self.prog} --help'\n")

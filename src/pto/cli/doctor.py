@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -182,9 +183,8 @@ def _compiler() -> str:
         problem = error.diagnostics[0]
         raise Problem(problem.message.removeprefix("no C++ compiler: "), problem.help) from error
     tuned = "" if found.native else "; it knows no -march=native"
-    linked = (
-        f"with the package's code for {found.vectors}" if compiler.common(found) else "from headers alone"
-    )
+    vectors = platform.machine() if found.vectors == "baseline" else found.vectors
+    linked = f"with the package's code for {vectors}" if compiler.common(found) else "from headers alone"
     common = f"; kernels are built {linked}"
     return f"{found.version}, C++20 works ({' '.join(found.command)}){tuned}{common}"
 

@@ -54,7 +54,7 @@ def usage() -> str:
     lines += [
         "  pto run k.pto --sanitize all -- @a.npy f32:16x64=out.npy",
         "  pto check k.pto",
-        "  pto runtime run examples/vector",
+        "  pto runtime run examples/runtime/vector_dag",
         "  pto isa tadd",
         "  pto explain SA-0353",
     ]

@@ -825,8 +825,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2620",
         "the orchestration can never go on",
-        "It waits for a task slot, heap space, entries of a pool or a cluster, every task submitted is "
-        "done, and what it waits for is held by scopes that only it can end.",
+        "It waits for a task slot, heap space, entries of a pool or a cluster, nothing that is ready or "
+        "running can release any, and what it waits for is held by scopes that only it can end.",
         "End scopes earlier, or make the ring or pool as large as the report says.",
     ),
     (

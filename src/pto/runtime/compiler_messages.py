@@ -10,6 +10,11 @@ from ..diag import Diagnostic, Source
 from ..engine.cpp import compiler, messages
 
 _NO_ENTRY = re.compile(r"entry\.cpp:\d+:.*\bkernel_entry\b.*not declared|use of undeclared.*kernel_entry")
+#: What only the orchestrations of some runtimes include.
+_HEADERS = {
+    "pto_orchestration_api.h": "tensormap_and_ringbuffer",
+    "runtime.h": "host_build_graph or aicpu_build_graph",
+}
 
 
 class _Files(Mapping[str, Source]):
@@ -53,4 +58,8 @@ def explain(name: str, path: str, output: str) -> list[Diagnostic]:
             help='define extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args)',
         )  # fmt: skip
         return [d]
+    for d in found:
+        for header, runtime in _HEADERS.items():
+            if header in d.message and "No such file" in d.message:
+                d.help = f"this source is for {runtime}: --runtime {runtime}, or its own folder"
     return found

@@ -145,17 +145,30 @@ def log_file() -> Callable[[int, str], object] | None:
     return append
 
 
-def raise_failure(run: Any, sources: Mapping[int, str] | None = None) -> None:
+def raise_failure(run: Any, sources: Mapping[int, str] | None = None, python: bool = False) -> None:
     """Raise what ended a native run early, if anything did. `sources` are the programs of kernels that are
-    written in PTO, by func_id: what a core had reached when it failed is a place in one of them."""
-    code, text, thrown, kernel, mark = run.failure()
+    written in PTO, by func_id: what a core had reached when it failed is a place in one of them. `python`:
+    rings are arguments of `run`, which environment variables do not change."""
+    code, text, thrown, kernel, mark, site = run.failure()
     if not code:
         return
     source = (sources or {}).get(kernel, "") if mark >= 0 else ""
     try:
-        raise failed(code, text, thrown, _span(source, mark) if source.endswith(".pto") else None)
+        span = _span(source, mark) if source.endswith(".pto") else None
+        raise failed(code, text, thrown, span, site, _arguments(text) if python else "")
     finally:
         del thrown  # its traceback leads here: memory should not wait for the garbage collector
+
+
+_SIZES = re.compile(r"(?:PTO2_RING_(\w+)=|a (tensormap pool) of )(\d+)")
+
+
+def _arguments(report: str) -> str:
+    """The sizes that the report of a deadlock recommends, as arguments of `run`."""
+    sizes = [
+        f"{(env or pool).lower().replace(' ', '_')}={size}" for env, pool, size in _SIZES.findall(report)
+    ]
+    return f"runtime.run(..., {', '.join(sizes)})" if sizes else ""
 
 
 def _span(path: str, offset: int) -> Span | None:
@@ -170,16 +183,23 @@ def _span(path: str, offset: int) -> Span | None:
 
 
 def failed(
-    code: int, text: str, thrown: BaseException | None = None, span: Span | None = None
+    code: int,
+    text: str,
+    thrown: BaseException | None = None,
+    span: Span | None = None,
+    site: str = "",
+    help: str = "",
 ) -> BaseException:
     """What to raise when a run has failed. A kernel may say by itself which diagnostic it is."""
-    if thrown is not None and (code == 201 or isinstance(thrown, KeyboardInterrupt)):
+    if thrown is not None and (code == 201 or not isinstance(thrown, Exception)):
         return thrown  # an exception of a Python orchestration is the caller's own
     own = _OWN.search(text)
     text = text.replace(own[0], "", 1) if own else text
-    problem = Diagnostic(own[1] if own else _CODES.get(code, "PTO-E2629"), text.rstrip("\n"), span)
+    problem = Diagnostic(own[1] if own else _CODES.get(code, "PTO-E2629"), text.rstrip("\n"), span, help=help)
     if thrown is not None and (place := _place(thrown)):
         problem.notes.append((f"raised at {place}", None))
+    if site:
+        problem.notes.append((f"the task was submitted at {site}", None))
     error = DiagnosticError([problem])
     error.__cause__ = thrown
     return error

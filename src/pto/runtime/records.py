@@ -50,6 +50,8 @@ TIMES = ("submit", "ready", "dispatch", "start", "end", "finish")
 CORE_TYPES = ("aic", "aiv")
 KINDS = ("RAW", "WAW", "WAR", "explicit")
 COUNTERS = ("task ring", "heap bytes", "dep pool", "tensormap entries", "ready aic", "ready aiv")
+#: What the engine says of the first of them; counters are taken between what changes them.
+_EXACT = ("task_window_peak", "heap_peak", "dep_pool_peak", "tensormap_peak")
 
 #: AicpuPhaseId -> name; those of the schedulers are below 16.
 PHASES = {
@@ -177,6 +179,14 @@ class Records:
         return max(0, *[int(column.max(initial=0)) for column in seen])
 
     # -- checks ----------------------------------------------------------------------------------------
+
+    def peak(self, counter: int) -> int | None:
+        """The largest value of one of COUNTERS; none where it was not recorded."""
+        values = self.counters["value"][self.counters["which"] == counter]
+        if not len(values):
+            return None
+        exact = self.stats.get(_EXACT[counter], 0) if counter < len(_EXACT) else 0
+        return max(int(values.max()), int(exact))
 
     def check(self) -> list[Diagnostic]:
         """What contradicts itself: errors make an analysis meaningless, warnings are only odd."""

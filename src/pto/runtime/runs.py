@@ -151,7 +151,8 @@ def run(
     finally:
         rt._over = True
         kernels.forget_functions()
-    raise_failure(rt._native, {i: k.source for i, k in enumerate(rt._known) if isinstance(k.source, str)})
+    sources = {i: k.source for i, k in enumerate(rt._known) if isinstance(k.source, str)}
+    raise_failure(rt._native, sources, python=True)
     return Run(rt, rt._native.stats(), recorded, bool(check_hazards))
 
 

@@ -77,12 +77,13 @@ class Session:
 
     def _check_elements(self, kernel: Kernel, number: int, dtypes: Sequence[Any]) -> None:
         """Refuse tensors whose elements are others than a program says; `dtypes`: None for a number."""
-        from ..engine.binding import fits
+        from ..engine.binding import ARRAY_DTYPES, fits
 
         for i, (wanted, got) in enumerate(zip(self._elements[number], dtypes, strict=True)):
             if wanted and got is not None and not fits(got, wanted):
                 message = f"parameter {i} of kernel {kernel.name} holds {wanted}, the tensor holds {got}"
-                raise refuse(message, "give the task a tensor of that type")
+                right = ARRAY_DTYPES.get(wanted)
+                raise refuse(message, f"array.astype({right.name!r})" if right is not None else "")
 
     def _number(self, kernel: Kernel, value: Any, at: int) -> int:
         """The 64 bits of a number."""
@@ -215,10 +216,11 @@ class Runtime(Session):
             return self._native.submit(
                 number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters
             )
-        except (RuntimeError, TypeError):
-            check_values(kernel, made, kind)
-            self._check_open()
-            raise
+        except (RuntimeError, TypeError) as e:
+            problem = e
+        check_values(kernel, made, kind)
+        self._check_open()
+        raise problem
 
     def _value(self, kernel: Kernel, at: int, value: Any) -> Any:
         """What the native part takes for a value: a tensor, or the 64 bits of a number."""

@@ -115,7 +115,8 @@ def _cores(a: Analysis) -> Iterator[str]:
     levels = a.parallelism
     peak = max(levels, default=0)
     idle = levels.get(0, 0)
-    yield f"  at most {peak} tasks at once; nothing executed for {duration(idle)} ({idle / a.makespan:.1%})"
+    most = f"at most {peak} {'task' if peak == 1 else 'tasks'} at once"
+    yield f"  {most}; nothing executed for {duration(idle)} ({idle / a.makespan:.1%})"
 
 
 def _path(a: Analysis, most: int) -> Iterator[str]:
@@ -176,9 +177,8 @@ def _threads(a: Analysis) -> Iterator[str]:
 
 
 def _counters(records: Records) -> Iterator[str]:
-    c = records.counters
-    rows = [(name, c["value"][c["which"] == n]) for n, name in enumerate(COUNTERS)]
-    words = [f"{name} {int(values.max())}" for name, values in rows if len(values)]
+    peaks = [(name, records.peak(n)) for n, name in enumerate(COUNTERS)]
+    words = [f"{name} {peak}" for name, peak in peaks if peak is not None]
     if words:
         yield from _wrapped("Peaks  ", ", ".join(words))
 

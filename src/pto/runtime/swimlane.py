@@ -194,10 +194,9 @@ class _Page:
         words = f"longest chain of executions, {_count(len(a.chain[0]), 'task')}: no schedule is shorter"
         yield _card("Lower bound", duration(span), span / total, words)
         for n, name in enumerate(COUNTERS[:4]):
-            values = self.records.counters["value"][self.records.counters["which"] == n]
-            if not len(values):
+            peak, limit = self.records.peak(n), self._limit(name)
+            if peak is None:
                 continue
-            peak, limit = int(values.max()), self._limit(name)
             size = _bytes if "bytes" in name else str
             words = f"peak of {size(limit)}" if limit else "peak"
             yield _card(name.capitalize(), size(peak), peak / limit if limit else None, words)

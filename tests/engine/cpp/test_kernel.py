@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +166,33 @@ def test_a_division_by_zero_is_an_error_of_the_program() -> None:
     (d,) = k.run(out, 0, blocks=2).diagnostics
     assert d.code == "PTO-E2102" and "divided by zero" in d.message and d.message.endswith(" (block 0)")
     assert d.span is not None and "@double" in d.span.source.line(d.span.place[0])
+
+
+SIGNALS = (
+    f"""
+import os, signal
+import numpy as np
+import pto
+DIVIDE = {DIVIDE!r}
+"""
+    + """
+seen = []
+for number in (signal.SIGTRAP, signal.SIGFPE):
+    signal.signal(number, lambda number, frame: seen.append(number))
+k = pto.kernel(pto.parse(DIVIDE), engine="cpp")
+for _ in range(2):
+    (d,) = k.run(np.zeros(1, np.int32), 0).diagnostics
+    assert d.code == "PTO-E2102"
+    for number in (signal.SIGTRAP, signal.SIGFPE):
+        os.kill(os.getpid(), number)
+assert seen == [signal.SIGTRAP, signal.SIGFPE] * 2, seen
+"""
+)
+
+
+def test_signals_of_others_reach_them() -> None:
+    """Before and after kernels that fault, which they go on to be caught for."""
+    subprocess.run([sys.executable, "-c", SIGNALS], check=True, timeout=60)
 
 
 def test_prints(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ inline constexpr int kBlock = sizeof(C) == 1 ? 64 : 128 / static_cast<int>(sizeo
 
 // --- elements to values and back ---------------------------------------------------------------------------
 
-// f16 where the machine converts it, a vector at a time: to nearest even; every NaN becomes the canonical one.
+// f16 where the machine converts it, a vector at a time.
 #if defined(__aarch64__)
 #define PTO_CONVERTS_HALVES 1
 inline constexpr int kHalves = 4;
@@ -111,6 +111,7 @@ inline void widen_halves(const half* from, float* to) {
 #endif
   std::memcpy(to, &values, sizeof values);
 }
+/// To nearest even; every NaN becomes the canonical one.
 inline void narrow_halves(const float* from, half* to) {
   const Floats nan = __builtin_bit_cast(Floats, Ints{} + 0x7FC00000);
   Floats values;

@@ -38,6 +38,7 @@ inline int run_launch(pto_launch* given, const Role* roles, int count, int argc)
 #include <new>
 
 #include "pto/core/fiber.hpp"
+#include "pto/core/signals.hpp"
 
 namespace pto::detail {
 
@@ -138,15 +139,10 @@ inline struct sigaction old_actions[kSignalCount];
 
 [[gnu::cold]] inline void on_signal(int signal, siginfo_t* info, void* context) {
   Thread* thread = this_thread;
-  if (thread == nullptr || thread->running == nullptr) {
+  if (thread == nullptr || thread->running == nullptr || info->si_code <= 0) {
     int at = 0;
     while (at < kSignalCount - 1 && kSignals[at] != signal) ++at;
-    const struct sigaction& old = old_actions[at];
-    if ((old.sa_flags & SA_SIGINFO) != 0 && old.sa_sigaction != nullptr) {
-      old.sa_sigaction(signal, info, context);
-    } else {
-      sigaction(signal, &old, nullptr);  // the instruction faults again
-    }
+    pass_signal_on(old_actions[at], signal, info, context);
     return;
   }
   char text[160];

@@ -65,7 +65,7 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 }
 
 #ifdef __aarch64__
-// a[lane] * b + c
+// a[lane] * b + c; of two NaNs it may keep the other than `fma` does.
 inline Vec fma_lane(Vec a, int lane, Vec b, Vec c) {
   switch (lane) {
     case 0: __asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(c) : "w"(b), "w"(a)); break;

@@ -111,12 +111,10 @@ def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagn
         )
         return [], [Diagnostic("PTO-E2404", f"no kernel '{wanted}' in '{source.name}'", help=help)]
     if not found:
-        return [], [
-            Diagnostic(
-                "PTO-E2404", f"no kernel in '{source.name}'",
-                help="mark the function __global__ AICORE void; a template is no kernel, call it from one",
-            )
-        ]  # fmt: skip
+        help = "mark the function __global__ AICORE void; a template is no kernel, call it from one"
+        if re.search(r"\bkernel_entry\s*\(", source.text):
+            help = "kernel_entry is what a task runs: pto runtime run, or pto.runtime.kernel in Python"
+        return [], [Diagnostic("PTO-E2404", f"no kernel in '{source.name}'", help=help)]
     cores = kinds(source.text, os.path.dirname(os.path.abspath(source.name)))
     names = [wanted] if wanted is not None else found
     roles = ("cube", "vector") if cores == {"cube", "vector"} else (next(iter(cores), "mix"),)
