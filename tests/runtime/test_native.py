@@ -46,7 +46,8 @@ ENGINE_TESTS = (
     "an_orchestrator_that_falls_asleep_is_woken", "a_failure_wakes_everybody",
     "a_late_end_of_scope_retires", "a_cluster_wakes_who_waits_for_it", "a_scan_that_lags",
     "every_machine_gives_the_same",
-    "many_blocks_on_one_cluster", "sizes_of_outputs", "a_kernel_cannot_orchestrate",
+    "many_blocks_on_one_cluster", "sizes_of_outputs", "nonsense_after_a_deadlock",
+    "a_kernel_cannot_orchestrate",
     "deadlocks_are_told_while_others_work", "failures_anywhere", "a_graph_that_throws_ends_the_run",
 )  # fmt: skip
 LIBRARIES = {"host_vector": HBG, "device_vector": ABG, "vector_dag": TMR, "clusters": TMR}
