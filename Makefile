@@ -4,7 +4,8 @@
 
 PYTHON ?= python3
 CXX ?= c++
-JOBS ?= 2
+# Some tests wait for something: one more than two processors.
+JOBS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import pto
 from pto import runtime
+from pto.runtime import compile as compile_
 from pto.runtime import native
 
 NOTHING = runtime.kernel(lambda x: None, "in", name="nothing")
@@ -154,3 +156,44 @@ def test_tensors_have_the_elements_that_a_program_says(name: str) -> None:
         runtime.run(task, add, x, x.astype(np.int32), out, runtime=name)
     with pytest.raises(pto.DiagnosticError, match=r"short has 2 parameters .*takes 3"):
         runtime.run(task, short, x, out, runtime=name)
+
+
+def test_sources_that_do_not_change_are_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of what has run before compiles nothing and asks nobody; an edit of a source or a header is seen."""
+    source, header = tmp_path / "set.cpp", tmp_path / "value.h"
+    source.write_text(
+        '#include <cstdint>\n#include "value.h"\n#include "tensor.h"\nextern "C" void kernel_entry(int64_t* args) '
+        "{ *reinterpret_cast<float*>(reinterpret_cast<TensorData*>(args[0])->buffer.addr) = VALUE; }\n"
+    )
+    header.write_text("#define VALUE 1\n")
+    broken = tmp_path / "broken.cpp"
+    broken.write_text("what is this\n")
+    kernels = [runtime.kernel(source, "out"), runtime.kernel(broken, "out")]
+    asked: list[str] = []
+    make = compile_._Plan.__init__
+    monkeypatch.setattr(
+        compile_._Plan,
+        "__init__",
+        lambda self, job: (asked.append(os.path.basename(job.source)), make(self, job))[1],
+    )
+    x = np.zeros(1, np.float32)
+
+    def value() -> tuple[float, list[str]]:
+        asked.clear()
+        runtime.run(lambda rt: rt.submit(kernels[0], x), block_dim=1)
+        return float(x[0]), sorted(a for a in asked if a in ("set.cpp", "broken.cpp"))
+
+    assert value() == (1, ["broken.cpp", "set.cpp"])
+    assert value() == (1, [])
+    header.write_text("#define VALUE 2\n")
+    assert value() == (2, ["set.cpp"])
+    broken.write_text("what is that\n")
+    assert value() == (2, ["broken.cpp"])
+    with pytest.raises(pto.DiagnosticError, match="what"):
+        runtime.run(lambda rt: rt.submit(kernels[1], x), block_dim=1)
+    for path in tmp_path.glob("*"):
+        path.unlink()
+    with pytest.raises(pto.DiagnosticError, match="no such file"):
+        value()

@@ -68,12 +68,14 @@ class Job(Record):
 
 
 class Library(Record):
-    """What became of a job: a path and whether it was there already, or diagnostics."""
+    """What became of a job: a path and whether it was there already, or diagnostics. `files` are those of the
+    user's that it was made from."""
 
     job: Job
     path: str = ""
     cached: bool = False
     problems: tuple[Diagnostic, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 #: Told after each library: how many are done, of how many, and the last one.
@@ -112,6 +114,20 @@ def compile_all(
     given_up: threading.Event | None = None,
 ) -> list[Library]:
     """The libraries of all jobs, in their order; raises with the diagnostics of all that failed."""
+    libraries = compile_each(jobs, progress, workers, given_up)
+    problems = [p for library in libraries for p in library.problems]
+    if problems:
+        raise DiagnosticError(problems)
+    return libraries
+
+
+def compile_each(
+    jobs: Sequence[Job],
+    progress: Progress | None = None,
+    workers: int = 0,
+    given_up: threading.Event | None = None,
+) -> list[Library]:
+    """What became of all jobs, in their order."""
     plans = [_Plan(job) for job in jobs]
     made: dict[int, Library] = {}
     lock = threading.Lock()
@@ -138,11 +154,7 @@ def compile_all(
     if left:
         with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
             list(pool.map(one, left))
-    libraries = [made[at] for at in range(len(jobs))]
-    problems = [p for library in libraries for p in library.problems]
-    if problems:
-        raise DiagnosticError(problems)
-    return libraries
+    return [made[at] for at in range(len(jobs))]
 
 
 def include_flags(runtime: str) -> list[str]:
@@ -251,7 +263,7 @@ class _Plan:
         if not path.exists() or self._foreign(included):
             return None
         build.touch(path)
-        return self._checked(Built(str(path), cached=True))
+        return self._checked(Built(str(path), cached=True), included)
 
     def make(self) -> Library:
         """The library, built now unless somebody else is faster."""
@@ -264,7 +276,7 @@ class _Plan:
 
             includes = include_flags(self.job.runtime)
             built = build_program(self.job, lambda profile: [*kernel_flags(profile), _LEAN, *includes])
-            return Library(self.job, built.path, built.cached)
+            return Library(self.job, built.path, built.cached, files=(self.source,))
         folder, key = build.cache_dir(), self.key
         with build.locked(folder, key):
             if (found := self.stored()) is not None:
@@ -287,7 +299,7 @@ class _Plan:
                 os.replace(listing, folder / f"{key}.includes")
             build.prune(folder)
             _prune_listings(folder)
-        return self._checked(Built(str(path)))
+        return self._checked(Built(str(path)), included)
 
     def _compile(self, work: Path) -> tuple[Built, list[str]]:
         """Compile in a folder; also the files that the source includes, but for those every kernel does."""
@@ -309,14 +321,15 @@ class _Plan:
         users = {p for p in users if p != self.source and not p.startswith(known)}
         return Built(str(target), done.stderr), sorted(map(self._name, users))
 
-    def _checked(self, built: Built) -> Library:
+    def _checked(self, built: Built, included: Sequence[str]) -> Library:
         """A library, or a diagnostic where it lacks the entry point of an orchestration."""
         job = self.job
+        made = Library(job, built.path, built.cached, files=(self.source, *map(self._file, included)))
         if job.core_type or not job.entry:
-            return Library(job, built.path, built.cached)
+            return made
         exported = exports(built.path)
         if job.entry in exported:
-            return Library(job, built.path, built.cached)
+            return made
         problem = Diagnostic(
             "PTO-E2605", f"the orchestration '{job.source}' exports no function '{job.entry}'",
             help=did_you_mean(job.entry, exported) or f'declare it extern "C" and spell it as {_where(job)}',

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .. import knobs
 from ..diag import DiagnosticError
 from .native import CORE_TYPES
 from .tensors import refuse
+
+if TYPE_CHECKING:
+    from .compile import Job
 
 #: What a parameter of a kernel is. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
 ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3}
@@ -93,35 +98,88 @@ def _stem(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
 
 
-def compiled(runtime: str) -> dict[Kernel, str]:
-    """Libraries of all kernels there are. What is wrong with one is reported when it is submitted."""
+class _Made:
+    """What became of a kernel for a runtime, as long as the files it was made from stay what they are."""
+
+    def __init__(self, path: str, files: Sequence[str]) -> None:
+        self.path = path  # of the library; empty where there is none
+        self.files = {file: _stamp(file) for file in files}
+        self.around = _around()
+        self.elements: list[str] | None = None
+
+    def holds(self, kernel: Kernel) -> bool:
+        """Whether it still is what would be made."""
+        return (
+            self.around == _around()
+            and os.path.abspath(str(kernel.source)) in self.files
+            and all(_stamp(file) == stamp for file, stamp in self.files.items())
+            and (not self.path or os.path.exists(self.path))
+        )
+
+
+_made: weakref.WeakKeyDictionary[Kernel, dict[str, _Made]] = weakref.WeakKeyDictionary()
+
+
+def _stamp(file: str) -> tuple[int, ...]:
     try:
-        return libraries(list(_sources), runtime)
-    except DiagnosticError:
-        return {}
+        found = os.stat(file)
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def _around() -> tuple[str, ...]:
+    return knobs.get("PTO_CXX") or "", knobs.get("PTO_CACHE_DIR") or "", os.environ.get("PATH", "")
+
+
+def _known(kernel: Kernel, runtime: str) -> _Made | None:
+    found = _made.get(kernel, {}).get(runtime)
+    return found if found is not None and found.holds(kernel) else None
+
+
+def _job(kernel: Kernel, runtime: str) -> Job:
+    from .compile import Job
+
+    return Job(kernel.name, str(kernel.source), kernel.core, runtime, entry=kernel.entry or "")
+
+
+def compile_early(runtime: str) -> None:
+    """Compile all kernels there are, several at a time. What is wrong with one is reported when it is
+    submitted."""
+    wanted = [k for k in list(_sources) if _known(k, runtime) is None]
+    if not wanted:
+        return
+    from .compile import compile_each
+
+    with contextlib.suppress(DiagnosticError):  # there is no compiler
+        for kernel, made in zip(wanted, compile_each([_job(k, runtime) for k in wanted]), strict=True):
+            files = made.files or (os.path.abspath(str(kernel.source)),)
+            _made.setdefault(kernel, {})[runtime] = _Made(made.path, files)
+
+
+def library(kernel: Kernel, runtime: str) -> str:
+    """The library of a kernel for a runtime; raises where it cannot be compiled."""
+    known = _known(kernel, runtime)
+    if known is None or not known.path:
+        from .compile import compile_all
+
+        (made,) = compile_all([_job(kernel, runtime)])
+        known = _made.setdefault(kernel, {})[runtime] = _Made(made.path, made.files)
+    return known.path
 
 
 def program_elements(kernel: Kernel, runtime: str) -> list[str]:
     """What the parameters of a kernel that is a `.pto` program hold; raises where there are others than it
-    was said to have."""
-    from .compile import Job
-    from .program import element_types
+    was said to have. Its library is there."""
+    known = _made[kernel][runtime]
+    if known.elements is None:
+        from .program import element_types
 
-    job = Job(kernel.name, str(kernel.source), kernel.core, runtime, entry=kernel.entry or "")
-    found = element_types(job)
+        known.elements = element_types(_job(kernel, runtime))
+    found = known.elements
     if len(found) != len(kernel.words):
         raise refuse(
             f"kernel {kernel.name} has {len(kernel.words)} parameters ('{' '.join(kernel.words)}'), "
             f"the function of '{kernel.source}' takes {len(found)}"
         )
     return found
-
-
-def libraries(kernels: Sequence[Kernel], runtime: str) -> dict[Kernel, str]:
-    """Libraries of some kernels for a runtime; raises where one cannot be compiled."""
-    if not kernels:
-        return {}
-    from .compile import Job, compile_all
-
-    jobs = [Job(k.name, str(k.source), k.core, runtime, entry=k.entry or "") for k in kernels]
-    return {k: library.path for k, library in zip(kernels, compile_all(jobs), strict=True)}

@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .kernels import ROLES, Kernel, check_values, compiled, libraries, program_elements
+from .kernels import ROLES, Kernel, check_values, compile_early, library, program_elements
 from .native import log_level, native
 from .tensors import MAX_DIMS, dtype_number, float_word, numpy_type, refuse, shape_of, values_of
 
@@ -46,7 +46,7 @@ class Session:
         self._numbers: dict[int, int] = {}
         self._known: list[Kernel] = []
         self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
-        self._libraries = compiled(runtime)
+        compile_early(runtime)
         self._over = False  # whether the run has ended
 
     def _caller(self, kernel: Kernel) -> Callable[..., None]:
@@ -63,7 +63,7 @@ class Session:
         if callable(kernel.source):
             self._kernels.add_function(number, kernel.name, kernel.core_type, self._caller(kernel))
         else:
-            path = self._libraries.get(kernel) or libraries([kernel], self._runtime)[kernel]
+            path = library(kernel, self._runtime)
             try:
                 self._kernels.add_library(number, kernel.name, kernel.core_type, path)
             except RuntimeError as e:
