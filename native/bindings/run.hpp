@@ -176,8 +176,8 @@ class PyRun {
     ended_ = now_ns();
     Failure& failure = exec().failure();
     if (!failure.failed()) return;
-    if (kernels_.thrown
-            .is_valid()) {  // an exception of Python's is told by that, a deadlock before it is not
+    // An exception of Python's is told by itself; a deadlock before it is not.
+    if (kernels_.thrown.is_valid()) {
       if (failure.code() != ErrorCode::KernelFailed && failure.code() != ErrorCode::OrchestrationFailed &&
           failure.code() != ErrorCode::Cancelled)
         log_(Level::Warn, "orchestrate", "%s", failure.text().c_str());

@@ -85,8 +85,8 @@ void Tmr::fatal(ErrorCode code, const std::string& text) {
 
 /// The run has failed. Where rings are too small, it ends when it is known how large they have to be.
 void Tmr::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins) {
-  const bool slot_taken =
-      resource != kTaskRing && resource != kClusters;  // by the one that is being submitted
+  // By the task that is being submitted.
+  const bool slot_taken = resource != kTaskRing && resource != kClusters;
   const bool seeded = options_.exec.deterministic;
   deadlock_ = std::make_unique<Deadlock>(Deadlock{
       code,
@@ -227,8 +227,8 @@ int64_t Tmr::submit_task(const Submission& submission) {
     recorder.counters.push_back({started, static_cast<int64_t>(deps_.used()), Counter::DepPool});
     recorder.counters.push_back({started, static_cast<int64_t>(map_.used()), Counter::TensorMap});
   }
-  const uint64_t entries =
-      make_room(submission);  // before the task holds its producers: they would never be retired
+  // Before the task holds its producers: they would never be retired.
+  const uint64_t entries = make_room(submission);
   hook(task);
   steps.done(Phase::OrchFanin);
   insert(submission, task);

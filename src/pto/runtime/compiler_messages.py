@@ -60,6 +60,6 @@ def explain(name: str, path: str, output: str) -> list[Diagnostic]:
         return [d]
     for d in found:
         for header, runtime in _HEADERS.items():
-            if header in d.message and "No such file" in d.message:
-                d.help = f"this source is for {runtime}: --runtime {runtime}, or its own folder"
+            if re.search(rf"(?<![\w./]){re.escape(header)}\b.*(?:No such file|not found)", d.message):
+                d.help = f"this source is for {runtime}"
     return found

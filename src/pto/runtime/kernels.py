@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -101,9 +102,11 @@ def _stem(path: str) -> str:
 class _Made:
     """What became of a kernel for a runtime, as long as the files it was made from stay what they are."""
 
-    def __init__(self, path: str, files: Sequence[str]) -> None:
+    def __init__(self, path: str, files: Sequence[str], began: int) -> None:
         self.path = path  # of the library; empty where there is none
-        self.files = {file: _stamp(file) for file in files}
+        # What was changed since it began, in nanoseconds, may be older in the library: that is none of these.
+        stamps = {file: _stamp(file) for file in files}
+        self.files = {file: s if not s or max(s[:2]) < began else (-1,) for file, s in stamps.items()}
         self.around = _around()
         self.elements: list[str] | None = None
 
@@ -151,10 +154,11 @@ def compile_early(runtime: str) -> None:
         return
     from .compile import compile_each
 
+    began = time.time_ns()
     with contextlib.suppress(DiagnosticError):  # there is no compiler
         for kernel, made in zip(wanted, compile_each([_job(k, runtime) for k in wanted]), strict=True):
             files = made.files or (os.path.abspath(str(kernel.source)),)
-            _made.setdefault(kernel, {})[runtime] = _Made(made.path, files)
+            _made.setdefault(kernel, {})[runtime] = _Made(made.path, files, began)
 
 
 def library(kernel: Kernel, runtime: str) -> str:
@@ -163,8 +167,9 @@ def library(kernel: Kernel, runtime: str) -> str:
     if known is None or not known.path:
         from .compile import compile_all
 
+        began = time.time_ns()
         (made,) = compile_all([_job(kernel, runtime)])
-        known = _made.setdefault(kernel, {})[runtime] = _Made(made.path, made.files)
+        known = _made.setdefault(kernel, {})[runtime] = _Made(made.path, made.files, began)
     return known.path
 
 
