@@ -1,11 +1,14 @@
 # Every target sets up what it needs: a virtual environment in .venv with the package (its native part built
 # from source) and the development tools. Needs Python 3.10+ and a C++20 compiler; cmake and ninja come from
-# the package index. The set-up is repeated only when its inputs change.
+# the package index, in the versions of constraints.txt. The set-up is repeated only when its inputs change.
 
 PYTHON ?= python3
 CXX ?= c++
-# Some tests wait for something: one more than two processors.
-JOBS ?= 3
+# Some tests wait for something: one more than there are processors.
+JOBS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n < 2 ? 3 : n + 1)))
+CONSTRAINTS ?= constraints.txt
+# The oldest supported versions of what the package needs: the lower bounds of pyproject.toml.
+OLDEST := $(shell sed -n 's/^dependencies = \[\(.*\)\]/\1/p' pyproject.toml | tr -d '",' | sed 's/>=/==/g')
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
@@ -15,11 +18,13 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup demo test matrix lint format bench docs sanitize sanitize-asan sanitize-tsan clean
+.PHONY: help setup demo test fuzz oldest newest matrix lint format bench docs sanitize sanitize-asan sanitize-tsan clean
 help:
 	@echo 'make setup     environment in $(VENV), package installed for development'
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
+	@echo 'make fuzz      property tests with fresh seeds (MINUTES=10), and how to replay what fails'
+	@echo 'make oldest    the tests with the oldest supported versions (PYTHON=python3.10); newest: with the newest'
 	@echo 'make matrix    every instruction, element type and layout compiled and compared: five to thirty minutes'
 	@echo 'make lint      format check, linter, type checker'
 	@echo 'make format    rewrite files in the house format'
@@ -32,14 +37,18 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "error: Python 3.10 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 
-$(SETUP): pyproject.toml CMakeLists.txt $(NATIVE) | $(BIN)/python
+# pip reads the pins from the environment: so they also hold for what the build itself needs.
+PIP := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS)) \
+  $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) | $(BIN)/python
 	@echo 'installing into $(VENV), building the native module: one to three minutes'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP) -e '.[dev]'
 	$(BIN)/python -m compileall -q src/pto
 	@touch $@
 
 $(DOCS): $(SETUP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check mkdocs mkdocs-material
+	$(PIP) mkdocs mkdocs-material
 	@touch $@
 
 setup: $(SETUP)
@@ -49,6 +58,23 @@ demo: $(SETUP)
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -n $(JOBS) -q $(ARGS)
+
+MINUTES ?= 10
+fuzz: $(SETUP)
+	$(BIN)/python -m tests.fuzz.rounds --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) -- $(ARGS)
+
+oldest:
+	$(MAKE) setup VENV=build/oldest PYTHON=$(or $(filter-out python3,$(PYTHON)),python3.10)
+	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST)
+	$(MAKE) test VENV=build/oldest
+
+newest:
+	rm -rf build/newest
+	$(MAKE) setup VENV=build/newest CONSTRAINTS=
+	@echo 'newer than constraints.txt:'
+	@build/newest/bin/python -m pip freeze --exclude-editable | sed 's/-/_/g' | sort > build/newest/versions
+	@sed 's/;.*//; s/-/_/g' constraints.txt | grep == | sort | comm -13 - build/newest/versions
+	$(MAKE) test VENV=build/newest CONSTRAINTS=
 
 matrix: $(SETUP)
 	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py $(ARGS)

@@ -1,16 +1,25 @@
-"""What several test folders share: the `--rebase` option and programs annotated with their diagnostics."""
+"""What several test folders share: the same run everywhere, `--rebase`, programs annotated with their diagnostics.
+
+Property tests draw the same examples in every run (profile `fixed`). `make fuzz` draws others (profile `fuzz`; see
+`tests/fuzz/rounds.py`). Neither profile minds how long an example takes: machines are shared and noisy.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from tests import seeds
 
+from pto import knobs
 from pto.asm import parse_source
 from pto.diag import Diagnostic, Source
 from pto.verify import verify
@@ -20,8 +29,34 @@ _EXPECTED = re.compile(r"//~ *((?:[A-Z]+-[A-Z]?\d{4} *)+)$")
 
 Diagnose = Callable[..., list[Diagnostic]]
 
-# A crash under test leaves its reproducer with the other temporary files, not in the checkout.
-os.environ.setdefault("PTO_REPRODUCER_DIR", tempfile.gettempdir())
+settings.register_profile(
+    "fixed", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "fuzz", database=None, deadline=None, suppress_health_check=list(HealthCheck), derandomize=False
+)
+settings.load_profile("fixed")
+if hasattr(providers, "_get_local_constants"):
+    # Else constants of the modules that happen to be loaded are drawn too: a test would draw one thing alone and
+    # another among others.
+    providers._get_local_constants = lambda: providers._local_constants
+
+# Whatever the user has set, tests find the defaults, and a compiler cache of their own that all workers share (they
+# inherit it). A crash under test leaves its reproducer with the other temporary files, not in the checkout.
+_KEPT = ("PTO_CXX", "NO_COLOR")
+_COLOURS = ("FORCE_COLOR", "PYTHON_COLORS")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--hypothesis-profile") == "fuzz":
+        seeds.fuzz_round = int(config.getoption("--hypothesis-seed") or 0)
+    if hasattr(config, "workerinput"):
+        return
+    for name in (*(knobs.KNOBS.keys() - set(_KEPT)), *_COLOURS):
+        os.environ.pop(name, None)
+    folder = tempfile.mkdtemp(prefix="pto-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.environ.update(PTO_CACHE_DIR=f"{folder}/cache", PTO_REPRODUCER_DIR=folder)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

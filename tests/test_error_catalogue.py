@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.each import each
 
 import pto
 from pto.isa import errors
@@ -93,6 +95,7 @@ def _raised() -> list[str]:
     )
 
 
+@cache
 def _golden(suffix: str) -> dict[str, list[Path]]:
     """Golden files by the code they are named after."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
@@ -115,8 +118,11 @@ def test_every_code_of_ours_is_raised_somewhere() -> None:
     assert not {e.code for e in errors.OWN} - set(_literals())
 
 
-@pytest.mark.parametrize("entry", errors.CATALOGUE.values(), ids=lambda e: e.code)
-def test_entry_is_filled(entry: errors.Entry) -> None:
+def test_every_entry_is_filled() -> None:
+    each(entry_is_filled, errors.CATALOGUE.values())
+
+
+def entry_is_filled(entry: errors.Entry) -> None:
     assert errors.CATALOGUE[entry.code] is entry
     for name in ("title", "explain", "fix"):
         text = getattr(entry, name)
@@ -132,8 +138,11 @@ def test_entries_are_looked_up_in_any_case() -> None:
         errors.entry("PTO-E9999")
 
 
-@pytest.mark.parametrize("code", _raised())
-def test_code_has_a_failing_golden_and_its_twin(code: str) -> None:
+def test_every_code_has_a_failing_golden_and_its_twin() -> None:
+    each(has_golden_and_twin, _raised())
+
+
+def has_golden_and_twin(code: str) -> None:
     if code in _PYTHON_TESTS:
         file, _, name = _PYTHON_TESTS[code].partition("::")
         assert f"def {name}(" in (_TESTS / file).read_text(encoding="utf-8")

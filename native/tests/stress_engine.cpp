@@ -767,5 +767,5 @@ int main(int argc, char** argv) {
        {"deadlocks_are_told_while_others_work", deadlocks_are_told_while_others_work},
        {"failures_anywhere", failures_anywhere},
        {"a_graph_that_throws_ends_the_run", a_graph_that_throws_ends_the_run}},
-      100);
+      500);
 }

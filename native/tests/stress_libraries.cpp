@@ -300,5 +300,5 @@ int main(int argc, char** argv) {
                           {"what_cannot_be_loaded", what_cannot_be_loaded},
                           {"tensor_graphs", tensor_graphs},
                           {"clusters_and_blocks", clusters_and_blocks}},
-                         100);
+                         500);
 }

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.each import each
 
 from pto.asm import FORMS, format_source, parse, to_text
 from pto.asm.assembly import looks_like
@@ -23,7 +24,7 @@ PROGRAMS = [
     if _read(Source(path.name, path.read_text("utf-8")))[1] is not None
 ]
 EXAMPLES = [path for path in PROGRAMS if path.parent.name == "examples"]
-each_program = pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.name)
+each_part = pytest.mark.parametrize("part", [PROGRAMS[k::8] for k in range(8)], ids=range(8))
 
 
 def fmt(text: str) -> str:
@@ -52,13 +53,17 @@ def check(text: str) -> str:
     return out
 
 
-@each_program
-def test_meaning_comments_and_fixpoint(path: Path) -> None:
-    check(path.read_text("utf-8"))
+@each_part
+def test_meaning_comments_and_fixpoint(part: list[Path]) -> None:
+    each(lambda path: check(path.read_text("utf-8")), part)
 
 
-@each_program
-def test_the_printer_s_layout_comes_out_of_a_single_line(path: Path) -> None:
+@each_part
+def test_the_printer_s_layout_comes_out_of_a_single_line(part: list[Path]) -> None:
+    each(comes_out_of_a_single_line, part)
+
+
+def comes_out_of_a_single_line(path: Path) -> None:
     module = parse(path.read_text("utf-8"))
     for form in FORMS if module.body.ops else ():
         printed = to_text(module, form)
@@ -67,9 +72,13 @@ def test_the_printer_s_layout_comes_out_of_a_single_line(path: Path) -> None:
         assert fmt(" ".join(tokens)) == printed
 
 
-@each_program
+@each_part
 @pytest.mark.parametrize("mark", ["//", "\n//", "\n\n\n//", "\n#"], ids=["behind", "below", "blank", "hash"])
-def test_a_comment_may_stand_between_any_two_tokens(path: Path, mark: str) -> None:
+def test_a_comment_may_stand_between_any_two_tokens(part: list[Path], mark: str) -> None:
+    each(comments_stand_anywhere, ((path, mark) for path in part))
+
+
+def comments_stand_anywhere(path: Path, mark: str) -> None:
     text = path.read_text("utf-8")
     parser, _ = _read(Source("k.pto", text))
     if mark == "\n#" and not looks_like(parser):

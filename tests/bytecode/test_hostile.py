@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from pto.asm import FORMS, to_text
 from pto.bytecode import v0
 from pto.bytecode.dump import dump
 from pto.bytecode.leb import write_uleb
+
+from ..counting import calls, no_hang
 
 _EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.pto"))
 
@@ -198,9 +199,8 @@ def test_numbers_too_long_to_print() -> None:
 )
 def test_long_runs_of_spaces(text: str) -> None:
     data = make(attrs=b"\0\1\2", attr_count=1, strings=(text.format(" " * 200_000),), ops=b"\x01\x60\x01")
-    started = time.perf_counter()
-    refused(data, "PTO-E1212", "bad attributes")
-    assert time.perf_counter() - started < 5
+    with no_hang(20):
+        refused(data, "PTO-E1212", "bad attributes")
 
 
 def constant(entry: bytes, type: str) -> bytes:
@@ -266,12 +266,12 @@ def test_e1215_long_texts_named_often() -> None:
     long = "!my.type<" + "x" * 50_000 + ">"
     op = generic(3, results=b"\x01\x02")
     data = make(ops=op * 5000, count=5000, strings=(long, "my.op"), types=b"\0\1\2", type_count=1)
-    started = time.perf_counter()
     tracemalloc.start()
-    refused(data, "PTO-E1215")
+    with no_hang(60):
+        refused(data, "PTO-E1215")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 200 << 20 and time.perf_counter() - started < 20
+    assert peak < 200 << 20
     keys = "{" + ", ".join(f"k{i}" for i in range(20_000)) + "}"
     data = make(
         ops=generic(3, attrs=1) * 5000, count=5000, strings=(keys, "my.op"), attrs=b"\0\1\2", attr_count=1
@@ -287,21 +287,26 @@ def test_deep_nesting() -> None:
 
 
 @pytest.mark.parametrize("what", ["blocks", "names", "strings"])
-def test_time_is_linear(what: str) -> None:
-    """Many equal entries are no slower than as many different ones."""
+def test_work_is_linear(what: str) -> None:
+    """Four times as many equal entries are four times the work."""
+
+    def work(n: int) -> int:
+        data = many_equal(what, n)
+        return calls(lambda: to_text(pto.from_bytecode(data)))
+
+    assert work(4000) < 5 * work(1000)
+
+
+def many_equal(what: str, n: int) -> bytes:
     if what == "blocks":
-        data = make(blocks=b"\xa0\x9c\x01" + b"\x00\x01" + RETURN + (b"\x00\x01" + RETURN) * 19_999)
-    elif what == "names":
-        op = generic(2, results=b"\x01\x01")
-        data = make(ops=op * 20_000, count=20_000, strings=("my.op",))
-        debug = b"\0" + uleb(20_000) + b"".join(b"\0" + uleb(i) + b"\0" for i in range(20_000)) + b"\0\0"
-        data += b"\x07" + len(debug).to_bytes(4, "little") + debug
-        data = data[:10] + (len(data) - 14).to_bytes(4, "little") + data[14:]
-    else:
-        data = make(strings=("x",) * 100_000)
-    started = time.perf_counter()
-    to_text(pto.from_bytecode(data))
-    assert time.perf_counter() - started < 20
+        return make(blocks=uleb(n) + (b"\x00\x01" + RETURN) * n)
+    if what == "strings":
+        return make(strings=("x",) * n)
+    op = generic(2, results=b"\x01\x01")
+    data = make(ops=op * n, count=n, strings=("my.op",))
+    debug = b"\0" + uleb(n) + b"".join(b"\0" + uleb(i) + b"\0" for i in range(n)) + b"\0\0"
+    data += b"\x07" + len(debug).to_bytes(4, "little") + debug
+    return data[:10] + (len(data) - 14).to_bytes(4, "little") + data[14:]
 
 
 # --------------------------------------------------------------------------------------------------- fuzz
@@ -372,7 +377,7 @@ def _listing(data: bytes) -> list[str]:
     return lines
 
 
-FUZZ = settings(max_examples=300, deadline=5000, suppress_health_check=list(HealthCheck), derandomize=True)
+FUZZ = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 
 
 def patched(data: bytearray) -> bytes:

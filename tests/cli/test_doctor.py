@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable
 
 import pytest
@@ -22,9 +21,7 @@ def _only(monkeypatch: pytest.MonkeyPatch, name: str, required: bool, check: Cal
 
 
 def test_this_machine_is_fine(capsys: Capture) -> None:
-    begin = time.monotonic()
     assert main(["doctor"]) == 0
-    assert time.monotonic() - begin < 10, "it is meant to be quick"
     out = capsys.readouterr().out
     for name in (
         "python",

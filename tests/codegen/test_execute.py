@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.seeds import seeds
 
 import pto
 
@@ -330,9 +331,10 @@ INPUTS = [
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+@pytest.mark.seeded
 @pytest.mark.parametrize("first", [0, 40, 80])
 def test_random_programs(first: int, tmp_path: Path) -> None:
-    programs = [Program(first + i, f"k{i}") for i in range(40)]
+    programs = [Program(seed, f"k{i}") for i, seed in enumerate(seeds(range(first, first + 40)))]
     text = "".join(p.text for p in programs)
     cpp = pto.emit_cpp(pto.parse(text), index_type="int64_t").replace(
         "\nAICORE void", '\nextern "C" AICORE void'

@@ -88,7 +88,7 @@ class Shell:
 
     def run(self, command: str) -> tuple[list[str], int]:
         done = subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=self.environment, timeout=60,
+            ["bash", "-c", command], cwd=self.folder, env=self.environment, timeout=600,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         return done.stdout.rstrip("\n").split("\n") if done.stdout.strip() else [], done.returncode

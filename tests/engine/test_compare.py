@@ -179,7 +179,7 @@ def test_shadow_run(name: str) -> None:
         assert (cases[0].get("dst") == cases[1].get("dst")).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data())
 def test_any_codes(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(ROWS))

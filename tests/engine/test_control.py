@@ -27,7 +27,7 @@ def put(value: str, at: str = "%c0", type: str = "index") -> str:
 
 
 @given(low=st.integers(-5, 5), high=st.integers(-5, 12), step=st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_loop_carries_values(low: int, high: int, step: int) -> None:
     body = f"""{CONSTANTS}
     %lb = arith.constant {low} : index
@@ -329,7 +329,7 @@ func.func @k(%out: !pto.ptr<i64>) attributes {{pto.entry}} {{
 
 
 @given(d=st.integers(-50, 50), n=st.integers(-50, 50))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_affine_maps(d: int, n: int) -> None:
     body = f"""{CONSTANTS}
     %d = arith.constant {d} : index

@@ -127,7 +127,7 @@ def test_a_filter_larger_than_the_map_is_refused() -> None:
         case.run()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.tuples(st.integers(1, 3), st.integers(1, 3)), st.tuples(st.integers(1, 3), st.integers(1, 3)),
        st.tuples(st.integers(1, 2), st.integers(1, 2)), st.tuples(*[st.integers(0, 3)] * 4),
        st.tuples(st.integers(0, 90), st.integers(0, 90)), st.tuples(st.integers(0, 16), st.integers(0, 32)))  # fmt: skip

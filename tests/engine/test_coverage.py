@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 from pto import isa
 from pto.engine.reference import control, fifo, handles, registry, sync
 from pto.isa.row import Row
@@ -25,9 +23,8 @@ def has_executor(row: Row) -> bool:
     )
 
 
-@pytest.mark.parametrize("row", isa.rows(), ids=lambda r: r.name)
-def test_every_row_has_an_executor(row: Row) -> None:
-    assert has_executor(row)
+def test_every_row_has_an_executor() -> None:
+    assert [row.name for row in isa.rows() if not has_executor(row)] == []
 
 
 def _tested() -> dict[str, str]:

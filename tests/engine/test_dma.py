@@ -288,7 +288,7 @@ def test_padding_under_registers(select: int) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_nest(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(BYTES)))
     plans = plans_of(name)

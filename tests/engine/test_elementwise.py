@@ -489,7 +489,7 @@ def test_shadow_run(name: str) -> None:
 EXACT = [n for n in WANT if n not in ("texp", "tlog", "tpow", "tpows", "tsqrt", "trsqrt")]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_any_codes(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(EXACT))

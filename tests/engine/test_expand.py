@@ -147,7 +147,7 @@ def test_in_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.data())
 def test_any_codes(name: str, data: st.DataObject) -> None:
     case = Case(data.draw(st.sampled_from([p for p in some_plans(name) if p.isa == "cpu"])))

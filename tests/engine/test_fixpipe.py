@@ -192,7 +192,7 @@ def quantising(plan: Any) -> bool:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=24), st.integers(0, 2**64 - 1), st.booleans(),
        st.booleans(), st.sampled_from(["i8", "u8", "f16", "bf16"]), st.sampled_from(["f32", "i32"]))  # fmt: skip
 def test_any_word_and_any_number(

@@ -164,7 +164,7 @@ def test_random_words(rounds: int, cols: int, valid: tuple[int, int]) -> None:
         check_random(plan, rounds, 0x0123456789ABCDEF_FEDCBA9876543210, (-5, 0x7654321), cols, valid)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(0, 2**128 - 1) | st.integers(2**128 - 40, 2**128 - 1) | st.integers(2**64 - 40, 2**64 + 5),
     st.tuples(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**31), 2**31 - 1)),
@@ -218,7 +218,7 @@ def test_histograms(valid: tuple[int, int]) -> None:
             check_histogram(plan, byte, valid, rng)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 3), st.tuples(st.integers(0, 4), st.integers(0, 64)), st.integers(0, 2**32))
 def test_any_histogram(byte: int, valid: tuple[int, int], seed: int) -> None:
     for plan in histogram_plans()[:2]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.each import each
 
 from pto.engine.layout import TileForm, pack, size_bytes, unpack
 from pto.isa import tile
@@ -35,12 +36,11 @@ def forms(layout: str, bits: int) -> list[tuple[TileForm, tuple[int, int]]]:
     return out
 
 
-CASES = [
-    pytest.param(form, valid, id=f"{layout}-{bits}-{form.box}-{form.column_pitch}-{valid}")
-    for layout in tile.LAYOUT_PARTS
-    for bits in ITEM
-    for form, valid in forms(layout, bits)
-]
+each_layout = pytest.mark.parametrize("layout", tile.LAYOUT_PARTS)
+
+
+def cases(layout: str) -> list[tuple[TileForm, tuple[int, int]]]:
+    return [case for bits in ITEM for case in forms(layout, bits)]
 
 
 def sample(form: TileForm, valid: tuple[int, int]) -> np.ndarray:
@@ -56,10 +56,12 @@ def element(data: bytes, bits: int, at: int) -> int:
 
 
 @pytest.mark.parametrize("native", BACKENDS)
-@pytest.mark.parametrize(("form", "valid"), CASES)
-def test_every_element_is_where_the_formula_says(
-    form: TileForm, valid: tuple[int, int], native: bool
-) -> None:
+@each_layout
+def test_every_element_is_where_the_formula_says(layout: str, native: bool) -> None:
+    each(elements_follow_the_formula, ((form, valid, native) for form, valid in cases(layout)))
+
+
+def elements_follow_the_formula(form: TileForm, valid: tuple[int, int], native: bool) -> None:
     matrix = sample(form, valid)
     storage = pack(form, matrix, native=native)
     data = storage.tobytes()
@@ -77,8 +79,12 @@ def test_every_element_is_where_the_formula_says(
     np.testing.assert_array_equal(unpack(form, storage, valid, native=native), matrix)
 
 
-@pytest.mark.parametrize(("form", "valid"), CASES)
-def test_packing_into_memory_keeps_the_rest(form: TileForm, valid: tuple[int, int]) -> None:
+@each_layout
+def test_packing_into_memory_keeps_the_rest(layout: str) -> None:
+    each(the_rest_is_kept, cases(layout))
+
+
+def the_rest_is_kept(form: TileForm, valid: tuple[int, int]) -> None:
     matrix = sample(form, valid)
     size = max(1, size_bytes(form, valid)) + 3
     before = np.random.default_rng(9).integers(0, 255, size, np.uint8, endpoint=True)

@@ -519,7 +519,7 @@ def test_mscatter(coalesce: str, how: str) -> None:
             )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.sampled_from(["f32", "f16", "i16"]),
        st.sampled_from(["none", "add", "max"]), st.integers(0, 2**32))  # fmt: skip
 def test_colliding_stores_go_in_row_major_order(

@@ -288,7 +288,7 @@ floats = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(1, 3), st.integers(1, 6), st.integers(1, 3), st.data())
 def test_chain_is_exact(m: int, k: int, n: int, data: st.DataObject) -> None:
     pick = st.lists(floats, min_size=m * k + k * n, max_size=m * k + k * n)

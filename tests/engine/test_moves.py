@@ -413,7 +413,7 @@ def test_tdeinterleave() -> None:
             assert (case.get("dst0") == want0).all() and (case.get("dst1") == want1).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 16), st.integers(0, 32), st.integers(0, 2**32))
 def test_deinterleave_undoes_interleave(rows: int, half: int, seed: int) -> None:
     there = Case(next(p for p in chosen_plans("tinterleave") if p.isa == "a5"), seed)

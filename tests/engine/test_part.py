@@ -154,7 +154,7 @@ def test_what_no_source_covers_is_unspecified_on_hardware(regions: tuple[Shape, 
         assert set(port.parts) == (want if counts else set())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data())
 def test_any_codes(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(ROWS))

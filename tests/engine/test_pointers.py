@@ -91,7 +91,7 @@ def test_a_pointer_before_its_array_is_a_diagnostic() -> None:
 
 
 @given(r=st.integers(-1, 3), c=st.integers(-1, 4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_memrefs(r: int, c: int) -> None:
     """By strides; an index outside the sizes is refused even where memory is there."""
     body = """%v = memref.load %m[%r, %c] : memref<3x4xf32, #pto.address_space<gm>>

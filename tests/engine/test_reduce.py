@@ -99,7 +99,7 @@ def test_every_valid_region(name: str, valid: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("name", (*SUMS, *EXTREMES, *ARGS))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_any_codes(name: str, data: st.DataObject) -> None:
     plans = [p for p in some_plans(name) if p.isa == "cpu"]

@@ -78,7 +78,7 @@ def test_every_type_is_there() -> None:
     assert {element_type(p, "src") for p in some_plans("tsort32")} == set(SORT_TYPES)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_sort(data: st.DataObject) -> None:
     case = Case(data.draw(st.sampled_from([p for p in some_plans("tsort32") if p.isa == "cpu"])))
@@ -250,7 +250,7 @@ def test_merge_of_lists(counts: list[int], room: int, exhausted: bool) -> None:
         check_lists(plan, rng, counts, room, exhausted, few=k % 2 == 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_lists(data: st.DataObject) -> None:
     """Also lists that are not sorted: the merge only ever sees their heads."""

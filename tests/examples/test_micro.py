@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 sizes = st.integers(1, 300)
 seeds = st.integers(0, 2**16)
-some = settings(max_examples=12, deadline=None)
+some = settings(max_examples=12)
 
 
 @cache

@@ -172,7 +172,7 @@ def test_rounding_between_every_pair_of_neighbours(name: str, mode: str) -> None
             assert decode(name, encode(name, x, mode)) == expected, (x, mode)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from([*SMALL_FLOATS, "f16", "bf16"]),
     st.floats(width=32, allow_nan=False, allow_infinity=False),
@@ -196,7 +196,7 @@ def test_rounding_of_any_float(name: str, value: float, mode: str, saturate: boo
         assert math.isnan(got) or abs(got) in (d.max_finite, math.inf, 2.0**-127)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.floats(width=32, allow_nan=True), min_size=1, max_size=20))
 def test_nearest_even_matches_the_peers(values: list[float]) -> None:
     for name in PEERS:
@@ -211,7 +211,7 @@ def test_nearest_even_matches_the_peers(values: list[float]) -> None:
             assert got == code or (math.isnan(decode(name, got)) and math.isnan(decode(name, code)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_double_to_half_and_single_match_numpy(value: float) -> None:
     with np.errstate(over="ignore", under="ignore"):

@@ -7,17 +7,20 @@ added to the latter by hand; a line that changes is a break of every bytecode fi
 from __future__ import annotations
 
 import csv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.each import each
 
 from pto.isa import Row, rows
 from pto.isa.audit import problems
 from pto.isa.errors import CATALOGUE
 from pto.isa.profiles import ISAS, PROFILES
+from pto.isa.row import Family
 
 _HERE = Path(__file__).parent
-_ROWS = [pytest.param(row, id=row.name) for row in rows()]
 
 
 def _table(name: str) -> list[dict[str, str]]:
@@ -32,17 +35,19 @@ def _called(name: str) -> list[Row]:
     return [row for row in rows() if name in (row.name, row.full_name, *row.aliases)]
 
 
-@pytest.mark.parametrize("entry", _table("inventory.csv"), ids=lambda e: f"{e['name']}-{e['set']}")
-def test_every_instruction_of_the_isa_has_a_row(entry: dict[str, str]) -> None:
+def test_every_instruction_of_the_isa_has_a_row() -> None:
+    each(has_row, _table("inventory.csv"))
+
+
+def has_row(entry: dict[str, str]) -> None:
     found = _called(entry["name"])
     if entry["set"] == "comm":  # tgather and tscatter are other instructions between ranks than on a tile
         found += _called(f"comm.{entry['name']}")
     assert any(entry["set"] in (row.set, *row.also) for row in found)
 
 
-@pytest.mark.parametrize("row", _ROWS)
-def test_the_row_is_complete(row: Row) -> None:
-    assert problems(row) == []
+def test_every_row_is_complete() -> None:
+    assert [found for row in rows() if (found := problems(row))] == []
 
 
 def test_opcodes_are_unique() -> None:
@@ -61,10 +66,10 @@ def test_opcodes_are_the_frozen_ones() -> None:
     assert now == frozen
 
 
-@pytest.mark.parametrize("row", _ROWS)
-def test_every_code_of_a_row_is_explained(row: Row) -> None:
-    codes = {row.dtype_code, *(rule.code for rule in row.rules), *(c.code for c in row.combos)} - {""}
-    assert codes <= set(CATALOGUE)
+def test_every_code_of_a_row_is_explained() -> None:
+    for row in rows():
+        codes = {row.dtype_code, *(rule.code for rule in row.rules), *(c.code for c in row.combos)} - {""}
+        assert codes <= set(CATALOGUE), row.name
 
 
 def test_scratch_that_only_some_targets_use() -> None:
@@ -80,3 +85,19 @@ def test_scratch_that_only_some_targets_use() -> None:
     assert found["trowsum"] == ("a2a3",) and found["tcvt"] == ()
     at, size = PROFILES["a2a3"].own_tmp or (0, 0)
     assert at + size == PROFILES["a2a3"].capacity["vec"]
+
+
+def test_threads_may_use_a_row_for_the_first_time_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread is about to complete it when another one needs it."""
+    row = Family("new", "tile", doc="d", meaning="x", operands="dst:out")("tnew", opcode=1)
+    facts = Family._facts
+
+    def interrupted(self: Family, name: str, own: dict[str, Any]) -> dict[str, Any]:
+        monkeypatch.setattr(Family, "_facts", facts)
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(lambda: row.family).result() == "new"
+        return facts(self, name, own)
+
+    monkeypatch.setattr(Family, "_facts", interrupted)
+    assert [o.name for o in row.operands] == ["dst"] and row.opcode == 1
+    assert not hasattr(row, "no_such_field") and not hasattr(row, "_no_such_field")

@@ -15,7 +15,7 @@ import pytest
 from pto.codegen import intrinsics
 from pto.engine import elements
 from pto.isa import encoding, tile
-from pto.isa.dtypes import DTYPES, ROUND_MODES
+from pto.isa.dtypes import DTYPES
 from pto.isa.tables import tile_elementwise, tile_scalar
 from pto.witness.plan import Plan, plans
 
@@ -49,15 +49,6 @@ def _tile_types() -> list[tuple[str, int, int, str, int, str]]:
 
 
 TILES = _tile_types()
-PAIRS = [
-    *(("f32", d) for d in (*SMALL[:4], "hif8", "f4e2m1", "f4e1m2", "s4", "f32")),
-    *(("f32", f"{k}{b}") for k in "iu" for b in (8, 16, 32, 64)),
-    ("f16", "i8"), ("f16", "bf16"), ("bf16", "f16"), ("f16", "f16"), ("f8e4m3", "f32"), ("f8e5m2", "f16"),
-    ("i64", "f32"), ("i64", "f16"), ("i32", "f16"), ("u64", "i32"), ("i32", "u8"), ("i16", "s4"), ("s4", "f16"),
-    ("u32", "i16"),
-]  # fmt: skip
-
-
 #: Instructions that the loops use where they are there.
 FAST = tuple(f"-m{name}" for name in ("f16c", "fma") if name in Path("/proc/cpuinfo").read_text().split())
 
@@ -94,9 +85,6 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Any:
             f"TILE({k}, {ELEMENTS[dtype]}, {rows}, {cols}, {outer}, {inner}, {fractal}, {_COMPACT[compact]})"
         )
     (folder / "tiles.inc").write_text("\n".join(lines))
-    (folder / "pairs.inc").write_text(
-        "\n".join(f"PAIR({k}, {ELEMENTS[s]}, {ELEMENTS[d]})" for k, (s, d) in enumerate(PAIRS))
-    )
     made = folder / "core.so"
     done = compiled(HEADERS / "core.cpp", made, "-Werror", "-O0", "-shared", "-fPIC", f"-I{folder}", *FAST)
     assert done.returncode == 0, done.stderr[:4000]
@@ -202,54 +190,6 @@ def test_a_double_rounds_once(core: Any, dtype: str) -> None:
     got = np.zeros(values.size, elements.code_dtype(dtype))
     core.encode_doubles(NUMBERS[dtype], _pointer(values), _pointer(got), values.size)
     np.testing.assert_array_equal(got, elements.encode(dtype, values, native=False))
-
-
-@pytest.mark.parametrize("pair", range(len(PAIRS)), ids=lambda k: "-".join(PAIRS[k]))
-def test_conversions_follow_the_encoding(core: Any, pair: int) -> None:
-    """Against `encoding.convert`, element by element, for every rounding and saturation."""
-    src, dst = PAIRS[pair]
-    rng = np.random.default_rng(pair)
-    codes = mixed_codes(rng, src, (1, 256))
-    packed = elements.pack4(codes.ravel()) if DTYPES[src].bits == 4 else codes
-    for mode, saturation in itertools.product(range(len(ROUND_MODES)), (-1, 0, 1)):
-        got = np.zeros(codes.size * 8, np.uint8)
-        core.convert_all(pair, _pointer(np.ascontiguousarray(packed)), _pointer(got), mode, saturation)
-        want = [_converted(src, dst, int(c), ROUND_MODES[mode], saturation == 0) for c in codes.ravel()]
-        if DTYPES[dst].bits == 4:
-            found = elements.unpack4(got, codes.size)
-        else:
-            found = got[: codes.size * DTYPES[dst].bits // 8].view(elements.code_dtype(dst))
-        differ = [(hex(int(c)), hex(int(g)), hex(w)) for c, g, w in zip(codes.ravel(), found, want, strict=True)
-                  if g != w and not (dst == "f32" and _is_nan(dst, w) and _is_nan(dst, int(g)))]  # fmt: skip
-        assert not differ, (ROUND_MODES[mode], saturation, differ[:5])
-
-
-def _is_nan(dtype: str, code: int) -> bool:
-    value = encoding.decode(dtype, code)
-    return value != value
-
-
-def _converted(src: str, dst: str, code: int, mode: str, saturate: bool) -> int:
-    """What tcvt makes of one element in the cpu column, by the exact functions."""
-    s, d = DTYPES[src], DTYPES[dst]
-    if src == dst:
-        if src != "f32" or mode == "NONE":
-            return code
-        value = float(encoding.decode(src, code))
-        if value != value or abs(value) > 2**24:
-            return code
-        whole = float(encoding.round_integral(value, mode))
-        return encoding.encode("f32", whole if whole else np.copysign(0.0, value))
-    value = encoding.decode(src, code)
-    if d.is_int:
-        return encoding.encode(dst, value, mode, saturate)
-    if s.is_int:
-        return encoding.encode(dst, float(value), "RINT", saturate)
-    if saturate and encoding.keeps_infinity(src, dst):
-        saturate = False
-    elif saturate and dst in ("f16", "bf16") and value != value:
-        value = d.max_finite
-    return encoding.encode(dst, value, "RINT", saturate)
 
 
 # ---- instructions ----

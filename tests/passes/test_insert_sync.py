@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.seeds import seeds
 
 import pto
 from pto.ir.clone import clone
@@ -1106,16 +1107,18 @@ def test_reserved_ids_are_not_used() -> None:
 # -- random programs ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.seeded
 @pytest.mark.parametrize("isa", ["a3", "a5"])
-@pytest.mark.parametrize("seeds", [range(8), range(8, 16)])
-def test_random_programs(isa: str, seeds: range) -> None:
-    for seed in seeds:
+@pytest.mark.parametrize("usual", [range(8), range(8, 16)])
+def test_random_programs(isa: str, usual: range) -> None:
+    for seed in seeds(usual):
         prove(random_program(seed, isa), schedules=5)
 
 
+@pytest.mark.seeded
 @pytest.mark.parametrize("isa", ["a3", "a5"])
 def test_wild_programs(isa: str) -> None:
-    for seed in range(12):
+    for seed in seeds(range(12)):
         prove(random_program(seed, isa, wild=True), schedules=2)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from pto.asm import parse, parse_source, to_text
 from pto.diag import Diagnostic, Source, render
 from pto.verify import verify
+
+from ..counting import calls
 
 TILE = "!pto.tile_buf<vec, 16x64xf32>"
 VIEW = "!pto.partition_tensor_view<16x64xf32>"
@@ -135,13 +135,6 @@ def test_level(name: str) -> None:
 # ---- nothing is worse than linear ----
 
 
-def _seconds(text: str) -> float:
-    begin = time.process_time()
-    found = diagnose(text)
-    render(found)
-    return time.process_time() - begin
-
-
 GROWING = {
     "diagnostics on one long line": lambda n: "module {" + "func.func @f() { return } " * n + "}",
     "blocks": lambda n: "func.func @f() {\ncf.br ^b0\n" + "".join(f"^b{i}:\ncf.br ^b{i + 1}\n" for i in range(n)) + f"^b{n}:\nreturn\n}}",
@@ -152,10 +145,8 @@ GROWING = {
 
 @pytest.mark.parametrize("name", GROWING)
 def test_linear(name: str) -> None:
-    make = GROWING[name]
-    small = min(_seconds(make(500)) for _ in range(2))
-    large = _seconds(make(4000))
-    assert large < 30 * small + 0.5, f"8 times the text took {large / small:.0f} times as long"
+    small, large = (calls(lambda n=n: render(diagnose(GROWING[name](n)))) for n in (300, 1200))
+    assert large < 5 * small, f"4 times the text is {large / small:.1f} times the work"
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,15 @@ build("headers/graphs.cpp", HBG, more=..., shared=False)    # a program
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -35,9 +38,30 @@ def includes(variant: str) -> list[str]:
     return [f"-I{PTO2 / variant}", f"-I{PTO2 / 'platform'}"]
 
 
-def run_compiler(command: Sequence[str]) -> None:
+def made_once(kind: str, key: str, name: str, make: Callable[[Path], object]) -> Path:
+    """A file for all processes that test, now and later: the first one makes it, at the place that `make` is given.
+    Those of other contents may be in use elsewhere; they go when nobody has asked for them in a week."""
+    folder = Path(tempfile.gettempdir()) / f"pto-test-{kind}-{os.getuid()}" / key[:16]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.utime(folder)
+    with open(folder / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        target, part = folder / name, folder / f"{name}.part"
+        if not target.exists():
+            with contextlib.suppress(FileNotFoundError):  # somebody else cleans up, too
+                for other in folder.parent.iterdir():
+                    if time.time() - other.stat().st_mtime > 7 * 24 * 3600:
+                        shutil.rmtree(other, ignore_errors=True)
+            make(part)
+            os.replace(part, target)
+    return target
+
+
+def run_compiler(command: Sequence[str]) -> str:
+    """What it writes to standard output."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+    return done.stdout
 
 
 @cache
@@ -45,25 +69,18 @@ def build(source: str, variant: str, *flags: str, shared: bool = True) -> Path:
     """Compile and link one source; objects may be among the flags."""
     assert COMPILER is not None
     key = hashlib.sha256("\0".join((_digest(), COMPILER, source, variant, str(shared), *flags)).encode())
-    folder = Path(tempfile.gettempdir()) / f"pto-test-headers-{os.getuid()}"
-    target = folder / f"{Path(source).stem}-{key.hexdigest()[:16]}"
-    if not target.exists():
-        folder.mkdir(mode=0o700, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as part:
-            kind = ["-fPIC"] if "-c" in flags else ["-shared", "-fPIC", "-fno-gnu-unique"] if shared else []
-            standard = [] if any(f.startswith("-std") for f in flags) else ["-std=c++17"]
-            paths = [*includes(variant), str(HERE / source)]
-            run_compiler(
-                [COMPILER, *standard, "-g", *WARNINGS, *kind, *paths, *flags, "-ldl", "-o", part.name]
-            )
-        os.chmod(part.name, 0o700)
-        os.replace(part.name, target)
-    return target
+    kind = ["-fPIC"] if "-c" in flags else ["-shared", "-fPIC", "-fno-gnu-unique"] if shared else []
+    standard = [] if any(f.startswith("-std") for f in flags) else ["-std=c++17"]
+    paths = [*includes(variant), str(HERE / source)]
+    command = [COMPILER, *standard, "-g", *WARNINGS, *kind, *paths, *flags, "-ldl", "-o"]
+    return made_once(
+        "headers", key.hexdigest(), Path(source).stem, lambda part: run_compiler([*command, str(part)])
+    )
 
 
 def output(program: Path, *arguments: str | Path) -> list[str]:
     """The lines that a program prints."""
     command = [str(program), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout.splitlines()

@@ -29,26 +29,26 @@ def used() -> dict[str, int]:
     return found
 
 
+#: What many calls may add: pages that an allocator had given back and takes again, an arena for a thread.
+_ALLOWED = {"Threads": 0, "files": 0, "children": 0, "maps": 20, "VmSize": 128 * 1024, "VmRSS": 4096}
+
+
 def assert_steady(once: Callable[[int], object], warm: int, repeats: int) -> None:
-    """After some calls, in which caches fill up, many more leave nothing behind. Pages that an allocator had
-    given back may be touched again: only what grows every time is lost."""
+    """After some calls, in which caches fill up, many more leave nothing behind. How many threads allocate at one
+    time is luck, and so is what they leave to the allocator: only what grows every time is lost."""
     for n in range(warm):
         once(n)
-    grown: list[int] = []
-    for _ in range(3):
+    grown: list[dict[str, int]] = []
+    for _ in range(5):
         before = used()
         for n in range(repeats):
             once(n)
         after = used()
-        deadline = time.monotonic() + 5  # the system lists a thread a moment longer than it is there
-        while after["Threads"] > before["Threads"] and time.monotonic() < deadline:
+        limit = time.monotonic() + 60  # the system lists a thread a moment longer than it is there
+        while after["Threads"] > before["Threads"] and time.monotonic() < limit:
             time.sleep(0.01)
             after = used()
-        for name in ("Threads", "files", "children"):
-            assert after[name] <= before[name], (name, before, after)
-        assert after["VmSize"] - before["VmSize"] < 128 * 1024, (before, after)
-        assert after["maps"] - before["maps"] < 20, (before, after)
-        grown.append(after["VmRSS"] - before["VmRSS"])
-        if grown[-1] < 4096:
+        grown.append({k: after[k] - before[k] for k in _ALLOWED if after[k] - before[k] > _ALLOWED[k]})
+        if not grown[-1]:
             return
-    raise AssertionError(f"resident memory grows every time, by {grown} KiB")
+    raise AssertionError(f"grows every time, memory in KiB: {grown}")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -17,7 +15,7 @@ import pytest
 from pto.diag import DiagnosticError
 from pto.runtime import Run, kernel, run
 
-from .header_build import COMPILER
+from .header_build import COMPILER, made_once, run_compiler
 
 NATIVE = Path(__file__).parents[2] / "native"
 
@@ -72,17 +70,11 @@ def native_checks() -> Path:
     for folder in ("runtime", "include", "tests"):
         for path in sorted(p for p in (NATIVE / folder).rglob("*") if p.suffix in (".cpp", ".hpp", ".h")):
             state.update(path.read_bytes())
-    cached = Path(tempfile.gettempdir()) / f"pto-test-runtime-{os.getuid()}"
-    target = cached / f"checks-{state.hexdigest()[:16]}"
-    if not target.exists():
-        cached.mkdir(mode=0o700, exist_ok=True)
-        for old in cached.glob("checks-*"):
-            old.unlink(missing_ok=True)
-        with tempfile.TemporaryDirectory(dir=cached) as work:
-            source, program = Path(work, "all.cpp"), Path(work, "checks")
+
+    def make(part: Path) -> None:
+        with tempfile.TemporaryDirectory() as work:
+            source = Path(work, "all.cpp")
             source.write_text(unit)
-            command = [COMPILER, *flags, str(source), "-o", str(program), "-lpthread", "-ldl"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr
-            os.replace(program, target)
-    return target
+            run_compiler([str(COMPILER), *flags, str(source), "-o", str(part), "-lpthread", "-ldl"])
+
+    return made_once("runtime", state.hexdigest(), "checks", make)

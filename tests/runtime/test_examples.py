@@ -180,7 +180,7 @@ def test_golden_of_attention_is_a_mean_where_scores_are_equal() -> None:
 def _script(name: str, *arguments: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, str(ROOT / "python" / name), *arguments],
-        capture_output=True, text=True, timeout=120, env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True, text=True, timeout=600, env={**os.environ, "NO_COLOR": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

@@ -328,7 +328,7 @@ def test_records() -> None:
 
 
 @needs_compiler
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_found_cycles_are_cycles(data: st.DataObject) -> None:
     """Against a reachability matrix: a cycle is found if and only if a task reaches itself, and it is a shortest

@@ -283,7 +283,7 @@ def change(draw: st.DrawFn, pool: Pool, parent: Model) -> Model:
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_descendants_of_one_buffer(data: st.DataObject) -> None:
     """Views, reshapes and transpositions of one buffer, pair by pair: within a frame the answer is exact (spec
@@ -386,7 +386,7 @@ def test_pool_asks_before_it_gives_up() -> None:
     pool.close()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from(["make", "retain", "release"]), st.integers(0, 30)), max_size=60))
 def test_pool_counts(steps: list[tuple[str, int]]) -> None:
     """Against a dictionary: an index is used again only after its last reference, contents stay until then."""

@@ -238,7 +238,7 @@ def test_a_build_that_is_killed(tmp_path: Path) -> None:
     the same source next is not held up."""
     slow = tmp_path / "compiler"
     slow.write_text(f"""#!/bin/sh
-case "$*" in *kernel.so*) touch {tmp_path}/reached; sleep 60;; esac
+case "$*" in *kernel.so*) touch {tmp_path}/reached; sleep 600;; esac
 exec {COMPILER} "$@"
 """)
     slow.chmod(0o700)
@@ -251,7 +251,7 @@ print(compile_all([Job('k', {str(tmp_path / "k.cpp")!r}, 'aiv')])[0].path)
     settings = {**os.environ, "PTO_CACHE_DIR": str(cache), "PTO_CXX": str(slow)}
     child = subprocess.Popen([sys.executable, "-c", code], env=settings, start_new_session=True)
     try:
-        for _ in range(600):
+        for _ in range(6000):
             if (tmp_path / "reached").exists():
                 break
             time.sleep(0.05)
@@ -263,7 +263,7 @@ print(compile_all([Job('k', {str(tmp_path / "k.cpp")!r}, 'aiv')])[0].path)
 
     def again() -> str:
         done = subprocess.run(
-            [sys.executable, "-c", code], env=settings, capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", code], env=settings, capture_output=True, text=True, timeout=600
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -322,16 +322,31 @@ def while_waiting_for_a_slot(rt: Any, when: int) -> None:
             rt.submit(slow, x)
 
 
+def interrupter() -> Callable[[], None]:
+    """Interrupts when it is called first. Every call takes longer than the one before, until the run has ended: some
+    minutes, should the main thread get no processor that long."""
+    calls = 0
+
+    def call() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            interrupt()
+        time.sleep(min(0.015 * 1.5**calls, 60))
+
+    return call
+
+
 def while_draining(rt: Any, when: int) -> None:
     over = threading.Event()
+    stop = interrupter()
     count = 0
 
     def wait(a: Any) -> None:
         nonlocal count
         count += 1
         if over.is_set() and count > when:
-            interrupt()
-            threading.Event().wait(0.02)
+            stop()
 
     slow = kernel(wait, "inout", name="slow")
     x = np.zeros(4, np.float32)
@@ -362,7 +377,8 @@ def test_ctrl_c(phase: Callable[..., None]) -> None:
 def test_ctrl_c_in_a_graph_with_explicit_edges() -> None:
     def once(n: int) -> None:
         kernels = _runtime.Kernels()
-        kernels.add_function(0, "stop", -1, lambda *_: interrupt() or threading.Event().wait(0.02))
+        stop = interrupter()
+        kernels.add_function(0, "stop", -1, lambda *_: stop())
         options = {"block_dim": 2, "host_threads": 1 + n % 3, "concurrent": n % 2 == 0}
         graph = _runtime.TaskGraph(kernels, options, 2, lambda level, text: None)
 

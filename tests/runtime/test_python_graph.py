@@ -370,7 +370,7 @@ def test_columns_that_lie_between_each_other_share_nothing() -> None:
         assert [h.kind for h in run.hazards] == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_random_graphs_find_what_is_not_ordered(data: st.DataObject) -> None:
     """Against the definition: two tasks that share memory, one to write, and no path between them."""
@@ -407,7 +407,7 @@ def test_random_graphs_find_what_is_not_ordered(data: st.DataObject) -> None:
     assert {(h.earlier, h.later, h.kind) for h in found} == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data(), st.sampled_from(GRAPHS), st.integers(0, 99))
 def test_random_graphs_equal_the_order_of_the_program(data: st.DataObject, name: str, seed: int) -> None:
     """With an edge for every pair that shares memory, any schedule gives what one task after another gives."""

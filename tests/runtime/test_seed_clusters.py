@@ -136,7 +136,7 @@ def test_allocation_waits_for_a_cluster(how: dict[str, Any]) -> None:
 def test_free_is_deferred_to_the_last_task() -> None:
     """Spec 2.13: freeing does not wait; the cluster comes back when the group has finished."""
     gate = threading.Event()
-    slow = kernel(lambda t: gate.wait(5), "inout", name="slow")
+    slow = kernel(lambda t: gate.wait(600), "inout", name="slow")
 
     def orchestrate(rt: Runtime) -> None:
         c = rt.allocate_cluster()

@@ -250,7 +250,7 @@ def test_a_folder_runs(folder: Path) -> None:
     outputs start with their host content (spec 2.12)."""
     command = [sys.executable, "-m", "pto.cli.main", "runtime", "run", str(folder), "--all"]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Case1" in done.stdout and "Chunks16" in done.stdout
     runner = Runner(load(str(folder)), Options(profiling=True, threads=1))

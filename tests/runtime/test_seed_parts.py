@@ -46,7 +46,7 @@ CHECKS = {
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(native_checks()), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -162,7 +162,7 @@ def test_the_orchestrator_runs_beside_the_schedulers() -> None:
 
     def orchestrate(rt: Runtime) -> None:
         rt.submit(tell, vector(4))
-        assert ran.wait(10)
+        assert ran.wait(600)
 
     quiet(orchestrate, threads=2)
 

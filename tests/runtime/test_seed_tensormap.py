@@ -216,7 +216,7 @@ def test_more_than_16_producers(producers: int) -> None:
     """Spec 2.5: a lookup and a task keep all their producers, not 16."""
     x = vector(producers)
     started = threading.Event()
-    ones = kernel(lambda t, s: (started.wait(5), t.fill(1))[0], "out scalar", name="ones")
+    ones = kernel(lambda t, s: (started.wait(600), t.fill(1))[0], "out scalar", name="ones")
     total: list[float] = []
     add = kernel(lambda t: total.append(float(t.sum())), "in", name="add")
 

@@ -201,7 +201,7 @@ def _ask(page: str, ask: str, hash: str = "") -> Any:
     )
     given = {"data": _data(page), "scripts": scripts, "hash": hash, "ask": ask}
     done = subprocess.run([str(_NODE), str(Path(__file__).with_name("swimlane_page.js"))], input=json.dumps(given),
-                          capture_output=True, text=True, timeout=60)  # fmt: skip
+                          capture_output=True, text=True, timeout=600)  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

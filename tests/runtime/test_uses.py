@@ -113,7 +113,7 @@ def _bytes(array: Any) -> set[int]:
     return {int(start + p + k) for p in places.ravel() for k in range(array.itemsize)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_every_byte_and_no_other(kernels: dict[str, runtime.Kernel], data: st.DataObject) -> None:
     rows, cols = data.draw(st.integers(0, 16)), data.draw(st.integers(0, 16))
@@ -226,7 +226,6 @@ def test_runs_are_the_bytes_of_an_array(data: st.DataObject) -> None:
     assert sum(b - a for a, b in runs) == len(_bytes(array)) or array.strides[:1] == (0,)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_conflicts_are_those_that_nothing_orders(data: st.DataObject) -> None:
     """Every conflict that is there is found, unless one with a write that comes after is; and nothing else."""

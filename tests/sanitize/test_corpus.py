@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.seeds import seeds
 
 import pto
 from pto.diag import Diagnostic, render
@@ -14,6 +15,7 @@ from pto.engine.sanitize import NAMES as SANITIZERS
 
 from .corpus import NAMES, PROGRAMS, Program, found_at, load
 
+#: Schedules that are tried until one shows a race.
 SEEDS = 200
 
 each_bug = pytest.mark.parametrize("name", NAMES)
@@ -77,12 +79,13 @@ def test_watching_changes_no_result(name: str) -> None:
         assert good.run(**options)[1] == expected, options
 
 
+@pytest.mark.seeded
 @each_bug
 def test_no_schedule_changes_the_twin(name: str) -> None:
     good = load(f"{name}.good")
     plain, expected = good.run()
     assert plain.ok
-    for seed in range(SEEDS):
+    for seed in seeds(range(40)):
         result, found = good.run(schedule=seed)
         assert result.ok, (seed, shown(result.diagnostics))
         assert found == expected, f"seed {seed}"

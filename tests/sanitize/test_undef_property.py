@@ -190,7 +190,7 @@ def check(dtype: str, steps: list[Step], stored: dict[str, Array]) -> None:
 
 
 def test_random_programs(stored: dict[str, Array]) -> None:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(programs())
     def run(program: tuple[str, list[Step]]) -> None:
         check(*program, stored)

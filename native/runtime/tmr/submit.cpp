@@ -12,7 +12,8 @@ constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
 constexpr int64_t kLongWait = 10'000'000;        // nanoseconds until less than that will do
 constexpr int64_t kRetiredAtOnce = 1024;         // at most, before a blocked submission looks again
-constexpr int64_t kSurveyTime = 500'000'000;     // nanoseconds for an orchestration to show what it needs
+constexpr int64_t kSurveyTime = 500'000'000;     // of its thread, for an orchestration to show what it needs
+constexpr int64_t kSurveyWait = 10'000'000'000;  // nanoseconds in all, as it may sleep
 constexpr int64_t kSurveyCalls = 1 << 22;        // and calls of it
 constexpr int64_t kSurveyCallsSeeded = 1 << 18;  // where no clock decides
 constexpr uint64_t kNowhere = 64;                // an address: whoever uses it faults
@@ -41,6 +42,13 @@ class Steps {
   Recorder* recorder_;
   int64_t id_, at_ = 0;
 };
+
+/// Nanoseconds that this thread has had a processor: what a process beside this one does not change.
+int64_t thread_ns() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
 
 }  // namespace
 
@@ -95,7 +103,8 @@ void Tmr::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins
       circle(resource),
       {static_cast<uint64_t>(next_id_ - alive()), heap_.used(), deps_.used(), map_.used()},
       next_id_ - (slot_taken ? 1 : 0),
-      seeded ? INT64_MAX : now_ns() + kSurveyTime,
+      seeded ? INT64_MAX : thread_ns() + kSurveyTime,
+      seeded ? INT64_MAX : now_ns() + kSurveyWait,
       seeded ? kSurveyCallsSeeded : kSurveyCalls,
   });
   if (slot_taken) deadlock_->used[resource] += wanted;
@@ -128,7 +137,9 @@ int64_t Tmr::survey(const Submission& submission) {
 
 /// One call of an orchestration that is being surveyed.
 bool Tmr::survey_is_over() {
-  const bool over = --deadlock_->left <= 0 || (deadlock_->until != INT64_MAX && now_ns() > deadlock_->until);
+  const bool timed = deadlock_->until != INT64_MAX;
+  const bool over =
+      --deadlock_->left <= 0 || (timed && (thread_ns() > deadlock_->until || now_ns() > deadlock_->latest));
   if (over) end_survey(false);
   return over;
 }

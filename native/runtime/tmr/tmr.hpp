@@ -131,9 +131,9 @@ class Tmr final : public Graph {
     ErrorCode code;
     Resource resource;
     std::string cause, circle;
-    uint64_t used[4];     // by Resource, with what is wanted
-    int64_t id;           // of the next task
-    int64_t until, left;  // time and calls for the survey
+    uint64_t used[4];             // by Resource, with what is wanted
+    int64_t id;                   // of the next task
+    int64_t until, latest, left;  // for the survey: time of the thread, of the clock, calls
   };
 
   // submit, step by step (submit.cpp)

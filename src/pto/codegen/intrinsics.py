@@ -363,7 +363,8 @@ def _intrinsic(row: Row) -> Iterator[str]:
     yield f"  detail::finish_call<{int(scratch)}>(rest...);"
     sources = ", ".join(by_letter[n].name for n in ("x", "y", "z") if n in by_letter)
     if "s" in by_letter:
-        yield f"  detail::compute_scalar<detail::{row.name}>(dst, {by_letter['s'].name}, {sources});"
+        skips = ", true" if row.name in tile_scalar.SKIP_ZERO else ""
+        yield f"  detail::compute_scalar<detail::{row.name}{skips}>(dst, {by_letter['s'].name}, {sources});"
     else:
         yield f"  detail::compute<detail::{row.name}>(dst, {sources});"
     yield "  return {};"

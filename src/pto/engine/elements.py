@@ -240,7 +240,10 @@ def _magnitudes(d: DType) -> tuple[Array, Array]:
 @_quiet
 def _decode(d: DType, codes: Array, out: np.dtype[Any]) -> Array:
     if d.name in ARRAY_DTYPES:
-        return codes.view(ARRAY_DTYPES[d.name]).astype(out)
+        found = codes.view(ARRAY_DTYPES[d.name]).astype(out)
+        if d.name == "f16":  # NumPy keeps all bits of a NaN, the compiled loops its sign
+            found = np.where(np.isnan(found), np.copysign(out.type(np.nan), found), found)
+        return found
     return _values(d)[codes & ((1 << d.bits) - 1)].astype(out)
 
 

@@ -200,12 +200,17 @@ class Row(Record):
     if not TYPE_CHECKING:
 
         def __getattr__(self, field: str) -> Any:
-            """A field that is not there yet: a family completes its rows when they are first used."""
-            made = self.__dict__.pop("_made_by", None)
-            if made is None or field.startswith("_"):
-                raise AttributeError(field)
-            made(self)
-            return getattr(self, field)
+            """A field that is not there yet: a family completes its rows when they are first used, by several
+            threads perhaps. Each completes it then: they find the same."""
+            values = self.__dict__
+            made = values.get("_made_by")
+            if made is not None and not field.startswith("_"):
+                made(self)
+                values.pop("_made_by", None)
+            try:
+                return values[field]  # or another thread has completed it since
+            except KeyError:
+                raise AttributeError(field) from None
 
         def _key(self) -> tuple[Any, ...]:
             _ = self.family

@@ -206,14 +206,17 @@ def holds(text: str, env: Mapping[str, Any]) -> bool:
         return False
 
 
+def broken(rule: Rule, env: Mapping[str, Any]) -> bool:
+    """Whether a rule is known not to hold."""
+    try:
+        return not ((rule.when and not evaluate(rule.when, env)) or evaluate(rule.expr, env))
+    except Unknown:
+        return False
+
+
 def check(rule: Rule, env: Mapping[str, Any]) -> Violation | None:
     """The violation of one rule, or None where it holds or cannot be decided statically."""
-    try:
-        if rule.when and not evaluate(rule.when, env):
-            return None
-        if evaluate(rule.expr, env):
-            return None
-    except Unknown:
+    if not broken(rule, env):
         return None
     from .rule_trees import explain
 

@@ -165,12 +165,7 @@ class Compiled:
 
     def run(self) -> str:
         """Run the compiled function on the case's memory; what went wrong, or nothing."""
-        images: list[Array] = []
-        for loc in LOCATIONS:
-            data = self.case.core.buffers[loc].data
-            room = np.zeros(SPACES[loc], np.uint8)
-            room[: data.size] = data
-            images.append(room)
+        images = [self.case.core.buffers[loc].data.copy() for loc in LOCATIONS]
         pointers = (ctypes.c_char_p * len(images))(
             *(ctypes.cast(i.ctypes.data, ctypes.c_char_p) for i in images)
         )
@@ -183,8 +178,7 @@ class Compiled:
         if done.status:
             return done.text
         for loc, image in zip(LOCATIONS, images, strict=True):
-            data = self.case.core.buffers[loc].data
-            data[:] = image[: data.size]
+            self.case.core.buffers[loc].data[:] = image
         return ""
 
 

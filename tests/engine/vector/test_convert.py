@@ -1,4 +1,5 @@
-"""Conversions against exact fractions, one lane at a time: every pair, rounding, saturation and part."""
+"""Conversions against exact fractions, one lane at a time: every pair and part; `test_convert_codes` has every code,
+rounding and saturation."""
 
 from __future__ import annotations
 
@@ -149,9 +150,9 @@ def every_way(plan: Plan, rounds: str = "RAFCZO") -> list[Plan]:
 
 
 @pytest.mark.parametrize("plan", plans_of("vcvt", "a5"), ids=shown)
-def test_every_rounding_saturation_and_part(plan: Plan) -> None:
-    made = every_way(plan)
-    assert len(made) in (12, 24, 48)
+def test_every_part(plan: Plan) -> None:
+    made = every_way(plan, "RO")
+    assert len(made) in (4, 8, 16)
     for seed, each in enumerate(made):
         check(each, seed)
 
@@ -251,18 +252,7 @@ def test_out_of_range(dst: str, sat: str, found: tuple[int, ...]) -> None:
     assert tuple(got[: 5 * (64 // got.size or 2) : 2 if dst == "i16" else 1][:5].tolist()) == found
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=32, max_size=32), st.sampled_from("RAFCZO"))
-def test_wide_integers_round_once(found: list[int], rnd: str) -> None:
-    case = one("i64", "f32", rnd=rnd, part="ODD")
-    case.set("input", np.array(found, np.int64).view(np.uint64))
-    case.execute()
-    want = [to_float("f32", x, rnd, False) for x in found]
-    assert case.get("r")[1::2].tolist() == want
-    assert not case.get("r")[0::2].any()
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_rounding_to_odd_lets_a_second_rounding_be_right(seed: int) -> None:
     """From i64 over f32 (to odd) to bf16 is as good as one rounding: what was lost still shows."""
@@ -277,7 +267,7 @@ def test_rounding_to_odd_lets_a_second_rounding_be_right(seed: int) -> None:
     assert twice.tolist() == [to_float("bf16", int(v), "R", False) for v in x]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["i16", "i32", "i64"]), st.integers(50, 75))
 def test_low_bits_of_large_numbers(seed: int, dst: str, size: int) -> None:
     """Numbers of up to `size` bits and none beyond, so that no other large one is about."""

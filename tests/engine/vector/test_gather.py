@@ -134,7 +134,7 @@ def test_scatter(distinct: bool) -> None:
     assert bool(repeated) is not distinct
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
 def test_what_was_scattered_is_gathered(seed: int) -> None:
     out = VectorCase(next(p for p in plans_of("vscatter", "a5") if "f32" in shown(p)), seed)

@@ -232,7 +232,7 @@ def test_nosat_is_the_default() -> None:
             Product(made, 3, 4, 4, seed=6, special=True).check()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(*[st.floats(width=32, allow_nan=False, allow_infinity=False)] * 2), min_size=1, max_size=6

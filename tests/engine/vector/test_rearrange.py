@@ -150,7 +150,7 @@ def test_count_below(plan: Plan, share: float) -> None:
     check(case, r=[sum(on[:i]) % (1 << bits) for i in range(lanes)])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(["i8", "i16", "i32"]), st.integers(0, 2**32 - 1), st.floats(0, 1))
 def test_counts_say_where_squeezed_lanes_went(dtype: str, seed: int, share: float) -> None:
     squeeze = VectorCase(next(p for p in plans_of("vsqz", "a5") if dtype_of(p, "r") == dtype), seed)

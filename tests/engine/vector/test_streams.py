@@ -193,7 +193,7 @@ class Model:
             self.memory[at] = b
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     dtype=st.sampled_from(TYPES),
     start=st.integers(0, 64),

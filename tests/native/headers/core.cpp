@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "pto/core/access.hpp"
-#include "pto/ops/convert.hpp"
 
 using namespace pto;
 using namespace pto::detail;
@@ -126,26 +125,5 @@ void encode_doubles(int dtype, const double* values, void* out, int64_t n) {
     using T = decltype(element);
     for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = T(values[i]);
   });
-}
-
-// TCVT of a line of 256 elements.
-void convert_all(int pair, const void* from, void* to, int mode, int saturation) {
-  const auto run = [&](auto source, auto destination) {
-    Tile<TileType::Vec, decltype(source), 1, 256> src;
-    Tile<TileType::Vec, decltype(destination), 1, 256> dst;
-    bind(src, from);
-    bind(dst, to);
-    if (saturation < 0) {
-      TCVT(dst, src, static_cast<RoundMode>(mode));
-    } else {
-      TCVT(dst, src, static_cast<RoundMode>(mode), static_cast<SaturationMode>(saturation));
-    }
-  };
-  switch (pair) {
-#define PAIR(k, source, destination) \
-  case k: return run(source(), destination());
-#include "pairs.inc"
-#undef PAIR
-  }
 }
 }

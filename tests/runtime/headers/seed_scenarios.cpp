@@ -98,7 +98,7 @@ extern "C" int aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int ar
       break;
     }
     case 7:
-      for (;;) chunks(rt, t, 1, 1);
+      for (;; ++marks[0]) chunks(rt, t, 1, 1);
     case 8: clusters(rt, t, n); break;
     case 9:
       pto2_rt_scope_end(rt);

@@ -6,7 +6,8 @@
 // out. `mul` is a product that is not fused with a following sum: the reference rounds it.
 //
 //   compute<M>(dst, src...)             dst = M::of(src...) on the valid region of dst
-//   compute_scalar<M>(dst, s, src...)   the same with a scalar of the element type
+//   compute_scalar<M>(dst, s, src...)   the same with a scalar of the element type; compute_scalar<M, true>
+//                                       does nothing where it is zero
 #pragma once
 
 #include "pto/core/access.hpp"
@@ -329,11 +330,12 @@ inline void compute(Dst& dst, const Src&... src) {
   map(dst, Meaning<M, T, typename Dst::DType, typename Src::DType...>{}, src...);
 }
 
-template <class M, class S, class Dst, class... Src>
+template <class M, bool SkipZero = false, class S, class Dst, class... Src>
 inline void compute_scalar(Dst& dst, S scalar, const Src&... src) {
   (check_valid(dst, src), ...);
   using T = typename first_t<Src...>::DType;
   const auto s = static_cast<wide_t<T>>(value_of<compute_t<T>>(static_cast<T>(scalar)));
+  if (SkipZero && s == 0) return;
   map(dst, ScalarMeaning<M, T, typename Dst::DType, typename Src::DType...>{s}, src...);
 }
 

@@ -2023,7 +2023,7 @@ template <auto Precision = RemSAlgorithm::DEFAULT, class Dst, class Src, class..
 PTO_INST RecordEvent TREMS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   detail::check_trems<Dst, Src>();
   detail::finish_call<1>(rest...);
-  detail::compute_scalar<detail::trems>(dst, scalar, src);
+  detail::compute_scalar<detail::trems, true>(dst, scalar, src);
   return {};
 }
 
@@ -2032,7 +2032,7 @@ template <auto Precision = FmodSAlgorithm::DEFAULT, class Dst, class Src, class.
 PTO_INST RecordEvent TFMODS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   detail::check_tfmods<Dst, Src>();
   detail::finish_call<0>(rest...);
-  detail::compute_scalar<detail::tfmods>(dst, scalar, src);
+  detail::compute_scalar<detail::tfmods, true>(dst, scalar, src);
   return {};
 }
 

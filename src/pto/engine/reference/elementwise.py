@@ -18,9 +18,6 @@ from .instr import Instr, Place
 from .meaning import FUNCTIONS, Numbers, compiled
 from .registry import Execute, builder, executor
 
-#: Instructions that do nothing where their scalar is zero.
-_SKIP_ZERO = ("trems", "tfmods")
-
 
 def _expression(row: Row) -> str:
     """The meaning of a row without an outermost `convert`."""
@@ -62,7 +59,7 @@ def build(row: Row) -> Execute:
     once = compiled(text)
     columns = {isa: compiled(meaning) for isa, meaning in row.meaning_on.items()}
     read = tuple((letter, operands[letter]) for letter in once.names)
-    skips = row.name in _SKIP_ZERO
+    skips = row.name in tile_scalar.SKIP_ZERO
 
     def execute(i: Instr) -> None:
         shape = i.valid("dst")

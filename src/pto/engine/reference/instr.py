@@ -306,8 +306,8 @@ class Instr:
             return elements.encode_row(dtype, values, mode, saturate, nan).view(target)
         if not self.port.exact and DTYPES[dtype].is_float:
             return np.asarray(values, np.float64)
-        if given == target and (target.kind in "iu" or target.itemsize >= 4):
-            return values
+        if given == target and (dtype in _PLAIN or target.itemsize >= 4):
+            return values  # not so s4: its codes lie in bytes, which hold other numbers, too
         if given == _F64:
             if target == _F32 and not saturate and mode in ("NONE", "RINT"):
                 return values.astype(np.float32)

@@ -15,6 +15,9 @@ from .tile_elementwise import HIGH, I16_32, NEEDS_TMP, NON_EMPTY, PRECISION, spe
 
 _TILE = "!pto.tile_buf<vec, 16x64x{T}>"
 
+#: Instructions that do nothing where their scalar is zero.
+SKIP_ZERO = frozenset({"trems", "tfmods"})
+
 tile_scalar = Family(
     "tile-scalar-and-immediate", "tile", pipe="V", core="vector", domain="dst valid region", in_place="any",
 )  # fmt: skip

@@ -1,0 +1,36 @@
+"""Work, counted: what a test may hold a function to, as no other process and no slow machine changes it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def calls(function: Callable[..., object], *args: Any) -> int:
+    """How many functions, of Python and of C, one call of a function enters."""
+    count = 0
+
+    def note(frame: Any, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@contextmanager
+def no_hang(seconds: float) -> Iterator[None]:
+    """For what happens inside one call of C, a regular expression say: a limit, on the time that this process is
+    given, that only what takes a hundred times as long as usual exceeds."""
+    begin = time.process_time()
+    yield
+    took = time.process_time() - begin
+    assert took < seconds, f"took {took:.1f} s"
