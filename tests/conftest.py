@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -50,6 +51,9 @@ _COLOURS = ("FORCE_COLOR", "PYTHON_COLORS")
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile") == "fuzz":
         seeds.fuzz_round = int(config.getoption("--hypothesis-seed") or 0)
+    # Ctrl-C is ignored by what a script has put in the background, and by all that starts from there.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         return
     for name in (*(knobs.KNOBS.keys() - set(_KEPT)), *_COLOURS):
