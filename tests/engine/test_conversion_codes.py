@@ -80,10 +80,8 @@ def case_of(column: str, src: str, dst: str, rows: int) -> Case:
 
 
 def run(case: Case, mode: str, asked: str | None) -> Array:
-    attrs: dict[str, Any] = {"rmode": mode, "sat_mode": asked}
-    case.op.attrs.update({k: make_attribute(ROW.attr_index[k], v) for k, v in attrs.items() if v})
-    if asked is None:
-        case.op.attrs.pop("sat_mode", None)
+    given = {"rmode": mode} if asked is None else {"rmode": mode, "sat_mode": asked}
+    case.op.attrs = {k: make_attribute(ROW.attr_index[k], v) for k, v in given.items()}
     case.run()
     return case.get("dst")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pto.asm import parse, to_text
-from pto.ir import Builder, ScalarType, constant_of, replace_uses, uses
+from pto.ir import Builder, Operation, ScalarType, StrAttr, constant_of, replace_uses, uses
 from pto.ir.types import INDEX, ElemName, TileBufType
 
 F32 = ScalarType("f32")
@@ -105,3 +105,12 @@ def test_signless_names_stand_for_both_signs() -> None:
     assert signed == "i32" and signed != "u32"
     assert signless != unsigned and signless != signed
     assert isinstance(signless, ElemName) and INDEX.dtype is None
+
+
+def test_operations_without_attributes_share_none() -> None:
+    """What one of them is given, or denied, no other one sees."""
+    a, b = Operation("a", None, []), Operation("b", None, [])
+    with pytest.raises(TypeError):
+        a.attrs["k"] = StrAttr("v")
+    a.set_attr("k", StrAttr("v"))
+    assert a.attrs == {"k": StrAttr("v")} and b.attrs == {}

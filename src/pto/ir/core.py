@@ -35,7 +35,16 @@ class Value:
         return f"<Value %{self.name or '?'} : {self.type}>"
 
 
-_NO_ATTRS: dict[str, Attribute] = {}
+class _NoAttrs(dict[str, Attribute]):
+    """Those of every operation without attributes: nobody may add to them. `set_attr` does not."""
+
+    def _refused(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("operations without attributes share an empty dictionary: use set_attr")
+
+    __setitem__ = setdefault = update = _refused  # pyright: ignore[reportAssignmentType]
+
+
+_NO_ATTRS = _NoAttrs()
 
 
 class Operation:

@@ -73,7 +73,7 @@ def test_patterns(stem: str, gran: str, semantics: str) -> None:
     for column in every_column(name):
         case = VectorCase(plans_of(name, column)[0], semantics=semantics)
         for pattern, want in images.items():
-            case.op.attrs["pattern"] = make_attribute(row.attr_index["pattern"], pattern)
+            case.op.set_attr("pattern", make_attribute(row.attr_index["pattern"], pattern))
             case.execute()
             assert found(case, "mask") == want, (name, pattern)
 
