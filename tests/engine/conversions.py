@@ -182,11 +182,15 @@ def _to_int(src: str, dst: str, mode: str, saturate: bool) -> Array:
     if saturate:
         x = np.where(np.isnan(x), np.inf, x)
         inside = (x >= float(low)) & (x < float(high + 1))
-        return _masked(d, np.where(inside, _low_bits(x), np.where(x < 0, low, high).astype(object) % 2**64))
+        return _masked(
+            d, np.where(inside, _low_bits(x), np.where(x < 0, np.uint64(low % 2**64), np.uint64(high)))
+        )
     via = 2.0**63 if dst in ("u8", "u32", "i64", "u64") else 2.0**31
     inside = (x >= -via) & (x < (2.0**64 if dst == "u64" else via))
-    beyond = np.where(x >= 2.0**64, 0, 2**64 - int(via)) if dst == "u64" else 2**64 - int(via)
-    return _masked(d, np.where(inside, _low_bits(x), np.asarray(beyond, np.uint64)))
+    beyond = np.full(x.shape, 2**64 - int(via), np.uint64)
+    if dst == "u64":
+        beyond[x >= 2.0**64] = 0
+    return _masked(d, np.where(inside, _low_bits(x), beyond))
 
 
 def _low_bits(x: Array) -> Array:
