@@ -1,12 +1,8 @@
-"""What the tests of the runtime's description share: small kernels, runs that fail, and native checks."""
+"""What the tests of the runtime's description share: small kernels, and runs that fail."""
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +10,6 @@ import pytest
 
 from pto.diag import DiagnosticError
 from pto.runtime import Run, kernel, run
-
-from .header_build import COMPILER, made_once, run_compiler
-
-NATIVE = Path(__file__).parents[2] / "native"
 
 # The names of parameters do not matter: what a kernel does to its tensors decides.
 touch = kernel(lambda x: None, "inout", name="touch")
@@ -54,27 +46,3 @@ def quiet(orchestrate: Orchestrate, *args: Any, **options: Any) -> tuple[Run, li
 def edges(done: Run) -> set[tuple[int, int]]:
     """(producer, consumer) of a recorded run."""
     return {(int(e["pred"]), int(e["succ"])) for e in done.records.edges}
-
-
-@cache
-def native_checks() -> Path:
-    """The program of native/tests/test_runtime*.cpp, compiled with the engine in one go, once per content."""
-    assert COMPILER is not None
-    engine = [*sorted(NATIVE.glob("runtime/exec/*.cpp"))]
-    engine += [p for p in sorted(NATIVE.glob("runtime/tmr/*.cpp")) if p.name != "orchestration.cpp"]
-    tests = sorted(NATIVE.glob("tests/test_runtime*.cpp"))
-    unit = "".join(f'#include "{p}"\n' for p in [*engine, *tests])
-    includes = [f"-I{NATIVE / p}" for p in ("runtime", "include", "include/pto2/tensormap_and_ringbuffer")]
-    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", *includes]
-    state = hashlib.sha256("\0".join((unit, COMPILER, *flags)).encode())
-    for folder in ("runtime", "include", "tests"):
-        for path in sorted(p for p in (NATIVE / folder).rglob("*") if p.suffix in (".cpp", ".hpp", ".h")):
-            state.update(path.read_bytes())
-
-    def make(part: Path) -> None:
-        with tempfile.TemporaryDirectory() as work:
-            source = Path(work, "all.cpp")
-            source.write_text(unit)
-            run_compiler([str(COMPILER), *flags, str(source), "-o", str(part), "-lpthread", "-ldl"])
-
-    return made_once("runtime", state.hexdigest(), "checks", make)

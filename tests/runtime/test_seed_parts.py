@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from .header_build import COMPILER
-from .seed_kit import native_checks
+from .native_build import program
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 
@@ -45,7 +45,7 @@ CHECKS = {
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(native_checks()), *arguments]
+    command = [str(program("test_runtime")), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
