@@ -39,7 +39,7 @@ def test_plain(): assert False
 ROUNDS = """
 import pytest
 from tests.fuzz.rounds import PROFILE, Rounds
-rounds = Rounds(first=1, step=1, rounds=12)
+rounds = Rounds(first=6, step=1, rounds=4)
 pytest.main(["-q", "-p", "tests.conftest", "-p", "no:xdist", "-p", "no:cacheprovider", PROFILE, "test_it.py"], [rounds])
 assert rounds.failed.keys() == {"test_it.py::test_drawn", "test_it.py::test_seeded"}, rounds.failed
 assert rounds.failed["test_it.py::test_seeded"] == 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import platform
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,8 +50,9 @@ def _tile_types() -> list[tuple[str, int, int, str, int, str]]:
 
 
 TILES = _tile_types()
-#: Instructions that the loops use where they are there.
-FAST = tuple(f"-m{name}" for name in ("f16c", "fma") if name in Path("/proc/cpuinfo").read_text().split())
+#: Instructions that the loops use where they are there; an emulated processor may show those of its host.
+_FLAGS = Path("/proc/cpuinfo").read_text().split() if platform.machine() == "x86_64" else []
+FAST = tuple(f"-m{name}" for name in ("f16c", "fma") if name in _FLAGS)
 
 
 def compiled(source: Path, target: Path, *flags: str) -> subprocess.CompletedProcess[str]:
