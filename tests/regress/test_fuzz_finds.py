@@ -158,3 +158,8 @@ def test_linear(name: str) -> None:
 )
 def test_aliases_of_aliases_are_bounded(text: str) -> None:
     assert "PTO-E0105" in {d.code for d in diagnose(text)}
+
+
+def test_a_branch_to_a_first_block_with_arguments() -> None:
+    """Illegal, but it is printed and read again: the arguments are those of the function."""
+    fixpoint(generic('"cf.br"(%c, %x)[^bb0] : (i1, i32) -> ()', "(i1, i32) -> ()", "%c: i1, %x: i32"))

@@ -205,7 +205,7 @@ class _Reader:
         if self.func is None:
             self.open_function("main", {})
         assert self.func is not None
-        if p.block is not self.func.regions[0].blocks[0]:
+        if p.block is not self.func.regions[0].blocks[0] or p.block.label:
             p.report(
                 "PTO-E0113",
                 ".arg belongs before the first block",

@@ -47,7 +47,7 @@ class _AssemblyPrinter(Printer):
             lines.extend(f".result {t}" for t in signature.results)
             for k, block in enumerate(body.blocks):
                 if k or block in self.branch_targets(body):
-                    args = ", ".join(f"{self.define(a)}: {a.type}" for a in block.args)
+                    args = ", ".join(f"{self.define(a)}: {a.type}" for a in (block.args if k else ()))
                     lines.append(
                         f"{self.block_label(block)}({args}):" if args else f"{self.block_label(block)}:"
                     )

@@ -100,9 +100,10 @@ class Blocks(Cursor):
             block = Block(label)
         else:
             block = known[0] if known else Block(label)
-        # A label right at the start names the entry block the region already has.
+        # A label right at the start names the entry block the region already has, arguments and all.
         first = region.blocks[0]
-        if len(region.blocks) == 1 and not first.ops and not first.args and not known:
+        named = not first.args or self.t[self.i] != "("
+        if len(region.blocks) == 1 and not first.ops and named and not known:
             block = first
             block.label = label
         else:

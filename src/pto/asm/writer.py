@@ -112,7 +112,8 @@ class Writer:
         return "\n".join(map(self.operation, ops)) + "\n"
 
     def region(self, region: Region, entry_args: bool = True, hide: str = "") -> str:
-        """`{ ... }`; `hide` is an operand-less terminator that the text leaves out."""
+        """`{ ... }`; without `entry_args` the head has shown those of the first block. `hide` is a bare
+        terminator that the text leaves out."""
         lines = ["{"]
         self.depth += 1
         with self.scope():
@@ -127,7 +128,8 @@ class Writer:
                     or (entry_args and block.args)
                     or (k == 0 and block in self.branch_targets(region))
                 ):
-                    args = ", ".join(f"{self.value(a)}: {a.type}" for a in block.args)
+                    shown = block.args if k or entry_args else ()
+                    args = ", ".join(f"{self.value(a)}: {a.type}" for a in shown)
                     label = "  " * (self.depth - 1) + self.block_label(block)
                     lines.append(f"{label}({args}):" if args else f"{label}:")
                 for op in block.ops:
@@ -135,9 +137,8 @@ class Writer:
                         continue
                     bare = not op.operands and not op.attrs
                     if hide and op is block.ops[-1] and op.name == hide and bare and self.form != "generic":
-                        if [o.name for o in block.ops[-2:]].count(
-                            hide
-                        ) == 1:  # a second one is an error to show
+                        # A second one is an error to show.
+                        if [o.name for o in block.ops[-2:]].count(hide) == 1:
                             continue
                     lines.append(self.pad() + self.operation(op))
         self.depth -= 1
