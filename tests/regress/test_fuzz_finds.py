@@ -163,3 +163,12 @@ def test_aliases_of_aliases_are_bounded(text: str) -> None:
 def test_a_branch_to_a_first_block_with_arguments() -> None:
     """Illegal, but it is printed and read again: the arguments are those of the function."""
     fixpoint(generic('"cf.br"(%c, %x)[^bb0] : (i1, i32) -> ()', "(i1, i32) -> ()", "%c: i1, %x: i32"))
+
+
+@pytest.mark.parametrize(
+    "type", ["!other.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xf32, valid=?x?>"]
+)
+def test_what_the_ssa_form_cannot_say_is_not_said_in_it(type: str) -> None:
+    """No tile that a result could stand for."""
+    adds = f"pto.tadd ins(%a, %a : {TILE}, {TILE}) outs(%d : {type})"
+    fixpoint(f"func.func @k(%a: {TILE}) {{\n%d = pto.alloc_tile : {type}\n{adds}\nreturn\n}}")

@@ -28,7 +28,7 @@ from ..ir.attrs import (
 )
 from ..ir.core import Operation, Value
 from ..ir.kinds import kind_matches
-from ..ir.types import FunctionType
+from ..ir.types import FunctionType, TileBufType
 from ..isa.enums import ENUMS, same_enum
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
 from ..isa.row import Attr, Row
@@ -150,7 +150,8 @@ class Printer(Writer):
             if (
                 made is None or made.name != "pto.alloc_tile" or made.operands or made.attrs
                 or made.parent is not op.parent or self._first_use.get(value) is not op or value in read
-                or outs.count(value) > 1
+                or outs.count(value) > 1 or not isinstance(value.type, TileBufType)
+                or value.type.v_row is None or value.type.v_col is None
             ):  # fmt: skip
                 return None
         return outs
