@@ -175,6 +175,7 @@ def _without(found: Array, undefined: Array) -> Array:
 def _last_bits(n: Numbers, a: Array, b: Any, found: Array) -> Array:
     """Powers of integers, where a cast shows the last bit: NumPy's are good to one unit, the C library's are
     what the reference casts. The cast to u8 is a plain one, through i32, unlike that of a conversion."""
+    found = np.rint(found)  # whole, or no larger than a half: some NumPy has less than 51 for 51 ** 1
     if n.dtype == "u8":
         return select(np.abs(found) < 2.0**31, found, np.float64(0))
     far = (np.abs(found) >= 2.0**53) & (np.abs(found) < 2.0**64)
