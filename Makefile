@@ -77,7 +77,7 @@ newest:
 	$(MAKE) test VENV=build/newest CONSTRAINTS=
 
 matrix: $(SETUP)
-	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py $(ARGS)
+	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py tests/native/test_conversions.py $(ARGS)
 
 lint: $(SETUP)
 	$(BIN)/ruff check .
