@@ -16,7 +16,7 @@ from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
-from .rows import Array, Case, every_plan, layout_variants
+from .rows import Array, Case, every_plan, is_legal, layout_variants
 
 
 @cache
@@ -31,7 +31,7 @@ def chosen_plans(name: str) -> tuple[Plan, ...]:
     found: list[Plan] = []
     for n, group in enumerate(groups.values()):
         found += group.values()
-        found += layout_variants(list(group.values())[5 * n % len(group)])
+        found += filter(is_legal, layout_variants(list(group.values())[5 * n % len(group)]))
     return tuple(found)
 
 

@@ -189,19 +189,27 @@ def _operation(plan: Plan) -> Operation:
     raise AssertionError(plan.row.name)
 
 
+@cache
+def column_plans(name: str, column: str) -> list[Plan]:
+    """Every legal plan of a row in one column, in the first layout."""
+    found = isa.row(name)
+    assert found is not None
+    return list(plans(found, column))
+
+
 def every_plan(name: str, layouts: bool = True) -> Iterator[Plan]:
     """Every legal plan of a row: columns x forms x element types, and the layouts its rules allow."""
     found = isa.row(name)
     assert found is not None
     for column in found.isas:
-        for plan in plans(found, column):
+        for plan in column_plans(name, column):
             yield plan
             if layouts:
-                yield from layout_variants(plan)
+                yield from filter(is_legal, layout_variants(plan))
 
 
 def layout_variants(plan: Plan) -> Iterator[Plan]:
-    """The plan with its tiles in other layouts: one tile changed, or all of them alike."""
+    """The plan with its tiles in other layouts, legal or not: one tile changed, or all of them alike."""
     names = [n for n, types in plan.operands.items() if any(isinstance(t, TileBufType) for t in types)]
     for blayout, slayout in tiles.LAYOUTS:
         for group in [*([n] for n in names), *([names] if len(names) > 1 else [])]:
@@ -211,9 +219,12 @@ def layout_variants(plan: Plan) -> Iterator[Plan]:
                     t.replace(blayout=blayout, slayout=slayout) if isinstance(t, TileBufType) else t
                     for t in plan.operands[n]
                 )
-            made = plan.replace(operands=changed)
-            if changed != plan.operands and _sound(made) and not violated(made) and _legal_dtypes(made):
-                yield made
+            if changed != plan.operands:
+                yield plan.replace(operands=changed)
+
+
+def is_legal(plan: Plan) -> bool:
+    return _sound(plan) and not violated(plan) and _legal_dtypes(plan)
 
 
 def _sound(plan: Plan) -> bool:
@@ -237,16 +248,19 @@ def some_plans(name: str) -> list[Plan]:
     of one operand."""
     found: list[Plan] = []
     seen: set[tuple[Any, ...]] = set()
-    for plan in every_plan(name):
-        tiles_ = {n: t[0] for n, t in plan.operands.items() if t and isinstance(t[0], TileBufType)}
-        shown: set[tuple[Any, ...]] = {
-            ("column", plan.isa), ("form", *plan.operands), ("types", *(str(t.dtype) for t in tiles_.values())),
-            ("attrs", *(f"{k}={v}" for k, v in sorted(plan.attrs.items(), key=lambda item: item[0]))),
-            *((n, t.layout) for n, t in tiles_.items()),
-        }  # fmt: skip
-        if not shown <= seen:
-            seen |= shown
-            found.append(plan)
+    row = isa.row(name)
+    assert row is not None
+    for first in (p for column in row.isas for p in column_plans(name, column)):
+        for plan in (first, *layout_variants(first)):
+            tiles_ = {n: t[0] for n, t in plan.operands.items() if t and isinstance(t[0], TileBufType)}
+            shown: set[tuple[Any, ...]] = {
+                ("column", plan.isa), ("form", *plan.operands), ("types", *(str(t.dtype) for t in tiles_.values())),
+                ("attrs", *(f"{k}={v}" for k, v in sorted(plan.attrs.items(), key=lambda item: item[0]))),
+                *((n, t.layout) for n, t in tiles_.items()),
+            }  # fmt: skip
+            if not shown <= seen and (plan is first or is_legal(plan)):
+                seen |= shown
+                found.append(plan)
     return found
 
 

@@ -1,6 +1,6 @@
 """What an element's bits mean: exact scalar decode, encode and conversion between element types.
 
-Integers and `fractions` only, so every result is exact by construction. The array versions
+Integers only, so every result is exact by construction. The array versions
 (`pto.engine.elements` and the native module) are tested against this file code by code.
 
 A *code* is the element's bit pattern as a non-negative integer; a signed integer's code is its two's
@@ -65,19 +65,21 @@ def rounding(dtype: DType | str, mode: str) -> str:
 
 def round_integral(value: Fraction | float | int, mode: str) -> int:
     """`value` rounded to an integer; `NONE` truncates."""
-    exact = Fraction(value)
-    low = math.floor(exact)
-    rest = exact - low
+    return _rounded(*value.as_integer_ratio(), mode)
+
+
+def _rounded(numerator: int, denominator: int, mode: str) -> int:
+    low, rest = divmod(numerator, denominator)
     if mode == "FLOOR" or rest == 0:
         return low
     if mode == "CEIL":
         return low + 1
     if mode in ("TRUNC", "NONE"):
-        return low if exact > 0 else low + 1
-    if rest != Fraction(1, 2):
-        return low + (rest > Fraction(1, 2))
+        return low if numerator > 0 else low + 1
+    if 2 * rest != denominator:
+        return low + (2 * rest > denominator)
     if mode == "ROUND":
-        return low + (exact > 0)
+        return low + (numerator > 0)
     return low + (low % 2 == (mode == "RINT"))
 
 
@@ -174,13 +176,9 @@ def _mask(d: DType) -> int:
 @cache
 def _max_code(d: DType) -> int:
     """Code of the largest finite value."""
-    return _exact_code(d, False, Fraction(d.max_finite))
-
-
-def _exponent(magnitude: Fraction) -> int:
-    """e with 2**e <= magnitude < 2**(e+1)."""
-    e = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    return e if magnitude >= Fraction(2) ** e else e - 1
+    code = _rounded_code(d, *d.max_finite.as_integer_ratio(), "RINT")
+    assert code is not None
+    return code
 
 
 def _unit_exponent(d: DType, e: int) -> int:
@@ -202,17 +200,12 @@ def _encode_float(d: DType, value: Fraction | float | int, mode: str, saturate: 
     sign = negative << (d.bits - 1) if d.kind == "f" else 0
     if isinstance(value, float) and math.isinf(value):
         return sign | _max_code(d) if saturate else _overflow_code(d, sign)
-    magnitude = abs(Fraction(value))
-    if d.kind == "e":
-        magnitude = max(magnitude, Fraction(2) ** -d.bias)
-    if magnitude:
-        unit = Fraction(2) ** _unit_exponent(d, _exponent(magnitude))
-        count = round_integral(-magnitude / unit if negative else magnitude / unit, mode)
-        magnitude = abs(count) * unit
-    if magnitude > Fraction(d.max_finite):
+    code = _rounded_code(d, *value.as_integer_ratio(), mode)
+    if code is None:
         clamp = saturate or (mode, negative) in _TOWARD_ZERO
         return sign | _max_code(d) if clamp else _overflow_code(d, sign)
-    return _exact_code(d, negative, magnitude)
+    # hif8 has one zero only.
+    return sign | code if code or d.name != "hif8" else 0
 
 
 def _overflow_code(d: DType, sign: int) -> int:
@@ -222,23 +215,24 @@ def _overflow_code(d: DType, sign: int) -> int:
     return NAN_CODES[d.name] if d.nan else sign | _max_code(d)
 
 
-def _sign_bit(d: DType) -> int:
-    return 1 << (d.bits - 1) if d.kind == "f" else 0
-
-
-def _exact_code(d: DType, negative: bool, magnitude: Fraction) -> int:
-    """Code of a representable finite number."""
+def _rounded_code(d: DType, numerator: int, denominator: int, mode: str) -> int | None:
+    """Code of the magnitude of a fraction, rounded; None where that is beyond the largest finite value."""
+    above = abs(numerator)
+    if not above:
+        return 0
+    e = above.bit_length() - denominator.bit_length()  # 2**e <= magnitude < 2**(e+1), or one less:
+    e -= above << max(-e, 0) < denominator << max(e, 0)
+    if d.kind == "e" and e < -d.bias:
+        return 0
+    unit = _unit_exponent(d, e)
+    count = abs(_rounded(numerator << max(-unit, 0), denominator << max(unit, 0), mode))
+    most, parts = d.max_finite.as_integer_ratio()
+    if count * parts << max(unit, 0) > most << max(-unit, 0):
+        return None
     if d.name == "hif8":
-        return _hif8_codes()[-magnitude if negative else magnitude]
-    sign = _sign_bit(d) if negative else 0
-    if not magnitude:
-        return sign
-    e = _exponent(magnitude)
-    if not d.man:
-        return e + d.bias
-    if e < 1 - d.bias:
-        return sign | int(magnitude / Fraction(2) ** (1 - d.bias - d.man))
-    return sign | ((e + d.bias - 1) << d.man) + int(magnitude / Fraction(2) ** (e - d.man))
+        return _hif8_codes()[math.ldexp(count, unit)]
+    # Codes count units: a count that reaches the next binade is the first code there.
+    return ((unit + d.man + d.bias - 1) << d.man) + count if count else 0
 
 
 def _decode_hif8(code: int) -> float:
@@ -267,9 +261,9 @@ def _decode_hif8(code: int) -> float:
 
 
 @cache
-def _hif8_codes() -> dict[Fraction, int]:
-    values = ((_decode_hif8(code), code) for code in range(256))
-    return {Fraction(v): code for v, code in values if math.isfinite(v)}
+def _hif8_codes() -> dict[float, int]:
+    values = ((_decode_hif8(code), code) for code in range(128))
+    return {v: code for v, code in values if math.isfinite(v)}
 
 
 def _cast_to_int(d: DType, value: Fraction | float, mode: str) -> int:

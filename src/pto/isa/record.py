@@ -82,7 +82,11 @@ class Record:
 
     def replace(self: Self, **changes: Any) -> Self:
         """The same record with some fields changed."""
-        return type(self)(**{**dict(zip(self._fields, self._key(), strict=True)), **changes})
+        values = self.__dict__
+        made = type(self)(*[changes.pop(name) if name in changes else values[name] for name in self._fields])
+        if changes:
+            raise TypeError(f"{type(self).__name__}: unknown field {min(changes)}")
+        return made
 
     @classmethod
     def field_names(cls) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from .rules import CONSTANTS, FACTS, FUNCTIONS, Unknown, evaluate
@@ -45,7 +46,8 @@ def lowered(text: str) -> ast.Expression:
     return ast.fix_missing_locations(_Lower().visit(ast.parse(text, mode="eval")))
 
 
-def names_in(text: str) -> set[str]:
+@cache
+def names_in(text: str) -> frozenset[str]:
     """Operand and attribute names an expression refers to."""
     tree = ast.parse(text, mode="eval")
     bound = {
@@ -53,7 +55,7 @@ def names_in(text: str) -> set[str]:
         for n in ast.walk(c.target) if isinstance(n, ast.Name)
     }  # fmt: skip
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    return used - bound - set(FUNCTIONS) - set(CONSTANTS)
+    return frozenset(used - bound - set(FUNCTIONS) - set(CONSTANTS))
 
 
 #: A rule that asks for an operand or attribute, or for none; one that asks for a layout.
@@ -62,8 +64,8 @@ ASKS, LAYOUT = re.compile(r"(not )?has\((\w+)\)$"), re.compile(r"\w+\.layout == 
 
 def explain(text: str, env: Mapping[str, Any]) -> tuple[str, str, str]:
     """(message, expected, got) for a violated expression."""
-    node = ast.parse(text, mode="eval").body
-    got = ", ".join(_values(node, env))
+    node = _tree(text)
+    got = ", ".join(dict.fromkeys(_values(text, env)))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "valid_eq":
         a, b = (ast.unparse(x) for x in node.args)
         return f"expects {a} and {b} to have the same valid_shape", "equal valid shapes", got
@@ -124,27 +126,37 @@ def choices(node: ast.expr) -> list[str]:
     return out
 
 
-def _values(node: ast.AST, env: Mapping[str, Any]) -> list[str]:
-    seen: dict[str, None] = {}
-    for sub in ast.walk(node):
-        if isinstance(sub, ast.Attribute) or (
-            isinstance(sub, ast.Name) and sub.id in env and not _is_operand(env[sub.id])
-        ):
-            shown = ast.unparse(sub)
+def _values(text: str, env: Mapping[str, Any]) -> Iterator[str]:
+    """What the parts of an expression are under `env`, in words."""
+    for kind, shown, spelled in _parts(text):
+        if kind == "valid":
+            obj: Any = env.get(shown)
+            if obj is not None and hasattr(obj, "v_row"):
+                dims = "x".join("?" if d is None else str(d) for d in (obj.v_row, obj.v_col))
+                yield f"{shown} valid = {dims}"
+        elif kind == "fact" or (shown in env and not _is_operand(env[shown])):
             try:
-                value = evaluate(shown, env)
+                yield f"{spelled} = {_show(evaluate(shown, env))}"
             except (Unknown, SyntaxError, NameError):
                 continue
-            seen[f"{_spelled(shown)} = {_show(value)}"] = None
-        elif (
-            isinstance(sub, ast.Call) and isinstance(sub.func, ast.Name) and sub.func.id.startswith("valid_")
-        ):
-            for arg in sub.args:
-                obj: Any = env.get(ast.unparse(arg))
-                if obj is not None and hasattr(obj, "v_row"):
-                    dims = "x".join("?" if d is None else str(d) for d in (obj.v_row, obj.v_col))
-                    seen[f"{ast.unparse(arg)} valid = {dims}"] = None
-    return list(seen)
+
+
+@cache
+def _tree(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+@cache
+def _parts(text: str) -> list[tuple[str, str, str]]:
+    """The facts and names of an expression and the operands of whose valid regions it speaks: (kind, text, words)."""
+    found: list[tuple[str, str, str]] = []
+    for sub in ast.walk(_tree(text)):
+        if isinstance(sub, ast.Attribute | ast.Name):
+            shown = ast.unparse(sub)
+            found.append(("fact" if isinstance(sub, ast.Attribute) else "name", shown, _spelled(shown)))
+        elif isinstance(sub, ast.Call) and isinstance(sub.func, ast.Name) and sub.func.id.startswith("valid_"):
+            found += [("valid", ast.unparse(arg), "") for arg in sub.args]
+    return found
 
 
 def _is_operand(value: Any) -> bool:

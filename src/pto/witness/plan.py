@@ -48,7 +48,7 @@ from ..isa.profiles import profile
 from ..isa.record import Record
 from ..isa.row import Attr, Operand, Row
 from ..isa.rule_trees import names_in
-from ..isa.rules import Rule, check, holds
+from ..isa.rules import Rule, broken, holds
 from ..verify.context import Arg, Args
 from .control import PROGRAMS
 
@@ -131,7 +131,7 @@ def plans(row: Row, isa: str, choice: Mapping[str, str] | None = None) -> Iterat
 def violated(made: Plan) -> list[Rule]:
     """The rules of the row that a plan breaks."""
     env = environment(made)
-    return [r for r in made.row.rules if (not r.on or made.isa in r.on) and check(r, env)]
+    return [r for r in made.row.rules if (not r.on or made.isa in r.on) and broken(r, env)]
 
 
 def _legal_dtypes(made: Plan) -> bool:
@@ -294,7 +294,8 @@ def _with_constants(made: Plan) -> Plan:
             dims = [d for ts in made.results.values() for t in ts for d in getattr(t, "dims", ())]
             for value in (*_CONSTANTS, *(d for d in dims if d)):
                 trial = made.replace(constants={**made.constants, (name, at): value})
-                if not any(check(r, environment(trial)) for r in mine):
+                env = environment(trial)
+                if not any(broken(r, env) for r in mine):
                     made = trial
                     break
     return made

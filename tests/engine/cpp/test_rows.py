@@ -22,9 +22,9 @@ from pto.ir.types import MemRefType, PtrType, ScalarType, TileBufType, ViewType
 from pto.isa.dtypes import DTYPES
 from pto.isa.profiles import ISAS
 from pto.isa.row import Row
-from pto.witness.plan import Plan, plans
+from pto.witness.plan import Plan
 
-from ..rows import FILL, Case, mixed_codes, random_codes, some_plans
+from ..rows import FILL, Case, column_plans, mixed_codes, random_codes, some_plans
 from .rows_bench import Compiled, Outcome, compiled, reference, ulps
 
 #: Largest distance from the reference engine, in units in the last place of the destination: the reference
@@ -64,7 +64,7 @@ def chosen(name: str) -> list[Plan]:
     first = zlib.crc32(name.encode())  # rows of a family show different types
     found: list[Plan] = []
     for column in row.isas:
-        found += _some([p for p in plans(row, column) if _callable(p)], 1, first)
+        found += _some([p for p in column_plans(name, column) if _callable(p)], 1, first)
     return found + _some([p for p in some_plans(name) if _callable(p)], 1, first)
 
 
@@ -124,7 +124,7 @@ def _view_shape(view: View) -> tuple[int, int]:
 def differences(found: list[Plan], column: str) -> list[str]:
     """What differs between the engines over all runs of some plans."""
     out: list[str] = []
-    quick = [] if os.environ.get("PTO_TEST_MATRIX") else ["-O1"]
+    quick = [] if os.environ.get("PTO_TEST_MATRIX") else ["-O0"]
     for one in compiled(found, column, quick):
         out += _compare(one)
     return out
