@@ -9,6 +9,8 @@ JOBS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n
 CONSTRAINTS ?= constraints.txt
 # The oldest supported versions of what the package needs: the lower bounds of pyproject.toml.
 OLDEST := $(shell sed -n 's/^dependencies = \[\(.*\)\]/\1/p' pyproject.toml | tr -d '",' | sed 's/>=/==/g')
+# Else every worker of every run translates all tests again, wherever the user has switched this off.
+export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup

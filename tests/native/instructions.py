@@ -30,6 +30,7 @@ from ..engine.rows import FILL, GUARD, Array, Case
 
 INCLUDE = Path(__file__).parents[2] / "native/include"
 COMPILER = shutil.which("g++") or shutil.which("clang++")
+#: Compiled quickly: engine/cpp/test_rows.py has every row optimised.
 FLAGS = ("-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-ffp-contract=off")
 DEFINES = {"cpu": (), "a2a3": ("-DPTO_NPU_ARCH_A2A3",), "a5": ("-DPTO_NPU_ARCH_A5",)}
 

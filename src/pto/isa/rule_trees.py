@@ -148,14 +148,18 @@ def _tree(text: str) -> ast.expr:
 
 @cache
 def _parts(text: str) -> list[tuple[str, str, str]]:
-    """The facts and names of an expression and the operands of whose valid regions it speaks: (kind, text, words)."""
+    """The facts and names of an expression and the operands whose valid regions it compares, each as
+    (kind, text, words)."""
     found: list[tuple[str, str, str]] = []
     for sub in ast.walk(_tree(text)):
-        if isinstance(sub, ast.Attribute | ast.Name):
-            shown = ast.unparse(sub)
-            found.append(("fact" if isinstance(sub, ast.Attribute) else "name", shown, _spelled(shown)))
-        elif isinstance(sub, ast.Call) and isinstance(sub.func, ast.Name) and sub.func.id.startswith("valid_"):
-            found += [("valid", ast.unparse(arg), "") for arg in sub.args]
+        match sub:
+            case ast.Attribute() | ast.Name():
+                shown = ast.unparse(sub)
+                found.append(("fact" if isinstance(sub, ast.Attribute) else "name", shown, _spelled(shown)))
+            case ast.Call(ast.Name("valid_eq" | "valid_le"), args):
+                found += [("valid", ast.unparse(arg), "") for arg in args]
+            case _:
+                pass
     return found
 
 
