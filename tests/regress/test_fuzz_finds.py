@@ -172,3 +172,9 @@ def test_what_the_ssa_form_cannot_say_is_not_said_in_it(type: str) -> None:
     """No tile that a result could stand for."""
     adds = f"pto.tadd ins(%a, %a : {TILE}, {TILE}) outs(%d : {type})"
     fixpoint(f"func.func @k(%a: {TILE}) {{\n%d = pto.alloc_tile : {type}\n{adds}\nreturn\n}}")
+
+
+@pytest.mark.parametrize("number", ["0x1FFFFFFFF", "0xFFFFFFFFFFFFFFFFFFF800000", "1" + "0" * 400])
+def test_an_immediate_that_its_type_does_not_have(number: str) -> None:
+    (d,) = diagnose(f".arg %s : !pto.tile<f32, 16, 16>\ntadds %s, %s, {number}\n")
+    assert (d.code, d.span and d.span.place) == ("PTO-E0104", (2, 15)), render([d])

@@ -242,7 +242,7 @@ class Cursor:
             if is_hex:
                 if not 0 <= value < 1 << (type.bits or 64):
                     self.report("PTO-E0104", f"number is no bit pattern of {type}", at)
-                return FloatAttr(decode_bits(int(value), type), type, int(value))
+                return FloatAttr(_decode_bits(int(value), type), type, int(value))
             if isinstance(value, int) and abs(value) > 1 << 1023:
                 self.report("PTO-E0104", "number does not fit its type", at, got=f"{type}")
             return FloatAttr(float(value), type)
@@ -611,22 +611,19 @@ def _adopt(placeholder: Value, value: Value) -> None:
         owner.args[value.index] = placeholder
 
 
-def decode_bits(bits: int, type: ScalarType) -> float:
+def _decode_bits(bits: int, type: ScalarType) -> float:
     """Value of a float bit pattern."""
     import struct
 
     name = type.text
-    try:
-        if name == "f32":
-            return struct.unpack("<f", struct.pack("<I", bits))[0]
-        if name == "f64":
-            return struct.unpack("<d", struct.pack("<Q", bits))[0]
-        if name == "f16":
-            return struct.unpack("<e", struct.pack("<H", bits))[0]
-        if name == "bf16":
-            return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
-    except struct.error:
-        return float("nan")
+    if name == "f32":
+        return struct.unpack("<f", struct.pack("<I", bits))[0]
+    if name == "f64":
+        return struct.unpack("<d", struct.pack("<Q", bits))[0]
+    if name == "f16":
+        return struct.unpack("<e", struct.pack("<H", bits))[0]
+    if name == "bf16":
+        return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
     from ..isa.encoding import decode
 
     return decode(type.info.name if type.info else "f32", bits)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.attrs import Attribute, FloatAttr
+from ..ir.attrs import Attribute
 from ..ir.core import Operation, Value
 from ..ir.types import ERROR, I32, I64, INDEX, ScalarType, TileBufType, Type, ViewType
 from ..isa import row as find_row
 from ..isa.row import Operand, Row
-from .cursor import Fail, decode_bits
+from .cursor import Fail
 from .lexer import unquote
 from .row_reader import RowReader
 from .statement import Names, Statement
@@ -289,16 +289,7 @@ def _immediate_type(declared: Operand, elem: ScalarType | None) -> ScalarType:
 
 
 def _constant(p: RowReader, number: tuple[int | float, bool, bool], type: ScalarType, at: int) -> Value:
-    value, is_float, is_hex = number
-    attr: Attribute
-    if type.is_float:
-        if is_hex:
-            attr = FloatAttr(decode_bits(int(value), type), type, int(value))
-        else:
-            attr = FloatAttr(float(value), type)
-    else:
-        attr = p.make_number(value, is_float, is_hex, type, at)
-    return _insert(p, "arith.constant", [], type, {"value": attr}, at)
+    return _insert(p, "arith.constant", [], type, {"value": p.make_number(*number, type, at)}, at)
 
 
 def _insert(
