@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pto import isa
 from pto.engine.memory import Tile
-from pto.engine.reference.meaning import Meaning
+from pto.engine.reference.meaning import compiled
 from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
 
@@ -505,13 +505,5 @@ def test_every_meaning_of_the_families_is_tested() -> None:
     assert regular == set(ROWS)
 
 
-@pytest.mark.parametrize(
-    "text", ["x +", "x if y else z", "f(x)", "x < y < z", "x.real", "'a'(x)", "x @ y", "1.5 * x"]
-)
-def test_what_is_no_meaning(text: str) -> None:
-    with pytest.raises((ValueError, SyntaxError)):
-        Meaning(text)
-
-
 def test_equal_parts_are_computed_once() -> None:
-    assert len(Meaning("where(fmod(x, y) != 0, fmod(x, y) + y, fmod(x, y))")._steps) == 4
+    assert len(compiled("where(fmod(x, y) != 0, fmod(x, y) + y, fmod(x, y))")._steps) == 4

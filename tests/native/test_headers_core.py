@@ -208,7 +208,7 @@ def _regular_plans(column: str) -> list[Plan]:
     for row in (*tile_elementwise.ROWS, *tile_scalar.ROWS):
         if row.name in intrinsics.BY_HAND - {"taxpy", "tadddeqrelu", "tdivs"}:
             continue
-        if column != "cpu" and not row.meaning_on and row.name != "tadddeqrelu":
+        if column != "cpu" and not row.expr_on and row.name != "tadddeqrelu":
             continue
         seen: set[str] = set()
         for plan in plans(row, column):

@@ -3,10 +3,10 @@
     python -m pto.codegen.intrinsics            # write the header
     python -m pto.codegen.intrinsics --check    # say whether it is up to date
 
-Of every element-wise row whose meaning is a scalar expression come: a struct with the expression in C++, over
+Of every element-wise row with an expression come: a struct with the expression in C++, over
 the operators of core/numbers.hpp; the rules of its operands that C++ types decide, as static assertions with
 their ids; and the intrinsic itself, unless its operands come in several orders (then elementwise.hpp has it).
-Rows whose meaning is a text get the assertions only.
+Rows without one get the assertions only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ..isa import meaning
 from ..isa.dtypes import DTYPES
 from ..isa.profiles import ARCH_NAMES, ISAS
 from ..isa.row import Operand, Row
@@ -28,58 +29,28 @@ TARGET = Path(__file__).parents[3] / "native/include/pto/ops/meanings.hpp"
 
 #: Rows whose intrinsic is written by hand: their operands come in more than one order or number.
 BY_HAND = frozenset({"tdivs", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "texpands", "taxpy", "tadddeqrelu"})
-#: Rows whose meaning is no expression, or not all of it.
-_IRREGULAR = BY_HAND - {"tdivs"}
-
-_BINARY = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.BitAnd: "bit_and",
-    ast.BitOr: "bit_or", ast.BitXor: "bit_xor", ast.LShift: "shl", ast.RShift: "shr",
+#: C++ for the operations of `isa.meaning`: functions of core/numbers.hpp, with `<T>` where the element type
+#: matters.
+_SPELLED: dict[str, str] = {
+    **{name: name for name in (
+        "add sub mul div neg bit_and bit_or bit_xor bit_not shl shr less less_equal greater greater_equal "
+        "equal not_equal where relu").split()},
+    **{name: f"{name}<T>" for name in "round exp log sqrt fmod pow".split()},
+    "double": "to_double",
 }  # fmt: skip
-_COMPARE = {
-    ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal", ast.Eq: "equal",
-    ast.NotEq: "not_equal",
-}  # fmt: skip
-_UNARY = {ast.USub: "neg", ast.Invert: "bit_not"}
-_TYPED = frozenset({"round", "exp", "log", "sqrt", "fmod", "pow"})
-_FUNCTIONS = _TYPED | {"where", "relu", "double"}
 
 
 def expression(text: str) -> str:
-    """A meaning in C++."""
-    return _cpp(ast.parse(text, mode="eval").body)
+    """The expression of a row in C++."""
+    return meaning.fold(
+        meaning.read(text), str, str, lambda operation, *args: f"{_SPELLED[operation]}({', '.join(args)})"
+    )
 
 
-def _cpp(node: ast.expr) -> str:
-    match node:
-        case ast.Name(id):
-            return id
-        case ast.Constant(int(value)):
-            return str(value)
-        case ast.BinOp(left, op, right) if type(op) in _BINARY:
-            return f"{_BINARY[type(op)]}({_cpp(left)}, {_cpp(right)})"
-        case ast.UnaryOp(op, operand) if type(op) in _UNARY:
-            return f"{_UNARY[type(op)]}({_cpp(operand)})"
-        case ast.Compare(left, [op], [right]) if type(op) in _COMPARE:
-            return f"{_COMPARE[type(op)]}({_cpp(left)}, {_cpp(right)})"
-        case ast.Call(ast.Name(name), args) if name in _FUNCTIONS:
-            typed = "<T>" if name in _TYPED else ""
-            spelled = "to_double" if name == "double" else name
-            return f"{spelled}{typed}({', '.join(_cpp(a) for a in args)})"
-        case _:
-            raise ValueError(f"{ast.unparse(node)!r} has no C++ form")
-
-
-def letters(row: Row) -> dict[str, Operand]:
-    """The operand each letter of a meaning stands for: tiles are x, y, z in order, the scalar is s, and a
-    destination that is also read is z."""
-    found: dict[str, Operand] = {}
-    tiles = iter("xyz")
-    for operand in row.operands:
-        if operand.role == "in":
-            found[next(tiles) if _is_tile(operand) else "s"] = operand
-        elif operand.role == "inout":
-            found["z"] = operand
-    return found
+def _inputs(row: Row) -> tuple[list[Operand], list[Operand]]:
+    """The tiles that a row reads, and its scalars."""
+    tiles = [o for role in ("in", "inout") for o in row.operands if o.role == role and _is_tile(o)]
+    return tiles, [o for o in row.operands if o.role == "in" and not _is_tile(o)]
 
 
 def _is_tile(operand: Operand) -> bool:
@@ -90,23 +61,21 @@ def _is_tile(operand: Operand) -> bool:
 
 
 def _meaning(row: Row) -> Iterator[str]:
-    """The struct of a regular row."""
-    converts = row.meaning.startswith("convert(")
-    text = row.meaning[len("convert(") : -1] if converts else row.meaning
-    names = [n for n in ("s", "x", "y", "z") if n in letters(row)]
-    params = ", ".join(f"wide_t<T> {n}" for n in names)
-    yield f"/// {row.meaning}"
+    """The struct of a regular row; it takes the scalars first."""
+    tiles, scalars = _inputs(row)
+    params = ", ".join(f"wide_t<T> {o.name}" for o in (*scalars, *tiles))
+    yield f"/// {row.expr}"
     yield f"struct {row.name} {{"
-    yield f"  static constexpr bool converts = {str(converts).lower()};"
+    yield f"  static constexpr bool converts = {str(row.store == 'saturate').lower()};"
     yield "  template <class T>"
     yield f"  static PTO_INLINE auto of({params}) {{"
-    others = {m for i, m in row.meaning_on.items() if i != "cpu"}
+    others = {text for isa, text in row.expr_on.items() if isa != "cpu"}
     if others:
-        assert len(others) == 1 and "cpu" not in row.meaning_on, f"{row.name}: one meaning per column"
+        assert len(others) == 1 and "cpu" not in row.expr_on, f"{row.name}: one expression per column"
         yield f"    if constexpr (kIsa != Isa::cpu) return {expression(others.pop())};"
-        yield f"    else return {expression(text)};"
+        yield f"    else return {expression(row.expr)};"
     else:
-        yield f"    return {expression(text)};"
+        yield f"    return {expression(row.expr)};"
     yield "  }"
     yield "};"
 
@@ -342,10 +311,10 @@ def call_order(row: Row) -> list[str]:
 def _intrinsic(row: Row) -> Iterator[str]:
     order, algorithm = _call(row)
     kinds = {o.name: o for o in row.operands}
-    by_letter = letters(row)
+    tiles, scalars = _inputs(row)
     types: list[str] = []
     params: list[str] = []
-    first = by_letter["x"].name
+    first = tiles[0].name
     scratch = "tmp" in kinds
     for name in order:
         if kinds[name].role == "tmp":
@@ -361,10 +330,11 @@ def _intrinsic(row: Row) -> Iterator[str]:
     yield f"PTO_INST RecordEvent {row.name.upper()}({', '.join(params)}, Rest&... rest) {{"
     yield f"  detail::check_{row.name}<{', '.join(_type(n) for n in types)}>();"
     yield f"  detail::finish_call<{int(scratch)}>(rest...);"
-    sources = ", ".join(by_letter[n].name for n in ("x", "y", "z") if n in by_letter)
-    if "s" in by_letter:
-        skips = ", true" if row.name in tile_scalar.SKIP_ZERO else ""
-        yield f"  detail::compute_scalar<detail::{row.name}{skips}>(dst, {by_letter['s'].name}, {sources});"
+    sources = ", ".join(o.name for o in tiles)
+    if scalars:
+        assert row.skip in ("", f"{scalars[0].name} == 0"), f"{row.name}: {row.skip} has no C++"
+        skips = ", true" if row.skip else ""
+        yield f"  detail::compute_scalar<detail::{row.name}{skips}>(dst, {scalars[0].name}, {sources});"
     else:
         yield f"  detail::compute<detail::{row.name}>(dst, {sources});"
     yield "  return {};"
@@ -396,7 +366,7 @@ def generate() -> str:
     regular: list[Row] = []
     out: list[str] = [_HEAD, "namespace pto {", "namespace detail {", ""]
     for row in (*tile_elementwise.ROWS, *tile_scalar.ROWS):
-        if row.name not in _IRREGULAR:
+        if row.expr:
             out += [*_meaning(row), ""]
             regular.append(row)
         out += [*checks(row), ""]

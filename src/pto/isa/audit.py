@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from . import meaning
 from .dtypes import DTYPES
 from .enums import ENUMS
 from .format import variables
 from .profiles import ISAS
-from .row import EFFECTS, KINDS, ROLES, SCOPES, Row
+from .row import EFFECTS, KINDS, OVER, ROLES, SCOPES, STORES, Row
 from .rule_trees import lowered, names_in
 from .rules import lowered_text
 
@@ -83,6 +85,34 @@ def problems(row: Row) -> list[str]:
                 need(not unknown, f"format names {', '.join(sorted(unknown))}")
         except ValueError as error:
             out.append(f"{row.name}: {error}")
+    out += [f"{row.name}: {what}" for what in _expressions(row)]
     if row.in_place not in ("", "any", "none"):
         need(set(row.in_place.split()) <= operands, f"in_place names no operand: {row.in_place!r}")
     return out
+
+
+def _expressions(row: Row) -> Iterator[str]:
+    """What is wrong with what a row computes."""
+    folds = row.over.startswith("fold")
+    if row.over not in OVER:
+        yield f"the expression ranges over {row.over!r}"
+    if row.store not in STORES:
+        yield f"unknown store {row.store!r}"
+    if folds and not row.start:
+        yield "a fold without a start"
+    if row.start and not folds:
+        yield "a start without a fold"
+    yield from (f"unknown legality column {isa!r}" for isa in row.expr_on if isa not in ISAS)
+    known = {*(o.name for o in row.operands if o.reads), *(("acc",) if folds else ())}
+    for text in (row.expr, row.skip, *row.expr_on.values()):
+        try:
+            found = meaning.assigned(text) if text else {}
+        except meaning.BadMeaning as error:
+            yield f"expression {text!r}: {error}"
+            continue
+        unknown = {n for e in found.values() for n in meaning.names(e)} - known
+        if unknown:
+            yield f"expression {text!r} names {', '.join(sorted(unknown))}"
+        targets = set(found) - {""} - {r.name for r in row.results}
+        if targets:
+            yield f"expression {text!r} gives {', '.join(sorted(targets))}"

@@ -62,6 +62,23 @@ EFFECTS: dict[str, str] = {
     "io": "observable outside the program",
 }
 
+#: What the expression of a row ranges over. `acc` in a fold is the value so far.
+OVER: dict[str, str] = {
+    "": "every element of the destination, or every active lane",
+    "columns": "every element of the destination; operands with fewer columns repeat theirs",
+    "row": "every element of the destination; of operands but the first, row 0",
+    "parts": "every element of the destination that both sources have; what one has is copied, the rest is 0",
+    "fold columns": "the columns of each row, in order, into column 0",
+    "fold rows": "the rows of each column, in order, into row 0",
+}
+
+#: How a result becomes an element of the destination.
+STORES: dict[str, str] = {
+    "": "floats are rounded to nearest even, integers keep their low bits",
+    "saturate": "where the type is another: rounded to the type that computes, then to nearest even and held "
+    "in the range of the destination",
+}
+
 SCOPES: dict[str, str] = {
     "any": "anywhere in a function",
     "tile": "outside a vecscope",
@@ -163,8 +180,17 @@ class Row(Record):
     set: str
     family: str
     doc: str  # one line
-    meaning: str  # what it computes; a scalar expression over x, y, s for regular families
     opcode: int  # frozen bytecode number
+    meaning: str = ""  # what it does, for readers; of a row with an expression it follows from that
+    expr: str = ""  # what it computes, over its operands: see isa/meaning.py
+    expr_on: dict[str, str] = _NO_TEXTS  # the expression by legality column, where it is another
+    over: str = ""  # what the expression ranges over: see OVER
+    start: str = ""  # of a fold: the value before the first element, or "first": that is the first element
+    steps: str = (
+        ""  # of a fold: the type in which 16-bit floats accumulate; empty: every step rounds to theirs
+    )
+    skip: str = ""  # where this holds of the scalars, nothing is written
+    store: str = ""  # how the result becomes an element: see STORES
     operands: tuple[Operand, ...] = ()
     results: tuple[Operand, ...] = ()
     attrs: tuple[Attr, ...] = ()
@@ -193,7 +219,6 @@ class Row(Record):
     also: tuple[str, ...] = ()  # further instruction sets that list it
     infer: dict[str, str] = _NO_TEXTS  # result type where the text omits it
     types: dict[str, str] = _NO_TEXTS  # witness types, see pto.witness
-    meaning_on: dict[str, str] = _NO_TEXTS  # meaning by legality column, where it is another
     notes: tuple[str, ...] = ()
     since: str = "0.1"
 
@@ -361,10 +386,31 @@ class Family:
             facts["dtypes"] = dtypes
             if not facts.get("dtype_of"):
                 facts["dtype_of"] = ("dst",)
+        if facts.get("expr") and not facts.get("meaning"):
+            facts["meaning"] = _described(facts)
         unknown = set(facts) - _FIELDS
         if unknown:
             raise TypeError(f"{name}: unknown row field {', '.join(sorted(unknown))}")
         return Row(**facts).__dict__
+
+
+def _described(facts: dict[str, Any]) -> str:
+    """The meaning of a row with an expression, in words."""
+    expr, over, start = facts["expr"], facts.get("over", ""), facts.get("start", "")
+    written = [o.name for o in facts.get("operands", ()) if o.role in ("out", "inout")]
+    target = (written or [r.name for r in facts.get("results", ())] or [""])[0]
+    if start:
+        first = "the first element" if start == "first" else start
+        return f"acc = {first}; for {OVER.get(over, '')}: acc = {expr}; {target} = acc"
+    text = [expr if " = " in expr else f"{target} = {expr}"]
+    text += [f"{isa}: {target} = {other}" for isa, other in facts.get("expr_on", {}).items()]
+    if over:
+        text.append(f"for {OVER.get(over, '')}")
+    if facts.get("skip"):
+        text.append(f"nothing is written where {facts['skip']}")
+    if facts.get("store"):
+        text.append(STORES.get(facts["store"], ""))
+    return "; ".join(text)
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:

@@ -9,12 +9,12 @@
 namespace pto {
 namespace detail {
 
-/// x + y
+/// src0 + src1
 struct tadd {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return add(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return add(src0, src1);
   }
 };
 
@@ -38,12 +38,12 @@ constexpr void check_tadd() {
       "[PTO][SA-0135] TADD: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// x - y
+/// src0 - src1
 struct tsub {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return sub(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return sub(src0, src1);
   }
 };
 
@@ -67,12 +67,12 @@ constexpr void check_tsub() {
       "[PTO][SA-0341] TSUB: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// x * y
+/// src0 * src1
 struct tmul {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return mul(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return mul(src0, src1);
   }
 };
 
@@ -96,12 +96,12 @@ constexpr void check_tmul() {
       "[PTO][SA-0284] TMUL: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// x / y
+/// src0 / src1
 struct tdiv {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return div(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return div(src0, src1);
   }
 };
 
@@ -122,12 +122,12 @@ constexpr void check_tdiv() {
       "[PTO][SA-0151] TDIV: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// where(x < y, y, x)
+/// where(src0 < src1, src1, src0)
 struct tmax {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return where(less(x, y), y, x);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(less(src0, src1), src1, src0);
   }
 };
 
@@ -151,12 +151,12 @@ constexpr void check_tmax() {
       "[PTO][SA-0249] TMAX: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// where(y < x, y, x)
+/// where(src1 < src0, src1, src0)
 struct tmin {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return where(less(y, x), y, x);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(less(src1, src0), src1, src0);
   }
 };
 
@@ -180,12 +180,12 @@ constexpr void check_tmin() {
       "[PTO][SA-0252] TMIN: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// x & y
+/// src0 & src1
 struct tand {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return bit_and(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return bit_and(src0, src1);
   }
 };
 
@@ -206,12 +206,12 @@ constexpr void check_tand() {
                 "BLayout::RowMajor");
 }
 
-/// x | y
+/// src0 | src1
 struct tor {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return bit_or(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return bit_or(src0, src1);
   }
 };
 
@@ -232,12 +232,12 @@ constexpr void check_tor() {
                 "BLayout::RowMajor");
 }
 
-/// x ^ y
+/// src0 ^ src1
 struct txor {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return bit_xor(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return bit_xor(src0, src1);
   }
 };
 
@@ -258,12 +258,12 @@ constexpr void check_txor() {
                 "BLayout::RowMajor");
 }
 
-/// x << y
+/// src0 << src1
 struct tshl {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return shl(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return shl(src0, src1);
   }
 };
 
@@ -284,12 +284,12 @@ constexpr void check_tshl() {
                 "BLayout::RowMajor");
 }
 
-/// x >> y
+/// src0 >> src1
 struct tshr {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return shr(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return shr(src0, src1);
   }
 };
 
@@ -310,12 +310,12 @@ constexpr void check_tshr() {
                 "BLayout::RowMajor");
 }
 
-/// where(x > 0, x, x * y)
+/// where(src0 > 0, src0, src0 * src1)
 struct tprelu {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return where(greater(x, 0), x, mul(x, y));
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(greater(src0, 0), src0, mul(src0, src1));
   }
 };
 
@@ -336,13 +336,15 @@ constexpr void check_tprelu() {
                 "BLayout::RowMajor");
 }
 
-/// where(((x >= 0) != (y >= 0)) & (fmod(x, y) != 0), round(fmod(x, y)) + y, fmod(x, y))
+/// where(((src0 >= 0) != (src1 >= 0)) & (fmod(src0, src1) != 0), round(fmod(src0, src1)) + src1, fmod(src0,
+/// src1))
 struct trem {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return where(bit_and(not_equal(greater_equal(x, 0), greater_equal(y, 0)), not_equal(fmod<T>(x, y), 0)),
-                 add(round<T>(fmod<T>(x, y)), y), fmod<T>(x, y));
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(
+        bit_and(not_equal(greater_equal(src0, 0), greater_equal(src1, 0)), not_equal(fmod<T>(src0, src1), 0)),
+        add(round<T>(fmod<T>(src0, src1)), src1), fmod<T>(src0, src1));
   }
 };
 
@@ -363,12 +365,12 @@ constexpr void check_trem() {
                 "BLayout::RowMajor");
 }
 
-/// fmod(x, y)
+/// fmod(src0, src1)
 struct tfmod {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return fmod<T>(x, y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return fmod<T>(src0, src1);
   }
 };
 
@@ -389,12 +391,12 @@ constexpr void check_tfmod() {
                 "BLayout::RowMajor");
 }
 
-/// relu(x - y)
+/// relu(src0 - src1)
 struct tsubrelu {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return relu(sub(x, y));
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return relu(sub(src0, src1));
   }
 };
 
@@ -415,12 +417,12 @@ constexpr void check_tsubrelu() {
                 "BLayout::RowMajor");
 }
 
-/// where(x < 0, -x, x)
+/// where(src < 0, -src, src)
 struct tabs {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x) {
-    return where(less(x, 0), neg(x), x);
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return where(less(src, 0), neg(src), src);
   }
 };
 
@@ -439,12 +441,12 @@ constexpr void check_tabs() {
                 "[PTO][PTO-E0301] TABS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// exp(x)
+/// exp(src)
 struct texp {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x) {
-    return exp<T>(x);
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return exp<T>(src);
   }
 };
 
@@ -463,12 +465,12 @@ constexpr void check_texp() {
                 "[PTO][PTO-E0301] TEXP: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// log(x)
+/// log(src)
 struct tlog {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x) {
-    return log<T>(x);
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return log<T>(src);
   }
 };
 
@@ -487,12 +489,12 @@ constexpr void check_tlog() {
                 "[PTO][PTO-E0301] TLOG: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// sqrt(x)
+/// sqrt(src)
 struct tsqrt {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x) {
-    return sqrt<T>(x);
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return sqrt<T>(src);
   }
 };
 
@@ -512,12 +514,12 @@ constexpr void check_tsqrt() {
       "[PTO][PTO-E0301] TSQRT: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// 1 / sqrt(x)
+/// 1 / sqrt(src)
 struct trsqrt {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x) {
-    return div(1, sqrt<T>(x));
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return div(1, sqrt<T>(src));
   }
 };
 
@@ -537,12 +539,12 @@ constexpr void check_trsqrt() {
       "[PTO][PTO-E0301] TRSQRT: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// 1 / x
+/// 1 / src
 struct trecip {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x) {
-    return div(1, x);
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return div(1, src);
   }
 };
 
@@ -562,12 +564,12 @@ constexpr void check_trecip() {
       "[PTO][PTO-E0301] TRECIP: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// ~x
+/// ~src
 struct tnot {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x) {
-    return bit_not(x);
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return bit_not(src);
   }
 };
 
@@ -587,12 +589,12 @@ constexpr void check_tnot() {
                 "[PTO][PTO-E0301] TNOT: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// where(x < 0, 0, x)
+/// where(src < 0, 0, src)
 struct trelu {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x) {
-    return where(less(x, 0), 0, x);
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return where(less(src, 0), 0, src);
   }
 };
 
@@ -613,12 +615,12 @@ constexpr void check_trelu() {
       "[PTO][PTO-E0301] TRELU: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// -x
+/// -src
 struct tneg {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x) {
-    return neg(x);
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return neg(src);
   }
 };
 
@@ -685,15 +687,15 @@ constexpr void check_tsel() {
       "[PTO][PTO-E0301] TSEL: expects mask element type to be i8/u8/i16/u16/i32/u32; fix: convert with TCVT");
 }
 
-/// x + y + z
+/// src0 + src1 + src2
 struct taddc {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y, wide_t<T> z) {
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> src2) {
     if constexpr (kIsa != Isa::cpu)
-      return add(round<T>(add(x, y)), z);
+      return add(round<T>(add(src0, src1)), src2);
     else
-      return add(add(x, y), z);
+      return add(add(src0, src1), src2);
   }
 };
 
@@ -723,15 +725,15 @@ constexpr void check_taddc() {
       "[PTO][PTO-E0401] TADDC: expects src2 and dst to have the same shape");
 }
 
-/// x - y + z
+/// src0 - src1 + src2
 struct tsubc {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y, wide_t<T> z) {
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> src2) {
     if constexpr (kIsa != Isa::cpu)
-      return add(round<T>(sub(x, y)), z);
+      return add(round<T>(sub(src0, src1)), src2);
     else
-      return add(sub(x, y), z);
+      return add(sub(src0, src1), src2);
   }
 };
 
@@ -752,12 +754,12 @@ constexpr void check_tsubc() {
                 "BLayout::RowMajor");
 }
 
-/// x * z + y
+/// src0 * dst + src1
 struct tfusedmuladd {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y, wide_t<T> z) {
-    return add(mul(x, z), y);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> dst) {
+    return add(mul(src0, dst), src1);
   }
 };
 
@@ -778,12 +780,12 @@ constexpr void check_tfusedmuladd() {
                 "use BLayout::RowMajor");
 }
 
-/// relu(round(round(x * z) + y))
+/// relu(round(round(src0 * dst) + src1))
 struct tfusedmuladdrelu {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y, wide_t<T> z) {
-    return relu(round<T>(add(round<T>(mul(x, z)), y)));
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> dst) {
+    return relu(round<T>(add(round<T>(mul(src0, dst)), src1)));
   }
 };
 
@@ -804,12 +806,12 @@ constexpr void check_tfusedmuladdrelu() {
                 "fix: use BLayout::RowMajor");
 }
 
-/// round(x * y) + z
+/// round(src0 * src1) + dst
 struct tmuladddst {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y, wide_t<T> z) {
-    return add(round<T>(mul(x, y)), z);
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> dst) {
+    return add(round<T>(mul(src0, src1)), dst);
   }
 };
 
@@ -830,12 +832,12 @@ constexpr void check_tmuladddst() {
                 "BLayout::RowMajor");
 }
 
-/// convert(relu(x + y))
+/// relu(src0 + src1)
 struct taddreluconv {
   static constexpr bool converts = true;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return relu(add(x, y));
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return relu(add(src0, src1));
   }
 };
 
@@ -855,12 +857,12 @@ constexpr void check_taddreluconv() {
                 "use BLayout::RowMajor");
 }
 
-/// convert(relu(x - y))
+/// relu(src0 - src1)
 struct tsubreluconv {
   static constexpr bool converts = true;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return relu(sub(x, y));
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return relu(sub(src0, src1));
   }
 };
 
@@ -896,12 +898,12 @@ constexpr void check_tadddeqrelu() {
                 "BLayout::RowMajor");
 }
 
-/// pow(x, y)
+/// pow(base, exp)
 struct tpow {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return pow<T>(x, y);
+  static PTO_INLINE auto of(wide_t<T> base, wide_t<T> exp) {
+    return pow<T>(base, exp);
   }
 };
 
@@ -977,12 +979,12 @@ constexpr void check_tcvt() {
                 "[PTO][PTO-E0401] TCVT: expects src and dst to have compatible shapes");
 }
 
-/// x + s
+/// src + scalar
 struct tadds {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return add(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return add(src, scalar);
   }
 };
 
@@ -1000,12 +1002,12 @@ constexpr void check_tadds() {
       "[PTO][PTO-E0301] TADDS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// x - s
+/// src - scalar
 struct tsubs {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return sub(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return sub(src, scalar);
   }
 };
 
@@ -1023,12 +1025,12 @@ constexpr void check_tsubs() {
       "[PTO][PTO-E0301] TSUBS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// x * s
+/// src0 * scalar
 struct tmuls {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return mul(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0) {
+    return mul(src0, scalar);
   }
 };
 
@@ -1046,12 +1048,12 @@ constexpr void check_tmuls() {
       "[PTO][PTO-E0301] TMULS: expects src0 to have the element type of dst; fix: convert with TCVT");
 }
 
-/// x / s
+/// src / scalar
 struct tdivs {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return div(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return div(src, scalar);
   }
 };
 
@@ -1066,12 +1068,12 @@ constexpr void check_tdivs() {
                 "there with TMOV");
 }
 
-/// where(x < s, s, x)
+/// where(src < scalar, scalar, src)
 struct tmaxs {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return where(less(x, s), s, x);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return where(less(src, scalar), scalar, src);
   }
 };
 
@@ -1089,12 +1091,12 @@ constexpr void check_tmaxs() {
       "[PTO][PTO-E0301] TMAXS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// where(s < x, s, x)
+/// where(scalar < src, scalar, src)
 struct tmins {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return where(less(s, x), s, x);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return where(less(scalar, src), scalar, src);
   }
 };
 
@@ -1112,12 +1114,12 @@ constexpr void check_tmins() {
       "[PTO][PTO-E0301] TMINS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// where(x > 0, x, x * s)
+/// where(src > 0, src, src * slope)
 struct tlrelu {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return where(greater(x, 0), x, mul(x, s));
+  static PTO_INLINE auto of(wide_t<T> slope, wide_t<T> src) {
+    return where(greater(src, 0), src, mul(src, slope));
   }
 };
 
@@ -1135,12 +1137,12 @@ constexpr void check_tlrelu() {
       "[PTO][PTO-E0301] TLRELU: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// x & s
+/// src & scalar
 struct tands {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return bit_and(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return bit_and(src, scalar);
   }
 };
 
@@ -1161,12 +1163,12 @@ constexpr void check_tands() {
       "[PTO][PTO-E0301] TANDS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// x | s
+/// src | scalar
 struct tors {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return bit_or(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return bit_or(src, scalar);
   }
 };
 
@@ -1186,12 +1188,12 @@ constexpr void check_tors() {
                 "[PTO][PTO-E0301] TORS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// x ^ s
+/// src ^ scalar
 struct txors {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return bit_xor(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return bit_xor(src, scalar);
   }
 };
 
@@ -1212,12 +1214,12 @@ constexpr void check_txors() {
       "[PTO][PTO-E0301] TXORS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// x << s
+/// src << scalar
 struct tshls {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return shl(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return shl(src, scalar);
   }
 };
 
@@ -1235,12 +1237,12 @@ constexpr void check_tshls() {
       "[PTO][PTO-E0301] TSHLS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// x >> s
+/// src >> scalar
 struct tshrs {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return shr(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return shr(src, scalar);
   }
 };
 
@@ -1258,13 +1260,15 @@ constexpr void check_tshrs() {
       "[PTO][PTO-E0301] TSHRS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// where(((x >= 0) != (s >= 0)) & (fmod(x, s) != 0), round(fmod(x, s)) + s, fmod(x, s))
+/// where(((src >= 0) != (scalar >= 0)) & (fmod(src, scalar) != 0), round(fmod(src, scalar)) + scalar,
+/// fmod(src, scalar))
 struct trems {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return where(bit_and(not_equal(greater_equal(x, 0), greater_equal(s, 0)), not_equal(fmod<T>(x, s), 0)),
-                 add(round<T>(fmod<T>(x, s)), s), fmod<T>(x, s));
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return where(bit_and(not_equal(greater_equal(src, 0), greater_equal(scalar, 0)),
+                         not_equal(fmod<T>(src, scalar), 0)),
+                 add(round<T>(fmod<T>(src, scalar)), scalar), fmod<T>(src, scalar));
   }
 };
 
@@ -1285,12 +1289,12 @@ constexpr void check_trems() {
       "[PTO][PTO-E0301] TREMS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// fmod(x, s)
+/// fmod(src, scalar)
 struct tfmods {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return fmod<T>(x, s);
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return fmod<T>(src, scalar);
   }
 };
 
@@ -1311,12 +1315,12 @@ constexpr void check_tfmods() {
       "[PTO][PTO-E0301] TFMODS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// convert(pow(double(x), double(s)))
+/// pow(double(base), double(exp))
 struct tpows {
   static constexpr bool converts = true;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return pow<T>(to_double(x), to_double(s));
+  static PTO_INLINE auto of(wide_t<T> exp, wide_t<T> base) {
+    return pow<T>(to_double(base), to_double(exp));
   }
 };
 
@@ -1337,15 +1341,15 @@ constexpr void check_tpows() {
       "[PTO][PTO-E0301] TPOWS: expects base to have the element type of dst; fix: convert with TCVT");
 }
 
-/// x + s + y
+/// src0 + scalar + src1
 struct taddsc {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x, wide_t<T> y) {
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0, wide_t<T> src1) {
     if constexpr (kIsa != Isa::cpu)
-      return add(round<T>(add(x, s)), y);
+      return add(round<T>(add(src0, scalar)), src1);
     else
-      return add(add(x, s), y);
+      return add(add(src0, scalar), src1);
   }
 };
 
@@ -1372,15 +1376,15 @@ constexpr void check_taddsc() {
       "[PTO][PTO-E0401] TADDSC: expects src1 and dst to have the same shape");
 }
 
-/// x - s + y
+/// src0 - scalar + src1
 struct tsubsc {
   static constexpr bool converts = false;
   template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x, wide_t<T> y) {
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0, wide_t<T> src1) {
     if constexpr (kIsa != Isa::cpu)
-      return add(round<T>(sub(x, s)), y);
+      return add(round<T>(sub(src0, scalar)), src1);
     else
-      return add(sub(x, s), y);
+      return add(sub(src0, scalar), src1);
   }
 };
 

@@ -1,8 +1,4 @@
-"""Element-wise instructions, tile with tile and tile with scalar, computed as their rows say.
-
-An outermost `convert(e)` in a meaning is a store that changes the type: it saturates where the types differ
-and is a plain cast where they do not.
-"""
+"""Element-wise instructions, tile with tile and tile with scalar, computed as their rows say."""
 
 from __future__ import annotations
 
@@ -11,65 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from ...isa.row import Operand, Row
-from ...isa.tables import tile_elementwise, tile_scalar
+from ...isa.row import Row
 from ..memory import ConvTile
 from .instr import Instr, Place
-from .meaning import FUNCTIONS, Numbers, compiled
-from .registry import Execute, builder, executor
+from .meaning import OPERATIONS, Numbers, compiled
+from .registry import Execute, executor, expressed
 
 
-def _expression(row: Row) -> str:
-    """The meaning of a row without an outermost `convert`."""
-    text = row.meaning
-    return text[len("convert(") : -1] if text.startswith("convert(") else text
-
-
-def _is_regular(row: Row) -> bool:
-    try:
-        names = compiled(_expression(row)).names
-    except (SyntaxError, ValueError):
-        return False
-    return set(names) <= set(letters(row))
-
-
-def letters(row: Row) -> dict[str, str]:
-    """The operand that each letter of a meaning stands for: tiles are x, y, z in order, the scalar is s, and
-    a destination that is also read is z."""
-    found: dict[str, str] = {}
-    tiles = iter("xyz")
-    for operand in row.operands:
-        if operand.role == "in":
-            found[next(tiles) if _is_tile(operand) else "s"] = operand.name
-        elif operand.role == "inout":
-            found["z"] = operand.name
-    return found
-
-
-def _is_tile(operand: Operand) -> bool:
-    return "tile" in operand.kinds and operand.name != "scalar"
-
-
-@builder(*(row.name for row in (*tile_elementwise.ROWS, *tile_scalar.ROWS) if _is_regular(row)))
+@expressed("tile")
 def build(row: Row) -> Execute:
-    """The executor of a row whose meaning is a scalar expression."""
-    text = _expression(row)
-    operands = letters(row)
-    converts = text != row.meaning
-    once = compiled(text)
-    columns = {isa: compiled(meaning) for isa, meaning in row.meaning_on.items()}
-    read = tuple((letter, operands[letter]) for letter in once.names)
-    skips = row.name in tile_scalar.SKIP_ZERO
+    """The executor of a row with an expression over the elements of its operands."""
+    sources = [o.name for o in row.operands if o.reads]
+    once = compiled(row.expr)
+    columns = {isa: compiled(text) for isa, text in row.expr_on.items()}
+    skips = compiled(row.skip) if row.skip else None
 
     def execute(i: Instr) -> None:
         shape = i.valid("dst")
-        source = next((n for n in operands.values() if isinstance(i.arg(n), Place)), "dst")
-        numbers = Numbers(i, i.dtype(source))
-        values = {letter: _operand(i, numbers, name, shape) for letter, name in read}
-        if skips and values["s"] == 0:
+        numbers = Numbers(i, i.dtype(next((n for n in sources if isinstance(i.arg(n), Place)), "dst")))
+        values = {name: _operand(i, numbers, name, shape) for name in once.names}
+        if skips is not None and skips(numbers, values):
             return
         result = columns.get(i.isa, once)(numbers, values)
-        if converts and i.dtype("dst") != numbers.dtype:
+        if row.store == "saturate" and i.dtype("dst") != numbers.dtype:
             i.store(
                 "dst",
                 numbers.round(result) if result.dtype.kind == "f" else result,
@@ -106,7 +66,7 @@ def add_dequantise_relu(i: Instr) -> None:
     numbers = Numbers(i, "f32")
     total = numbers.single(numbers.read("src0", shape) + numbers.read("src1", shape))
     scale = numbers.scalar(i.arg("deqScale"))
-    relu = FUNCTIONS["relu"]
+    relu = OPERATIONS["relu"]
     if i.isa == "cpu":
         i.store("dst", relu(numbers, i.round(total * scale, "f16")))
         return

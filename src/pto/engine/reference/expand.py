@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...isa.row import Row
 from ..elements import Array
 from .instr import Instr
 from .meaning import Numbers, compiled
-from .registry import Execute, builder, executor
-
-_ARITHMETIC = ("add", "sub", "mul", "div", "max", "min", "expdif")
+from .registry import Execute, executor, expressed
 
 
 @executor("trowexpand")
@@ -29,43 +25,36 @@ def copy_row(i: Instr) -> None:
     i.store_raw("dst", np.broadcast_to(i.raw("src", (1, cols)), (rows, cols)))
 
 
-@builder(*(f"trowexpand{name}" for name in _ARITHMETIC))
-def with_column(row: Row) -> Execute:
-    """Arithmetic of operands whose columns repeat until the row of dst is full."""
-    operation = _operation(row)
+@expressed("tile", "columns")
+def with_columns(row: Row) -> Execute:
+    """Operands whose columns repeat until the row of dst is full."""
+    operation = compiled(row.expr)
 
     def execute(i: Instr) -> None:
         rows, cols = i.valid("dst")
         if not rows or not cols:
             return
         n = Numbers(i, i.dtype("dst"))
-        x, y = _repeated(n, "src0", rows, cols), _repeated(n, "src1", rows, cols)
-        i.store("dst", np.broadcast_to(operation(n, {"x": x, "y": y}), (rows, cols)))
+        values = {name: _repeated(n, name, rows, cols) for name in operation.names}
+        i.store("dst", np.broadcast_to(operation(n, values), (rows, cols)))
 
     return execute
 
 
-@builder(*(f"tcolexpand{name}" for name in _ARITHMETIC))
+@expressed("tile", "row")
 def with_row(row: Row) -> Execute:
-    """Arithmetic of a tile and one row."""
-    operation = _operation(row)
+    """A tile, and row 0 of the others."""
+    operation = compiled(row.expr)
+    whole = next(o.name for o in row.operands if o.reads)
 
     def execute(i: Instr) -> None:
         rows, cols = i.valid("dst")
         if rows and cols:
             n = Numbers(i, i.dtype("dst"))
-            i.store("dst", operation(n, {"x": n.read("src0", (rows, cols)), "y": n.read("src1", (1, cols))}))
+            values = {name: n.read(name, (rows if name == whole else 1, cols)) for name in operation.names}
+            i.store("dst", np.broadcast_to(operation(n, values), (rows, cols)))
 
     return execute
-
-
-def _operation(row: Row) -> Callable[[Numbers, dict[str, Array]], Array]:
-    return _exp_of_difference if row.meaning == "exp(x - y)" else compiled(row.meaning)
-
-
-def _exp_of_difference(n: Numbers, values: dict[str, Array]) -> Array:
-    """The difference is an element of the type; its exponential rounds once, also for f16."""
-    return np.exp(n.round(values["x"] - values["y"]), dtype=np.float64)
 
 
 def _repeated(n: Numbers, name: str, rows: int, cols: int) -> Array:

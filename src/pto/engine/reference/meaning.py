@@ -1,10 +1,10 @@
-"""The `meaning` of a regular row, compiled to steps over arrays.
+"""The expression of a row, compiled to steps over arrays.
 
-    sum = Meaning("relu(x + y)")
-    sum(Numbers(i, "f16"), {"x": ..., "y": ...})
+    sum = compiled(meaning.read("relu(src0 + src1)"))
+    sum(Numbers(i, "f16"), {"src0": ..., "src1": ...})
 
-An expression is Python's in form: names, integer constants, operators, comparisons, `and`, and the functions
-of `FUNCTIONS`. Equal parts are computed once. `Numbers` says how an element type computes:
+`OPERATIONS` says what each operation does to arrays. Equal parts are computed once. `Numbers` says how an
+element type computes:
 
 * Floats up to 32 bits compute in f32, `exp`, `log`, `sqrt` and `pow` in f64; the store rounds.
 * Integers compute as in C: those below 32 bits in i32, wider ones in their own type, wrapping; the store
@@ -15,7 +15,6 @@ of `FUNCTIONS`. Equal parts are computed once. `Numbers` says how an element typ
 
 from __future__ import annotations
 
-import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ...isa import encoding
+from ...isa import encoding, meaning
 from ...isa.dtypes import DTYPES
 from .. import elements
 from ..elements import Array
@@ -264,9 +263,32 @@ def _whole(a: Any) -> bool:
     return isinstance(a, int) or a.dtype.kind in "iu"
 
 
-#: Functions an expression may call. The first argument is the `Numbers` it computes with.
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "where": lambda n, c, a, b: select(c, a, b),
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays that computes the same in every type."""
+    return lambda n, *args: function(*args)
+
+
+#: What the operations of `isa.meaning` do to arrays. The first argument is the `Numbers` they compute with.
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": _plain(operator.add),
+    "sub": _plain(operator.sub),
+    "mul": _plain(operator.mul),
+    "div": _divided,
+    "neg": _plain(operator.neg),
+    "bit_and": _plain(operator.and_),
+    "bit_or": _plain(operator.or_),
+    "bit_xor": _plain(operator.xor),
+    "bit_not": _plain(operator.invert),
+    "shl": _plain(np.left_shift),
+    "shr": _plain(np.right_shift),
+    "less": _plain(operator.lt),
+    "less_equal": _plain(operator.le),
+    "greater": _plain(operator.gt),
+    "greater_equal": _plain(operator.ge),
+    "equal": _plain(operator.eq),
+    "not_equal": _plain(operator.ne),
+    "both": _plain(np.logical_and),
+    "where": _plain(select),
     "relu": lambda n, a: select(a > 0, a, 0),
     "round": Numbers.round,
     "f32": Numbers.single,
@@ -277,7 +299,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": lambda n, a: np.sqrt(a, dtype=np.float64),
     "fmod": _fmod,
     "pow": _pow,
-    "abs": lambda n, a: np.abs(a),
+    "abs": _plain(np.abs),
     "max": lambda n, a, b: _extreme(np.maximum, a, b),
     "min": lambda n, a, b: _extreme(np.minimum, a, b),
     "fma": _fma,
@@ -285,41 +307,20 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cls": lambda n, a: _bits_of(n) - 1 - _bit_length(np.where(a < 0, ~a, a)),
 }
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.USub: operator.neg,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.Invert: operator.invert,
-    ast.LShift: np.left_shift, ast.RShift: np.right_shift, ast.And: np.logical_and,
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne,
-}  # fmt: skip
-
-
-def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator in the form of the functions."""
-    return lambda n, *args: function(*args)
-
-
-#: Operators likewise, by their node.
-OPERATORS = {kind: _operator(function) for kind, function in _OPERATORS.items()}
-OPERATORS[ast.Div] = _divided
-
 
 class Meaning:
     """A compiled expression. `names` are the values it wants."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._steps: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
+    def __init__(self, expression: meaning.Expression) -> None:
+        self.names = meaning.names(expression)
         self._start: list[str | int] = []
-        self._known: dict[str, int] = {}
-        body = ast.parse(text, mode="eval").body
-        leaves = [n for n in ast.walk(body) if isinstance(n, ast.Name | ast.Constant)]
-        called = {id(n.func) for n in ast.walk(body) if isinstance(n, ast.Call)}
-        for leaf in leaves:
-            if id(leaf) not in called:
-                self._leaf(leaf)
-        self._result = self._place(body)
-        self.names = tuple(n for n in self._start if isinstance(n, str))
+        self._steps: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
+        self._known: dict[meaning.Expression, int] = {}
+        for part in meaning.parts(expression):
+            if not isinstance(part, meaning.Apply) and part not in self._known:
+                self._known[part] = len(self._start)
+                self._start.append(part.name if isinstance(part, meaning.Name) else part.value)
+        self._result = self._place(expression)
 
     def __call__(self, numbers: Numbers, values: Mapping[str, Any]) -> Any:
         found: list[Any] = [values[n] if isinstance(n, str) else n for n in self._start]
@@ -327,38 +328,17 @@ class Meaning:
             found.append(function(numbers, *[found[k] for k in at]))
         return found[self._result]
 
-    def _leaf(self, node: ast.Name | ast.Constant) -> None:
-        value = node.id if isinstance(node, ast.Name) else node.value
-        if not isinstance(value, str | int):
-            raise ValueError(f"{value!r} in the meaning {self.text!r}")
-        if self._known.setdefault(ast.dump(node), len(self._start)) == len(self._start):
-            self._start.append(value)
-
-    def _place(self, node: ast.expr) -> int:
+    def _place(self, part: meaning.Expression) -> int:
         """Where the value of a part will stand."""
-        key = ast.dump(node)
-        if key in self._known:
-            return self._known[key]
-        function, parts = self._operation(node)
-        self._steps.append((function, tuple(self._place(p) for p in parts)))
-        place = self._known[key] = len(self._start) + len(self._steps) - 1
+        if part in self._known:
+            return self._known[part]
+        assert isinstance(part, meaning.Apply)
+        self._steps.append((OPERATIONS[part.operation], tuple(self._place(p) for p in part.args)))
+        place = self._known[part] = len(self._start) + len(self._steps) - 1
         return place
-
-    def _operation(self, node: ast.expr) -> tuple[Callable[..., Any], list[ast.expr]]:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
-            return FUNCTIONS[node.func.id], node.args
-        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            return OPERATORS[type(node.op)], [node.left, node.right]
-        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
-            return OPERATORS[type(node.op)], [node.operand]
-        if isinstance(node, ast.BoolOp) and type(node.op) in OPERATORS and len(node.values) == 2:
-            return OPERATORS[type(node.op)], node.values
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
-            return OPERATORS[type(node.ops[0])], [node.left, *node.comparators]
-        raise ValueError(f"{ast.unparse(node)!r} in the meaning {self.text!r}")
 
 
 @lru_cache(maxsize=1024)
 def compiled(text: str) -> Meaning:
-    """The compiled form of an expression; `ValueError` or `SyntaxError` where it is none."""
-    return Meaning(text)
+    """The compiled form of an expression."""
+    return Meaning(meaning.read(text))

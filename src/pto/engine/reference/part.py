@@ -8,19 +8,19 @@ from ...isa.row import Row
 from ..elements import Array
 from .instr import Instr, Shape
 from .meaning import Numbers, compiled, select
-from .registry import Execute, builder, executor
+from .registry import Execute, executor, expressed
 
 
-@builder("tpartadd", "tpartmul", "tpartmax", "tpartmin")
+@expressed("tile", "parts")
 def build(row: Row) -> Execute:
-    """The executor of a row whose meaning speaks of x and y, and of in0 and in1 where they are valid."""
-    meaning = compiled(row.meaning)
+    """The executor of a row with an expression for where both sources are valid."""
+    meaning = compiled(row.expr)
 
     def execute(i: Instr) -> None:
         shapes = _parts(i, "dst", "src0", "src1")
         both = _common(*shapes)
         numbers = Numbers(i, i.dtype("dst"))
-        values = {"x": numbers.read("src0", both), "y": numbers.read("src1", both), "in0": True, "in1": True}
+        values = {name: numbers.read(name, both) for name in meaning.names}
         combined = i.encoded(meaning(numbers, values), i.dtype("dst"))
         out = _copied(i, i.valid("dst"), ("src0", "src1"), shapes)
         out[: both[0], : both[1]] = combined

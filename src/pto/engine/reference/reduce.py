@@ -18,45 +18,64 @@ from .. import elements
 from ..elements import Array
 from ..memory import array_of
 from .instr import Instr
-from .registry import Execute, builder, executor
+from .meaning import Meaning, Numbers, compiled, computed
+from .registry import Execute, executor, expressed
 
-#: One step of a fold, by meaning; the start value is the identity of the operation.
-_STEPS: dict[str, np.ufunc] = {"x + y": np.add, "x * y": np.multiply}
-#: Whether the element that stays is the largest one, by meaning.
-_LARGEST = {"where(x < y, y, x)": True, "where(y > x, y, x)": True, "where(y < x, y, x)": False}
+#: Steps that NumPy knows, and whether the element that stays is the largest one.
+_UFUNCS: dict[str, np.ufunc] = {"acc + src": np.add, "acc * src": np.multiply}
+_LARGEST = {
+    "where(acc < src, src, acc)": True,
+    "where(src > acc, src, acc)": True,
+    "where(src < acc, src, acc)": False,
+}
 
 
 def _axis(row: Row) -> int:
-    return 1 if row.name.startswith("trow") else 0
+    return 1 if row.over == "fold columns" else 0
 
 
-@builder("trowsum", "trowprod", "tcolsum", "tcolprod")
+@expressed("tile", "fold columns")
+@expressed("tile", "fold rows")
 def fold(row: Row) -> Execute:
-    """Sums and products."""
-    step, axis = _STEPS[row.meaning], _axis(row)
-    wide = row.name == "trowsum"  # the others round after every step
+    """The elements of one axis taken together, from the start value or the first element on."""
+    if row.expr in _LARGEST and row.start == "first":
+        return _extreme(row)
+    axis = _axis(row)
+    step, ufunc = compiled(row.expr), _UFUNCS.get(row.expr)
 
     def execute(i: Instr) -> None:
         x = i.values("src")
         rows, cols = x.shape
         dtype = i.dtype("dst")
-        steps = array_of("f32" if wide and dtype in ("f16", "bf16") else dtype)
+        steps = array_of("f32" if row.steps == "f32" and dtype in ("f16", "bf16") else dtype)
         if not i.exact and DTYPES[dtype].is_float:
             steps = np.dtype(np.float64)
         if not rows or not cols:
             # An error of the program on hardware; here a row without columns folds to the start value.
-            if axis == 1 and rows:
-                i.store("dst", np.full((rows, 1), step.identity, steps))
+            if axis == 1 and rows and row.start != "first":
+                i.store("dst", np.full((rows, 1), int(row.start), steps))
             return
-        if steps.kind in "iu":
-            i.store("dst", step.reduce(x.astype(steps, copy=False), axis=axis, dtype=steps, keepdims=True))
+        if ufunc is None or str(ufunc.identity) != row.start:
+            last = _stepped(Numbers(i, dtype), x if axis == 0 else x.T, step, row.start, steps)
+        elif steps.kind in "iu":
+            i.store("dst", ufunc.reduce(x.astype(steps, copy=False), axis=axis, dtype=steps, keepdims=True))
             return
-        last = fold_columns(x if axis == 0 else x.T, step, steps)
-        # The step from the start value: adding 0 only makes a sum of negative zeros positive.
-        last = step(last, last.dtype.type(step.identity))
+        else:
+            last = fold_columns(x if axis == 0 else x.T, ufunc, steps)
+            # The step from the start value: adding 0 only makes a sum of negative zeros positive.
+            last = ufunc(last, last.dtype.type(ufunc.identity))
         i.store("dst", last[None, :] if axis == 0 else last[:, None])
 
     return execute
+
+
+def _stepped(n: Numbers, x: Array, step: Meaning, start: str, steps: np.dtype[Any]) -> Array:
+    """The rows of a matrix taken one by one, every step rounded to `steps`."""
+    wide = computed(x.astype(steps, copy=False))
+    total = wide[0] if start == "first" else np.full_like(wide[0], int(start))
+    for line in wide[1:] if start == "first" else wide:
+        total = computed(np.asarray(step(n, {"acc": total, "src": line})).astype(steps)).astype(wide.dtype)
+    return total
 
 
 def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any], *, native: bool | None = None) -> Array:
@@ -70,10 +89,9 @@ def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any], *, native: bool
     return step.accumulate(x, axis=0, dtype=steps)[-1]  # reduce would add pairwise
 
 
-@builder("trowmax", "trowmin", "tcolmax", "tcolmin")
-def extreme(row: Row) -> Execute:
+def _extreme(row: Row) -> Execute:
     """The largest or smallest element."""
-    largest, axis = _LARGEST[row.meaning], _axis(row)
+    largest, axis = _LARGEST[row.expr], _axis(row)
 
     def execute(i: Instr) -> None:
         x = i.values("src")
@@ -88,22 +106,18 @@ def extreme(row: Row) -> Execute:
     return execute
 
 
-@builder("trowargmax", "trowargmin", "tcolargmax", "tcolargmin")
-def arg_extreme(row: Row) -> Execute:
+@executor("trowargmax", "trowargmin", "tcolargmax", "tcolargmin")
+def arg_extreme(i: Instr) -> None:
     """Index of the largest or smallest element, and that element where there is a place for it."""
-    largest, axis = row.name.endswith("max"), _axis(row)
-
-    def execute(i: Instr) -> None:
-        x = i.values("src")
-        if not x.size:
-            return
-        at = _find(x, axis, largest)
-        found = np.take_along_axis(i.raw("src"), at, axis) if i.has("dstVal") else None
-        i.store("dst", at)
-        if found is not None:
-            i.store_raw("dstVal", found)
-
-    return execute
+    x = i.values("src")
+    if not x.size:
+        return
+    axis = 1 if i.name.startswith("trow") else 0
+    at = _find(x, axis, i.name.endswith("max"))
+    found = np.take_along_axis(i.raw("src"), at, axis) if i.has("dstVal") else None
+    i.store("dst", at)
+    if found is not None:
+        i.store_raw("dstVal", found)
 
 
 def _find(x: Array, axis: int, largest: bool) -> Array:

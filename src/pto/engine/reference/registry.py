@@ -1,7 +1,8 @@
 """Which function executes which row of the table.
 
-Family modules register executors with `@executor("name", ...)`; a regular family builds them from the
-`meaning` of its rows. `tests/engine/test_coverage.py` walks the table for holes.
+Rows with an expression get an executor built from it, by the function for their instruction set and for what
+the expression ranges over; the others name theirs with `@executor("name", ...)`.
+`tests/engine/test_coverage.py` walks the table for holes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from .instr import Instr
 
 #: An executor gives the results of its instruction where it has any.
 Execute = Callable[[Instr], Any]
+Build = Callable[[Row], Execute]
 
 #: Modules that hold executors.
 MODULES = (
@@ -56,7 +58,8 @@ MODULES = (
 )
 
 _EXECUTORS: dict[str, Execute] = {}
-_BUILDERS: dict[str, Callable[[Row], Execute]] = {}
+_BUILDERS: dict[str, Build] = {}
+_EXPRESSED: dict[tuple[str, str], Build] = {}
 _loaded = False
 
 
@@ -73,12 +76,21 @@ def executor(*names: str) -> Callable[[Execute], Execute]:
     return register
 
 
-def builder(*names: str) -> Callable[[Callable[[Row], Execute]], Callable[[Row], Execute]]:
-    """Register a function that makes the executors of the named rows from their meaning."""
+def builder(*names: str) -> Callable[[Build], Build]:
+    """Register a function that makes the executors of the named rows."""
 
-    def register(function: Callable[[Row], Execute]) -> Callable[[Row], Execute]:
-        for name in names:
-            _BUILDERS[name] = function
+    def register(function: Build) -> Build:
+        _BUILDERS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def expressed(set: str, over: str = "") -> Callable[[Build], Build]:
+    """Register a function that makes the executors of all rows of a set whose expression ranges over that."""
+
+    def register(function: Build) -> Build:
+        _EXPRESSED[set, over] = function
         return function
 
     return register
@@ -92,6 +104,8 @@ def find(row: Row) -> Execute | None:
             import_module(f"{__package__}.{module}")
         _loaded = True
     found = _EXECUTORS.get(row.name)
-    if found is None and row.name in _BUILDERS:
-        found = _EXECUTORS[row.name] = _BUILDERS[row.name](row)
+    if found is None:
+        build = _BUILDERS.get(row.name) or (_EXPRESSED.get((row.set, row.over)) if row.expr else None)
+        if build is not None:
+            found = _EXECUTORS[row.name] = build(row)
     return found

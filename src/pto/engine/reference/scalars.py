@@ -1,4 +1,4 @@
-"""Scalar instructions from the `meaning` of their rows: `arith` and `math` over Python numbers.
+"""Scalar instructions from the expressions of their rows: `arith` and `math` over Python numbers.
 
 A register holds an int in the range of its type (signless types signed, `i1` 0 or 1) or a float that the type
 has. Float operations are computed in double and rounded once, which is exact rounding for + - * / and sqrt
@@ -17,7 +17,7 @@ from typing import Any
 
 from ...ir.core import Operation
 from ...ir.types import ScalarType, ShapedType, Type
-from ...isa import encoding
+from ...isa import encoding, meaning
 from ...isa.dtypes import DTYPES
 from ..memory import array_of
 from .instr import IllegalInstruction
@@ -74,7 +74,8 @@ def evaluator(op: Operation) -> Evaluate:
     if special is not None:
         return special(op)
     source = op.operands[0].type if op.operands else op.result.type
-    function = _compiled(row.meaning, len(op.operands), bits_of(source), _is_float(source))
+    names = tuple(o.name for o in row.operands)
+    function = _compiled(row.expr, names, bits_of(source), _is_float(source))
     if str(source) == "i1":
         function = _signed_bits(function)
     fits = [fit(str(r.type)) for r in op.results]
@@ -94,50 +95,29 @@ def _is_float(type: Type) -> bool:
 
 
 @cache
-def _compiled(meaning: str, count: int, bits: int, is_float: bool) -> Evaluate:
-    """`x + y`, or several `name = expression` parts separated by `;`."""
-    parts = [p.split("=", 1)[1] if _assigns(p) else p for p in meaning.split(";")]
-    body = f"({', '.join(parts)},)" if len(parts) > 1 else parts[0]
-    mask = (1 << bits) - 1
-    names: dict[str, Any] = {**_NAMES, "u": lambda v: v & mask, "bits": bits}
-    function = eval(f"lambda {', '.join('xyz'[:count])}: {body}", names)
+def _compiled(text: str, operands: tuple[str, ...], bits: int, is_float: bool) -> Evaluate:
+    """A function of the operands; it gives a tuple where the text has several `result = expression`."""
+    spelled = _REAL if is_float else _WHOLE
+    results = [
+        meaning.fold(e, str, str, lambda operation, *args: spelled[operation].format(*args))
+        for e in meaning.assigned(text).values()
+    ]
+    body = f"({', '.join(results)})" if len(results) > 1 else results[0]
+    extremes = {"max": _maximum, "min": _minimum} if is_float else {"max": max, "min": min}
+    names: dict[str, Any] = {**_NAMES, **extremes, "bits": bits, "mask": (1 << bits) - 1}
+    function = eval(f"lambda {', '.join(operands)}: {body}", names)
     if not is_float:
-        shifts = "<<" in meaning or ">> u" in meaning
-
-        def whole(*args: int) -> Any:
-            if shifts:  # a count beyond the width shifts everything out
-                args = (args[0], min(args[1] & mask, bits))
-            try:
-                return function(*args)
-            except ZeroDivisionError:
-                raise IllegalInstruction("division of an integer by zero") from None
-
-        return whole if shifts or "/" in meaning or "%" in meaning else function
+        return function
 
     def guarded(*args: float) -> Any:
         try:
-            return function(*map(_Float, args))
+            return function(*args)
         except OverflowError:
             return math.inf
         except ValueError:
             return math.nan
 
     return guarded
-
-
-def _assigns(part: str) -> bool:
-    name, equals, rest = part.partition("=")
-    return bool(equals) and name.strip().isidentifier() and not rest.startswith("=")
-
-
-class _Float(float):
-    """A float whose division follows IEEE 754 instead of raising."""
-
-    def __truediv__(self, other: float) -> float:
-        return divide(float(self), float(other))
-
-    def __rtruediv__(self, other: float) -> float:
-        return divide(float(other), float(self))
 
 
 def divide(x: float, y: float) -> float:
@@ -148,15 +128,15 @@ def divide(x: float, y: float) -> float:
     return math.copysign(math.inf, x) * math.copysign(1.0, y)
 
 
-def _quot(x: int, y: int) -> int:
+def _floordiv(x: int, y: int) -> int:
     if y == 0:
         raise IllegalInstruction("division of an integer by zero")
-    q = abs(x) // abs(y)
+    return x // y
+
+
+def _quot(x: int, y: int) -> int:
+    q = _floordiv(abs(x), abs(y))
     return q if (x < 0) == (y < 0) else -q
-
-
-def _rem(x: int, y: int) -> int:
-    return x - y * _quot(x, y)
 
 
 def _fma(x: float, y: float, z: float) -> float:
@@ -182,11 +162,11 @@ def _minimum(x: float, y: float) -> float:
     return -_maximum(-x, -y)
 
 
-def _fmax(x: float, y: float) -> float:
+def _maxnum(x: float, y: float) -> float:
     return y if math.isnan(x) else x if math.isnan(y) else _maximum(x, y)
 
 
-def _fmin(x: float, y: float) -> float:
+def _minnum(x: float, y: float) -> float:
     return y if math.isnan(x) else x if math.isnan(y) else _minimum(x, y)
 
 
@@ -215,21 +195,36 @@ def _pow(x: float, y: float) -> float:
         return -math.inf if x < 0 and y % 2 == 1 else math.inf
 
 
+#: Python for the operations of `isa.meaning` on integers: exact, so that results wrap where they are stored.
+#: A shift count is read as unsigned, and one beyond the width shifts everything out.
+_WHOLE: dict[str, str] = {
+    "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "neg": "(-{})", "abs": "abs({})",
+    "quot": "quot({}, {})", "rem": "({0} - {1} * quot({0}, {1}))",
+    "floordiv": "floordiv({}, {})", "ceildiv": "-floordiv(-{}, {})",
+    "mod": "({0} - {1} * floordiv({0}, {1}))",
+    "bit_and": "({} & {})", "bit_or": "({} | {})", "bit_xor": "({} ^ {})", "bit_not": "(~{})",
+    "shl": "({} << min({} & mask, bits))", "shr": "({} >> min({} & mask, bits))",
+    "mul_high": "({} * {} >> bits)", "carries": "(({} & mask) + ({} & mask) > mask)",
+    "unsigned": "({} & mask)",
+    "max": "max({}, {})", "min": "min({}, {})", "where": "({1} if {0} else {2})",
+}  # fmt: skip
+#: The same on floats.
+_REAL: dict[str, str] = {
+    "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "neg": "(-{})", "abs": "abs({})",
+    "div": "divide({}, {})", "where": "({1} if {0} else {2})",
+    **{name: f"{name}({{}})" for name in (
+        "sqrt exp exp2 log log2 tanh erf sin cos floor ceil trunc rint round_away").split()},
+    **{name: f"{name}({{}}, {{}})" for name in "fmod max min maxnum minnum copysign pow".split()},
+}  # fmt: skip
 _NAMES: dict[str, Any] = {
     "__builtins__": {},
-    "max": max,
-    "min": min,
     "abs": abs,
-    "float": float,
-    "trunc": _whole(math.trunc),
     "quot": _quot,
-    "rem": _rem,
+    "floordiv": _floordiv,
+    "divide": divide,
     "fmod": _fmod,
-    "fma": _fma,
-    "maximum": _maximum,
-    "minimum": _minimum,
-    "fmax": _fmax,
-    "fmin": _fmin,
+    "maxnum": _maxnum,
+    "minnum": _minnum,
     "copysign": math.copysign,
     "pow": _pow,
     "exp": _exp(math.exp),
@@ -240,9 +235,10 @@ _NAMES: dict[str, Any] = {
     "erf": math.erf,
     "sin": lambda x: math.sin(x) if math.isfinite(x) else math.nan,
     "cos": lambda x: math.cos(x) if math.isfinite(x) else math.nan,
-    "sqrt": lambda x: _Float(math.sqrt(x) if x >= 0 else math.nan),
+    "sqrt": lambda x: math.sqrt(x) if x >= 0 else math.nan,
     "floor": _whole(math.floor),
     "ceil": _whole(math.ceil),
+    "trunc": _whole(math.trunc),
     "rint": _whole(round),
     "round_away": _whole(
         lambda x: int(math.copysign(math.floor(abs(x) + 0.5), x)) if abs(x) < 2**52 else int(x)
@@ -250,7 +246,7 @@ _NAMES: dict[str, Any] = {
 }
 
 
-# -- rows whose meaning is not an expression over the operands alone ---------------------------------------
+# -- rows that are no expression over the operands alone ---------------------------------------
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,
@@ -307,6 +303,7 @@ def _cmpf(op: Operation) -> Evaluate:
 
 
 def _select(op: Operation) -> Evaluate:
+    """Of any values, tiles and pointers too."""
     return lambda x, y, z: y if x else z
 
 

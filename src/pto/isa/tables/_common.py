@@ -53,5 +53,5 @@ def form(ins: str, outs: str, attrs_inside: bool = False) -> str:
 
 
 def two_steps(first: str, last: str) -> dict[str, str]:
-    """The meaning of a sum of three where it is two instructions, of which the first rounds too."""
+    """The expression of a sum of three where it is two instructions, of which the first rounds too."""
     return dict.fromkeys(("a2a3", "a5"), f"round({first}) + {last}")

@@ -1,6 +1,5 @@
 """Element-wise tile-tile instructions: one result element per element of the destination's valid region.
 
-In `meaning`, x and y are the sources in order and z is src2, or the old destination where it is also read.
 Float expressions on f16 and bf16 are evaluated in f32 and rounded (nearest, ties to even) once at the store;
 f32 rounds after every step; integers wrap modulo 2^n. `round(e)` rounds e to the element type at that point,
 `relu(e)` is `where(e > 0, e, 0)` and so turns NaN into 0. What happens outside dst valid is unspecified.
@@ -77,50 +76,50 @@ _TMP_A2A3 = "tmp is scratch of a2a3; a5 and cpu ignore it and the text may leave
 
 _BINARY = (
     _binary(
-        "tadd", "SA-0134 SA-0135 SA-0136", opcode=0x1007, meaning="x + y",
+        "tadd", "SA-0134 SA-0135 SA-0136", opcode=0x1007, expr="src0 + src1",
         doc="Element-wise sum; integers wrap.",
         cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="f32 f16 bf16 ints",
         notes="The A2A3 header has no bf16 although the documented list does.",
     ),
     _binary(
-        "tsub", "SA-0339 SA-0341 SA-0340", opcode=0x1067, meaning="x - y",
+        "tsub", "SA-0339 SA-0341 SA-0340", opcode=0x1067, expr="src0 - src1",
         doc="Element-wise difference; integers wrap.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32", notes=_HDR_BF64,
     ),
     _binary(
-        "tmul", "SA-0283 SA-0284 SA-0285", opcode=0x103B, meaning="x * y",
+        "tmul", "SA-0283 SA-0284 SA-0285", opcode=0x103B, expr="src0 * src1",
         doc="Element-wise product; integers wrap.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 " + I16_32,
         notes=("There is no 8-bit multiply on a5.", _HDR64),
     ),
     _binary(
-        "tdiv", "SA-0150 SA-0151 SA-0151", "Div", opcode=0x101D, meaning="x / y",
+        "tdiv", "SA-0150 SA-0151 SA-0151", "Div", opcode=0x101D, expr="src0 / src1",
         doc="Element-wise quotient; integers truncate toward zero.",
         cpu="any", a2a3="f32 f16", a5="f32 f16 " + I16_32,
         notes=("Floats follow IEEE: x/0 is an infinity, 0/0 NaN; an integer over 0 is undefined.", _HDR64),
     ),
     _binary(
-        "tmax", "SA-0248 SA-0249 SA-0250", opcode=0x1034, meaning="where(x < y, y, x)",
+        "tmax", "SA-0248 SA-0249 SA-0250", opcode=0x1034, expr="where(src0 < src1, src1, src0)",
         doc="Element-wise maximum.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32", notes=(_NAN_FIRST, _HDR_BF64),
     ),
     _binary(
-        "tmin", "SA-0251 SA-0252 SA-0253", opcode=0x1036, meaning="where(y < x, y, x)",
+        "tmin", "SA-0251 SA-0252 SA-0253", opcode=0x1036, expr="where(src1 < src0, src1, src0)",
         doc="Element-wise minimum.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32", notes=(_NAN_FIRST, _HDR_BF64),
     ),
     _binary(
-        "tand", opcode=0x100B, meaning="x & y", doc="Element-wise bitwise AND.",
+        "tand", opcode=0x100B, expr="src0 & src1", doc="Element-wise bitwise AND.",
         cpu="ints", a2a3="i8 u8 i16 u16", a5="ints32",
         notes="The A5 header checks only the width; floats are refused here as documented.",
     ),
     _binary(
-        "tor", opcode=0x103F, meaning="x | y", doc="Element-wise bitwise OR.",
+        "tor", opcode=0x103F, expr="src0 | src1", doc="Element-wise bitwise OR.",
         cpu="ints", a2a3="i8 u8 i16 u16", a5="ints32",
         notes="The A5 header checks only the width; floats are refused here as documented.",
     ),
     _binary(
-        "txor", opcode=0x106E, meaning="x ^ y", doc="Element-wise bitwise exclusive OR.", family=scratch,
+        "txor", opcode=0x106E, expr="src0 ^ src1", doc="Element-wise bitwise exclusive OR.", family=scratch,
         cpu="ints", a2a3="ints32", a5="ints32",
         rules=(
             NEEDS_TMP, *same_dtype("dst tmp", on="a2a3"), *row_major("tmp", on="a2a3"),
@@ -130,16 +129,16 @@ _BINARY = (
         notes=(_TMP_A2A3, "a2a3 computes (x | y) & ~(x & y) with x | y in tmp: all four tiles are disjoint."),
     ),
     _binary(
-        "tshl", opcode=0x105F, meaning="x << y", doc="Element-wise left shift; bits shifted out are lost.",
+        "tshl", opcode=0x105F, expr="src0 << src1", doc="Element-wise left shift; bits shifted out are lost.",
         cpu="ints", a2a3="ints32", a5="ints32", notes=(_COUNT, _HDR64),
     ),
     _binary(
-        "tshr", opcode=0x1061, meaning="x >> y",
+        "tshr", opcode=0x1061, expr="src0 >> src1",
         doc="Element-wise right shift: arithmetic for signed, logical for unsigned elements.",
         cpu="ints", a2a3="ints32", a5="ints32", notes=(_COUNT, _HDR64),
     ),
     _binary(
-        "tprelu", opcode=0x1046, meaning="where(x > 0, x, x * y)", family=scratch,
+        "tprelu", opcode=0x1046, expr="where(src0 > 0, src0, src0 * src1)", family=scratch,
         doc="Parametric ReLU with a slope per element.",
         cpu="any", a2a3="f32 f16", a5="f32 f16",
         rules=(NEEDS_TMP, R("tmp.dtype == U8", on="a2a3"), *row_major("tmp", on="a2a3")),
@@ -152,7 +151,7 @@ _BINARY = (
     ),
     _binary(
         "trem", algorithm="Rem", opcode=0x104A, family=scratch,
-        meaning="where(((x >= 0) != (y >= 0)) & (fmod(x, y) != 0), round(fmod(x, y)) + y, fmod(x, y))",
+        expr="where(((src0 >= 0) != (src1 >= 0)) & (fmod(src0, src1) != 0), round(fmod(src0, src1)) + src1, fmod(src0, src1))",
         doc="Element-wise floored remainder: the result takes the sign of the divisor.",
         cpu="any", a2a3="f32 i32 u32", a5="f32 f16 " + I16_32,
         rules=(
@@ -171,13 +170,13 @@ _BINARY = (
         ),
     ),
     _binary(
-        "tfmod", algorithm="Fmod", opcode=0x1026, meaning="fmod(x, y)",
+        "tfmod", algorithm="Fmod", opcode=0x1026, expr="fmod(src0, src1)",
         doc="Element-wise truncated remainder: the result takes the sign of the dividend.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 " + I16_32,
         notes=(_ZERO_DIVISOR, "The documented a2a3 list has f32 only; the assembler takes the others too."),
     ),
     _binary(
-        "tsubrelu", opcode=0x1100, meaning="relu(x - y)", doc="Difference followed by ReLU.",
+        "tsubrelu", opcode=0x1100, expr="relu(src0 - src1)", doc="Difference followed by ReLU.",
         cpu="any", a2a3="f32 f16", a5="f32 f16",
         notes="8- and 16-bit integers subtract in 32 bits, apply ReLU there and keep the low bits; "
         "32- and 64-bit ones wrap before ReLU.",
@@ -207,28 +206,28 @@ _FLOAT: dict[str, Any] = {"cpu": "floats", "a2a3": "f32 f16", "a5": "f32 f16"}
 
 _UNARY = (
     _unary(
-        "tabs", "SA-0130", "SA-0133", opcode=0x1006, meaning="where(x < 0, -x, x)",
+        "tabs", "SA-0130", "SA-0133", opcode=0x1006, expr="where(src < 0, -src, src)",
         doc="Element-wise absolute value.",
         cpu="f32 f16 bf16 i32 i16 i8", a2a3="f32 f16", a5="f32 f16 i32 i16 i8",
         notes="The least integer is its own result; -0.0 and NaN pass unchanged.",
     ),
     _unary(
-        "texp", "SA-0153", "SA-0157", "SA-0154", "Exp", opcode=0x101F, meaning="exp(x)",
+        "texp", "SA-0153", "SA-0157", "SA-0154", "Exp", opcode=0x101F, expr="exp(src)",
         doc="Element-wise exponential.", **_FLOAT,
         notes="f16 is evaluated in f32, others in double, then rounded; overflow gives inf, exp(-inf) 0.",
     ),
     _unary(
-        "tlog", "SA-0238", "SA-0241", algorithm="Log", opcode=0x1030, meaning="log(x)",
+        "tlog", "SA-0238", "SA-0241", algorithm="Log", opcode=0x1030, expr="log(src)",
         doc="Element-wise natural logarithm.", **_FLOAT,
         notes="Evaluated in double, then rounded; log(0) is -inf, a negative argument gives NaN.",
     ),
     _unary(
-        "tsqrt", "SA-0332", "SA-0336", "SA-0333", "Sqrt", opcode=0x1064, meaning="sqrt(x)",
+        "tsqrt", "SA-0332", "SA-0336", "SA-0333", "Sqrt", opcode=0x1064, expr="sqrt(src)",
         doc="Element-wise square root.", **_FLOAT,
         notes="Evaluated in double, then rounded; a negative argument gives NaN, -0.0 gives -0.0.",
     ),
     _unary(
-        "trsqrt", "SA-0318", "SA-0322", "SA-0319", "Rsqrt", opcode=0x1055, tmp_on="a2a3", meaning="1 / sqrt(x)",
+        "trsqrt", "SA-0318", "SA-0322", "SA-0319", "Rsqrt", opcode=0x1055, tmp_on="a2a3", expr="1 / sqrt(src)",
         doc="Element-wise reciprocal square root.", operands="src dst:out tmp:tmp?",
         cpu="f32 f16", a2a3="f32 f16", a5="f32 f16",
         rules=(*vec("tmp"), *row_major("tmp"), R("tmp.size >= 32", on="a2a3 a5")),
@@ -240,7 +239,7 @@ _UNARY = (
         ),
     ),
     _unary(
-        "trecip", "SA-0297", "SA-0300", algorithm="Recip", opcode=0x1048, meaning="1 / x",
+        "trecip", "SA-0297", "SA-0300", algorithm="Recip", opcode=0x1048, expr="1 / src",
         doc="Element-wise reciprocal.", in_place="none", in_place_on="a2a3", **_FLOAT,
         notes=(
             "A zero (PA-0010) gives an infinity.",
@@ -248,15 +247,15 @@ _UNARY = (
         ),
     ),
     _unary(
-        "tnot", opcode=0x103E, meaning="~x", doc="Element-wise bitwise complement.",
+        "tnot", opcode=0x103E, expr="~src", doc="Element-wise bitwise complement.",
         cpu="ints", a2a3="i16 u16", a5="ints32",
     ),
     _unary(
-        "trelu", opcode=0x1049, meaning="where(x < 0, 0, x)", doc="Element-wise rectified linear unit.",
+        "trelu", opcode=0x1049, expr="where(src < 0, 0, src)", doc="Element-wise rectified linear unit.",
         cpu="any", a2a3="f32 f16 i32 u32", a5="f32 f16 i32 u32", notes="NaN and -0.0 pass unchanged.",
     ),
     unary(
-        "tneg", opcode=0x103D, meaning="-x", doc="Element-wise negation; integers wrap.",
+        "tneg", opcode=0x103D, expr="-src", doc="Element-wise negation; integers wrap.",
         cpp="TNEG($dst, $src)", cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 " + I16_32,
         rules=(
             *vec("src dst"), *same_dtype("dst src"), *same_valid("dst src", on="cpu a2a3"),
@@ -298,7 +297,7 @@ _PREDICATE = (
         ),
     ),
     _compare.but(in_place="src0 src1", domain="dst valid region")(
-        "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", meaning="where(bit(mask), x, y)",
+        "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", meaning="dst = src0 where bit(mask), else src1",
         doc="Selects from two tiles by a packed predicate.", cpp="TSEL($dst, $mask, $src0, $src1, $tmp)",
         dtype_code="SA-0326", cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="any",
         rules=(
@@ -353,44 +352,44 @@ _NARROW_NOTES = (
 
 _FUSED = (
     ternary(
-        "taddc", opcode=0x1008, meaning="x + y + z", meaning_on=two_steps("x + y", "z"), doc="Sum of three tiles.",
+        "taddc", opcode=0x1008, expr="src0 + src1 + src2", expr_on=two_steps("src0 + src1", "src2"), doc="Sum of three tiles.",
         cpp="TADD($dst, $src0, $src1); TADD($dst, $dst, $src2) | TADDC($dst, $src0, $src1, $src2)",
         cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="f32 f16 bf16 ints",
         rules=same_shape("dst src0 src1 src2", on="a2a3 a5"),
     ),
     ternary(
-        "tsubc", opcode=0x1068, meaning="x - y + z", meaning_on=two_steps("x - y", "z"), doc="Difference of two tiles plus a third.",
+        "tsubc", opcode=0x1068, expr="src0 - src1 + src2", expr_on=two_steps("src0 - src1", "src2"), doc="Difference of two tiles plus a third.",
         cpp="TSUB($dst, $src0, $src1); TADD($dst, $dst, $src2) | TSUBC($dst, $src0, $src1, $src2)",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32",
     ),
     *(
         accumulate(
-            name, opcode=opcode, meaning=meaning, doc=doc, notes=note, rules=_row_major(),
+            name, opcode=opcode, expr=expr, doc=doc, notes=note, rules=_row_major(),
             cpp=spelled(name, "$dst, $src0, $src1"), cpu="any", a2a3="f32 f16", a5="f32 f16",
         )
-        for name, opcode, meaning, doc, note in (
-            ("tfusedmuladd", 0x1101, "x * z + y", "Multiplies dst by src0 and adds src1.",
+        for name, opcode, expr, doc, note in (
+            ("tfusedmuladd", 0x1101, "src0 * dst + src1", "Multiplies dst by src0 and adds src1.",
              "f16 and bf16 round once at the end; f32 rounds the product and the sum (no fma)."),
-            ("tfusedmuladdrelu", 0x1102, "relu(round(round(x * z) + y))",
+            ("tfusedmuladdrelu", 0x1102, "relu(round(round(src0 * dst) + src1))",
              "Multiplies dst by src0, adds src1 and applies ReLU.",
              "The product is rounded to the element type before the sum; NaN gives 0."),
-            ("tmuladddst", 0x1103, "round(x * y) + z", "Adds the product of the sources to dst.",
+            ("tmuladddst", 0x1103, "round(src0 * src1) + dst", "Adds the product of the sources to dst.",
              "The product is rounded to the element type before the sum."),
         )
     ),
     _narrow(
-        "taddreluconv", opcode=0x1104, meaning="convert(relu(x + y))",
+        "taddreluconv", opcode=0x1104, expr="relu(src0 + src1)", store="saturate",
         doc="Sum, ReLU and saturating conversion to a narrower type.",
         cpp="TADDRELUCONV($dst, $src0, $src1)", combos=_NARROW, notes=_NARROW_NOTES,
     ),
     _narrow(
-        "tsubreluconv", opcode=0x1105, meaning="convert(relu(x - y))",
+        "tsubreluconv", opcode=0x1105, expr="relu(src0 - src1)", store="saturate",
         doc="Difference, ReLU and saturating conversion to a narrower type.",
         cpp="TSUBRELUCONV($dst, $src0, $src1)", combos=_NARROW, notes=_NARROW_NOTES,
     ),
     _narrow(
         "tadddeqrelu", opcode=0x1106, tmp_on="a2a3", operands="src0 src1 deqScale=float tmp:tmp dst:out",
-        meaning="relu(f16(f32(x + y) * deqScale))",
+        meaning="dst = relu(f16(f32(src0 + src1) * deqScale))",
         doc="Integer sum, dequantised by a scale, with ReLU.",
         cpp="TADDDEQRELU($dst, $src0, $src1, $deqScale, $tmp)",
         combos=_everywhere("f16,i32,i32"),
@@ -409,7 +408,7 @@ _FUSED = (
     binary.but(
         operands="base exp tmp:tmp? dst:out", rules=(), attrs=PRECISION,
     )(
-        "tpow", opcode=0x1107, tmp_on="a2a3", meaning="pow(x, y)", doc="Element-wise power of one tile to another.",
+        "tpow", opcode=0x1107, tmp_on="a2a3", expr="pow(base, exp)", doc="Element-wise power of one tile to another.",
         cpp=spelled("tpow", "$dst, $base, $exp, $tmp", "Pow"),
         cpu="any", a2a3="f32 ints32", a5="f32 f16 bf16 ints32",
         rules=(

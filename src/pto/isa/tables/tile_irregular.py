@@ -34,6 +34,7 @@ irregular = Family(
 )  # fmt: skip
 
 partial = irregular.but(
+    over="parts",
     operands="src0 src1 dst:out",
     in_place="any",
     cpu="floats ints", a2a3="f32 f16 i32 u32 i16 u16", a5="floats ints",
@@ -52,10 +53,6 @@ partial = irregular.but(
         "does nothing.",
     ),
 )  # fmt: skip
-
-
-def _combine(both: str) -> str:
-    return f"where(in0 and in1, {both}, where(in0, x, where(in1, y, 0)))"
 
 
 _FIRST_WINS = "A NaN in src0 is returned, a NaN in src1 is ignored; equal zeros keep src0."
@@ -644,15 +641,15 @@ _QUANT = (
 )  # fmt: skip
 
 _PARTIAL = (
-    partial("tpartadd", opcode=0x1041, meaning=_combine("x + y"), cpp="TPARTADD($dst, $src0, $src1)",
+    partial("tpartadd", opcode=0x1041, expr="src0 + src1", cpp="TPARTADD($dst, $src0, $src1)",
             doc="Add two tiles where both are valid, copy the valid one elsewhere."),
-    partial("tpartmul", opcode=0x1044, meaning=_combine("x * y"), cpp="TPARTMUL($dst, $src0, $src1)",
+    partial("tpartmul", opcode=0x1044, expr="src0 * src1", cpp="TPARTMUL($dst, $src0, $src1)",
             a5="floats ints32", doc="Multiply two tiles where both are valid, copy the valid one elsewhere."),
-    partial("tpartmax", opcode=0x1042, meaning=_combine("where(y > x, y, x)"),
+    partial("tpartmax", opcode=0x1042, expr="where(src1 > src0, src1, src0)",
             cpp="TPARTMAX($dst, $src0, $src1)",
             doc="Maximum of two tiles where both are valid, the valid one elsewhere.",
             rules=same_shape("dst src0 src1", on=_NPU), notes=(_FIRST_WINS,)),
-    partial("tpartmin", opcode=0x1043, meaning=_combine("where(y < x, y, x)"),
+    partial("tpartmin", opcode=0x1043, expr="where(src1 < src0, src1, src0)",
             cpp="TPARTMIN($dst, $src0, $src1)",
             doc="Minimum of two tiles where both are valid, the valid one elsewhere.",
             rules=same_shape("dst src0 src1", on=_NPU), notes=(_FIRST_WINS,)),

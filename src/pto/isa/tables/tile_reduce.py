@@ -1,7 +1,7 @@
 """Reductions along one axis of a tile and their inverse, the row and column broadcasts.
 
 Row forms work along the columns of each row (result in column 0), column forms along the rows of each
-column (result in row 0). The meaning of a fold is one step: x is the value so far, y the next element in
+column (result in row 0). The expression of a fold is one step: acc is the value so far, src the next element in
 ascending order, and a note gives the start value. In a broadcast x comes from src0 and y from src1.
 """
 
@@ -65,7 +65,7 @@ _row_source = (
 )
 
 row_fold = reduce.but(
-    operands="src tmp:tmp dst:out", tmp_on="a2a3",
+    over="fold columns", operands="src tmp:tmp dst:out", tmp_on="a2a3",
     domain="column 0 of dst, rows of the src valid region (src decides, not dst)",
     types={"dst": _COLUMN_0},
     rules=(
@@ -93,7 +93,7 @@ _ORDERED_A5 = f"{_INT_FLOAT} i64 u64 i8 u8"
 
 _rows = (
     row_fold(
-        "trowsum", opcode=0x1054, meaning="x + y", cpp="TROWSUM($dst, $src, $tmp)",
+        "trowsum", opcode=0x1054, expr="acc + src", start="0", steps="f32", cpp="TROWSUM($dst, $src, $tmp)",
         doc="Sum of each row, into column 0.",
         combos=Combos.of(
             "dst src", code="SA-0187", a2a3=_pairs(_INT_FLOAT), a5=_pairs(f"{_INT_FLOAT} i64 u64"),
@@ -107,19 +107,19 @@ _rows = (
         ),
     ),
     row_fold(
-        "trowprod", opcode=0x1160, meaning="x * y", cpp="TROWPROD($dst, $src, $tmp)",
+        "trowprod", opcode=0x1160, expr="acc * src", start="1", cpp="TROWPROD($dst, $src, $tmp)",
         doc="Product of each row, into column 0.",
         cpu="any", a2a3=_INT_FLOAT, a5=_INT_FLOAT, rules=(*_row_same, *_tmp_as_src),
         notes="starts from 1; the running product is rounded to the dst dtype after every step",
     ),
     row_fold(
-        "trowmax", opcode=0x1052, meaning="where(x < y, y, x)", cpp="TROWMAX($dst, $src, $tmp)",
+        "trowmax", opcode=0x1052, expr="where(acc < src, src, acc)", start="first", cpp="TROWMAX($dst, $src, $tmp)",
         doc="Largest element of each row, into column 0.",
         cpu="any", a2a3=_INT_FLOAT, a5=_ORDERED_A5, rules=_row_same,
         notes="starts from src[i, 0]: a NaN there stays, a later NaN is ignored",
     ),
     row_fold(
-        "trowmin", opcode=0x1053, meaning="where(y < x, y, x)", cpp="TROWMIN($dst, $src, $tmp)",
+        "trowmin", opcode=0x1053, expr="where(src < acc, src, acc)", start="first", cpp="TROWMIN($dst, $src, $tmp)",
         doc="Smallest element of each row, into column 0.",
         cpu="any", a2a3=_INT_FLOAT, a5=_ORDERED_A5, rules=(*_row_same, *_tmp_as_src),
         notes="starts from src[i, 0]: a NaN there stays, a later NaN is ignored",
@@ -200,6 +200,7 @@ _row_args = (
 # --- along columns --------------------------------------------------------------------------------------
 
 col_fold = reduce.but(
+    over="fold rows",
     operands="src dst:out",
     domain="row 0 of dst, columns of the src valid region",
     types={"dst": _ROW_0},
@@ -218,7 +219,7 @@ _WIDER = "f32,f16 f32,bf16"
 
 _cols = (
     col_fold(
-        "tcolsum", opcode=0x101B, meaning="x + y", operands="src tmp:tmp? dst:out",
+        "tcolsum", opcode=0x101B, expr="acc + src", start="0", operands="src tmp:tmp? dst:out",
         attrs=Attr("isBinary", "bool", False, doc="pairwise tree through tmp instead of a sequential sum"),
         format=(
             "ins($src, $tmp attr-dict : type($src), type($tmp)) outs($dst : type($dst))",
@@ -246,13 +247,13 @@ _cols = (
         ),
     ),
     col_fold(
-        "tcolprod", opcode=0x101A, meaning="x * y", cpp="TCOLPROD($dst, $src)",
+        "tcolprod", opcode=0x101A, expr="acc * src", start="1", cpp="TCOLPROD($dst, $src)",
         doc="Product of each column, into row 0.",
         cpu="any", a2a3=_COL_A2A3, a5="f32 f16 bf16 i16 u16 i32 u32", rules=_col_same,
         notes="starts from 1; the running product is rounded to the dst dtype after every step",
     ),
     col_fold(
-        "tcolmax", opcode=0x1018, meaning="where(y > x, y, x)", cpp="TCOLMAX($dst, $src)",
+        "tcolmax", opcode=0x1018, expr="where(src > acc, src, acc)", start="first", cpp="TCOLMAX($dst, $src)",
         doc="Largest element of each column, into row 0.",
         combos=Combos.of(
             "dst src", code="SA-0187", a2a3=_pairs(_COL_A2A3), a5=_pairs("any"), cpu=_pairs("any", _WIDER),
@@ -261,7 +262,7 @@ _cols = (
         notes="starts from src[0, j]: a NaN there stays, a later NaN is ignored",
     ),
     col_fold(
-        "tcolmin", opcode=0x1019, meaning="where(y < x, y, x)", cpp="TCOLMIN($dst, $src)",
+        "tcolmin", opcode=0x1019, expr="where(src < acc, src, acc)", start="first", cpp="TCOLMIN($dst, $src)",
         doc="Smallest element of each column, into row 0.",
         cpu="any", a2a3=_COL_A2A3, a5="any", rules=(*_col_same, *_nonzero("src", on="a5")),
         notes="starts from src[0, j]: a NaN there stays, a later NaN is ignored",
@@ -359,6 +360,7 @@ _PER_ROW1 = "src1.v_row == dst.v_row and src1.v_col == (32 // src1.bytes if src1
 _PER_ROW0 = _PER_ROW1.replace("src1", "src0")
 
 row_expand = expand.but(
+    over="columns",
     operands="src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", own_tmp_on="a2a3",
     in_place="src0 src1",
     types={
@@ -417,25 +419,25 @@ _DIV = "integer division truncates toward zero; a zero divisor is an error of th
 
 _row_expands = (
     row_expand(
-        "trowexpandadd", opcode=0x104E, meaning="x + y",
+        "trowexpandadd", opcode=0x104E, expr="src0 + src1",
         doc="Add a per-row value to every element of a tile.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, rules=_row_rules(strict=True),
         cpp="TROWEXPANDADD($dst, $src0, $src1) | TROWEXPANDADD($dst, $src0, $src1, $tmp)",
     ),
     row_expand(
-        "trowexpandsub", opcode=0x106B, meaning="x - y",
+        "trowexpandsub", opcode=0x106B, expr="src0 - src1",
         doc="Subtract a per-row value from every element of a tile.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, dtype_code="SA-0315", rules=_row_rules("SA-0317", "SA-0316"),
         cpp="TROWEXPANDSUB($dst, $src0, $src1) | TROWEXPANDSUB($dst, $src0, $src1, $tmp)",
     ),
     row_expand(
-        "trowexpandmul", opcode=0x1074, meaning="x * y",
+        "trowexpandmul", opcode=0x1074, expr="src0 * src1",
         doc="Multiply every element of a tile by a per-row value.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, dtype_code="SA-0312", rules=_row_rules("SA-0314", "SA-0313"),
         cpp="TROWEXPANDMUL($dst, $src0, $src1) | TROWEXPANDMUL($dst, $src0, $src1, $tmp)",
     ),
     row_expand(
-        "trowexpanddiv", opcode=0x1073, meaning="x / y", attrs=_precision, notes=_DIV,
+        "trowexpanddiv", opcode=0x1073, expr="src0 / src1", attrs=_precision, notes=_DIV,
         doc="Divide every element of a tile by a per-row value.",
         cpu="f32 f16 i16 u16 i32 u32", a2a3="f32 f16 i16 i32", a5="f32 f16 i16 u16 i32 u32",
         dtype_code="SA-0306", rules=_row_rules("SA-0308", "SA-0307"),
@@ -444,19 +446,19 @@ _row_expands = (
             "TROWEXPANDDIV<DivAlgorithm::$precision_mode>($dst, $src0, $src1, $tmp)",
     ),
     guarded_expand(
-        "trowexpandmax", opcode=0x1050, meaning="where(x < y, y, x)",
+        "trowexpandmax", opcode=0x1050, expr="where(src0 < src1, src1, src0)",
         doc="Larger of every element and a per-row value.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, rules=(*_row_rules(strict=True), *_row_tmp),
         cpp="TROWEXPANDMAX($dst, $src0, $src1) | TROWEXPANDMAX($dst, $src0, $src1, $tmp)",
     ),
     guarded_expand(
-        "trowexpandmin", opcode=0x1051, meaning="where(y < x, y, x)",
+        "trowexpandmin", opcode=0x1051, expr="where(src1 < src0, src1, src0)",
         doc="Smaller of every element and a per-row value.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, rules=(*_row_rules(strict=True), *_row_tmp),
         cpp="TROWEXPANDMIN($dst, $src0, $src1) | TROWEXPANDMIN($dst, $src0, $src1, $tmp)",
     ),
     guarded_expand(
-        "trowexpandexpdif", opcode=0x104F, meaning="exp(x - y)", notes=_EXP,
+        "trowexpandexpdif", opcode=0x104F, expr="exp(double(round(src0 - src1)))", notes=_EXP,
         doc="Exponential of every element minus a per-row value.",
         cpu="f32 f16", a2a3="f32 f16", a5="f32 f16", dtype_code="SA-0309",
         rules=(*_row_rules("SA-0311", "SA-0310", strict=True), *_row_tmp),
@@ -465,6 +467,7 @@ _row_expands = (
 )  # fmt: skip
 
 col_expand = expand.but(
+    over="row",
     operands="src0 src1 dst:out",
     in_place="src0",
     types={"src1": _ROW_0},
@@ -477,39 +480,39 @@ col_expand = expand.but(
 
 _col_expands = (
     col_expand(
-        "tcolexpandadd", opcode=0x1011, meaning="x + y", cpp="TCOLEXPANDADD($dst, $src0, $src1)",
+        "tcolexpandadd", opcode=0x1011, expr="src0 + src1", cpp="TCOLEXPANDADD($dst, $src0, $src1)",
         doc="Add a per-column value to every element of a tile.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, rules=row_major("src0 src1 dst"),
     ),
     col_expand(
-        "tcolexpandsub", opcode=0x1017, meaning="x - y", cpp="TCOLEXPANDSUB($dst, $src0, $src1)",
+        "tcolexpandsub", opcode=0x1017, expr="src0 - src1", cpp="TCOLEXPANDSUB($dst, $src0, $src1)",
         doc="Subtract a per-column value from every element of a tile.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, dtype_code="SA-0147", rules=row_major("src0 src1 dst", code="SA-0148"),
     ),
     col_expand(
-        "tcolexpandmul", opcode=0x1016, meaning="x * y", cpp="TCOLEXPANDMUL($dst, $src0, $src1)",
+        "tcolexpandmul", opcode=0x1016, expr="src0 * src1", cpp="TCOLEXPANDMUL($dst, $src0, $src1)",
         doc="Multiply every element of a tile by a per-column value.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, dtype_code="SA-0145", rules=row_major("src0 src1 dst", code="SA-0146"),
     ),
     col_expand(
-        "tcolexpanddiv", opcode=0x1012, meaning="x / y",
+        "tcolexpanddiv", opcode=0x1012, expr="src0 / src1",
         cpp="TCOLEXPANDDIV($dst, $src0, $src1) | TCOLEXPANDDIV<DivAlgorithm::$precision_mode>($dst, $src0, $src1)",
         doc="Divide every element of a tile by a per-column value.", attrs=_precision, notes=_DIV,
         cpu="f32 f16 i16 u16 i32 u32", a2a3="f32 f16 i16 i32", a5="f32 f16 i16 u16 i32 u32",
         dtype_code="SA-0141", rules=row_major("src0 src1 dst", code="SA-0142"),
     ),
     col_expand(
-        "tcolexpandmax", opcode=0x1014, meaning="where(x < y, y, x)",
+        "tcolexpandmax", opcode=0x1014, expr="where(src0 < src1, src1, src0)",
         cpp="TCOLEXPANDMAX($dst, $src0, $src1)", doc="Larger of every element and a per-column value.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, rules=row_major("src0 src1 dst"),
     ),
     col_expand(
-        "tcolexpandmin", opcode=0x1015, meaning="where(y < x, y, x)",
+        "tcolexpandmin", opcode=0x1015, expr="where(src1 < src0, src1, src0)",
         cpp="TCOLEXPANDMIN($dst, $src0, $src1)", doc="Smaller of every element and a per-column value.",
         cpu=_A5, a2a3=_A2A3, a5=_A5, rules=row_major("src0 src1 dst"),
     ),
     col_expand(
-        "tcolexpandexpdif", opcode=0x1013, meaning="exp(x - y)", cpp="TCOLEXPANDEXPDIF($dst, $src0, $src1)",
+        "tcolexpandexpdif", opcode=0x1013, expr="exp(double(round(src0 - src1)))", cpp="TCOLEXPANDEXPDIF($dst, $src0, $src1)",
         doc="Exponential of every element minus a per-column value.", notes=_EXP,
         cpu="f32 f16", a2a3="f32 f16", a5="f32 f16", dtype_code="SA-0143",
         rules=row_major("src0 src1 dst", code="SA-0144"),

@@ -1,7 +1,6 @@
 """Tile-scalar instructions: an element-wise operation whose second source is one scalar.
 
-In `meaning`, x is the tile and s the scalar, converted to the element type of the tile; y is a second tile
-and z the old destination where it is also read. Evaluation and rounding are as in `tile_elementwise`.
+The scalar is converted to the element type of the tile. Evaluation and rounding are as in `tile_elementwise`.
 """
 
 from __future__ import annotations
@@ -14,9 +13,6 @@ from ._common import form, row_major, same_dtype, same_shape, same_valid, two_st
 from .tile_elementwise import HIGH, I16_32, NEEDS_TMP, NON_EMPTY, PRECISION, spelled
 
 _TILE = "!pto.tile_buf<vec, 16x64x{T}>"
-
-#: Instructions that do nothing where their scalar is zero.
-SKIP_ZERO = frozenset({"trems", "tfmods"})
 
 tile_scalar = Family(
     "tile-scalar-and-immediate", "tile", pipe="V", core="vector", domain="dst valid region", in_place="any",
@@ -61,25 +57,25 @@ def _arith(
 
 _ARITH = (
     _arith(
-        "tadds", "SA-0231", all_on_a5=False, opcode=0x1009, meaning="x + s", dtype_code="SA-0137",
+        "tadds", "SA-0231", all_on_a5=False, opcode=0x1009, expr="src + scalar", dtype_code="SA-0137",
         doc="Adds a scalar to every element; integers wrap.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
         notes=("On a5 the dtype assertion is SA-0138.", _HDR64),
     ),
     _arith(
-        "tsubs", all_on_a5=False, opcode=0x1069, meaning="x - s",
+        "tsubs", all_on_a5=False, opcode=0x1069, expr="src - scalar",
         doc="Subtracts a scalar from every element; integers wrap.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32", notes=(_HDR64,),
     ),
     _arith(
-        "tmuls", src="src0", all_on_a5=False, opcode=0x103C, meaning="x * s", dtype_code="SA-0286",
+        "tmuls", src="src0", all_on_a5=False, opcode=0x103C, expr="src0 * scalar", dtype_code="SA-0286",
         doc="Multiplies every element by a scalar; integers wrap.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 " + I16_32,
         notes=("There is no 8-bit multiply on a5, although the assembler lets i8 pass.", _HDR64),
     ),
     tile_scalar(
         "tdivs", opcode=0x101E, operands="src=tile|scalar scalar=tile|scalar dst:out", attrs=PRECISION,
-        meaning="x / s", doc="Divides a tile by a scalar, or a scalar by a tile; integers truncate.",
+        expr="src / scalar", doc="Divides a tile by a scalar, or a scalar by a tile; integers truncate.",
         cpp=spelled("tdivs", "$dst, $src, $scalar", "Div"), dtype_code="SA-0152",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32",
         rules=(
@@ -102,19 +98,19 @@ _ARITH = (
         ),
     ),
     _arith(
-        "tmaxs", opcode=0x1035, meaning="where(x < s, s, x)", doc="Maximum of every element and a scalar.",
+        "tmaxs", opcode=0x1035, expr="where(src < scalar, scalar, src)", doc="Maximum of every element and a scalar.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
         rules=(R(NON_EMPTY.expr, on="a2a3"),),
         notes=("A NaN element is kept, a NaN scalar is ignored.", _HDR64),
     ),
     _arith(
-        "tmins", all_on_a5=False, opcode=0x1037, meaning="where(s < x, s, x)",
+        "tmins", all_on_a5=False, opcode=0x1037, expr="where(scalar < src, scalar, src)",
         doc="Minimum of every element and a scalar.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
         notes=("A NaN element is kept, a NaN scalar is ignored.", _HDR64),
     ),
     _arith(
-        "tlrelu", opcode=0x1031, operands="src slope=float dst:out", meaning="where(x > 0, x, x * s)",
+        "tlrelu", opcode=0x1031, operands="src slope=float dst:out", expr="where(src > 0, src, src * slope)",
         doc="Leaky ReLU with one slope.", cpp="TLRELU($dst, $src, $slope)",
         cpu="any", a2a3="f32 f16", a5="f32 f16", rules=(R(NON_EMPTY.expr, on="a2a3"),),
         types={"slope": "f32"}, notes=("NaN stays NaN.", "The assembler reads the slope as f32."),
@@ -150,25 +146,25 @@ _NARROW_ASM = "a2a3: the header takes 16- and 32-bit integers, the assembler 8- 
 
 _BITS = (
     _bits(
-        "tands", opcode=0x100C, meaning="x & s", doc="Bitwise AND of every element and a scalar.",
+        "tands", opcode=0x100C, expr="src & scalar", doc="Bitwise AND of every element and a scalar.",
         rules=(R(NON_EMPTY.expr, on="a2a3"),), notes=_NARROW_ASM, **_LOGIC,
     ),
     _bits(
-        "tors", opcode=0x1040, meaning="x | s", doc="Bitwise OR of every element and a scalar.",
+        "tors", opcode=0x1040, expr="src | scalar", doc="Bitwise OR of every element and a scalar.",
         rules=(R(NON_EMPTY.expr, on="a2a3"),), notes=_NARROW_ASM, **_LOGIC,
     ),
     _bits(
         "txors", "src scalar=int tmp:tmp? dst:out", "$dst, $src, $scalar, $tmp", opcode=0x106F, tmp_on="a2a3",
-        meaning="x ^ s", doc="Bitwise exclusive OR of every element and a scalar.",
+        expr="src ^ scalar", doc="Bitwise exclusive OR of every element and a scalar.",
         rules=(NEEDS_TMP, R("tmp.dtype == dst.dtype", on="a2a3"), R("valid_le(dst, tmp)", on="a2a3")),
         types={"tmp": _TILE}, notes=(_TMP_A2A3, "On a2a3 src, tmp and dst do not overlap."), **_LOGIC,
     ),
     _shift(
-        "tshls", "expects tshls scalar to be non-negative", opcode=0x1060, meaning="x << s",
+        "tshls", "expects tshls scalar to be non-negative", opcode=0x1060, expr="src << scalar",
         doc="Shifts every element left by a scalar count.", cpu="ints", a2a3="ints", a5="ints",
     ),
     _shift(
-        "tshrs", opcode=0x1062, meaning="x >> s",
+        "tshrs", opcode=0x1062, expr="src >> scalar",
         doc="Shifts every element right: arithmetic for signed, logical for unsigned elements.",
         cpu="ints", a2a3=I16_32, a5="ints32",
     ),
@@ -177,7 +173,7 @@ _BITS = (
 # ---- remainders and powers ----
 
 _remainder = tile_scalar.but(
-    attrs=PRECISION,
+    attrs=PRECISION, skip="scalar == 0",
     rules=(
         *vec("src dst"), *row_major("src dst"), *same_dtype("dst src"), *same_valid("dst src"),
         *_same_type("dst"), R(NON_EMPTY.expr, on="a2a3"), R("dst.dtype == F32", on="a5", when=HIGH),
@@ -188,7 +184,7 @@ _remainder = tile_scalar.but(
 _POWERS = (
     _remainder(
         "trems", opcode=0x104B, tmp_on="a2a3", operands="src scalar=scalar tmp:tmp? dst:out",
-        meaning="where(((x >= 0) != (s >= 0)) & (fmod(x, s) != 0), round(fmod(x, s)) + s, fmod(x, s))",
+        expr="where(((src >= 0) != (scalar >= 0)) & (fmod(src, scalar) != 0), round(fmod(src, scalar)) + scalar, fmod(src, scalar))",
         doc="Floored remainder by a scalar: the result takes the sign of the scalar.",
         cpp=spelled("trems", "$dst, $src, $scalar, $tmp", "RemS"),
         cpu="any", a2a3="f32 i32", a5="f32 f16 " + I16_32,
@@ -204,7 +200,7 @@ _POWERS = (
         ),
     ),
     _remainder(
-        "tfmods", opcode=0x1027, operands="src scalar=scalar dst:out", meaning="fmod(x, s)",
+        "tfmods", opcode=0x1027, operands="src scalar=scalar dst:out", expr="fmod(src, scalar)",
         doc="Truncated remainder by a scalar: the result takes the sign of the element.",
         cpp=spelled("tfmods", "$dst, $src, $scalar", "FmodS"),
         cpu="any", a2a3="f32 f16 i32 i16", a5="f32 f16 " + I16_32,
@@ -215,7 +211,7 @@ _POWERS = (
     ),
     tile_scalar(
         "tpows", opcode=0x1140, tmp_on="a2a3", operands="base exp=scalar tmp:tmp? dst:out", attrs=PRECISION,
-        meaning="convert(pow(double(x), double(s)))", doc="Raises every element to a scalar power.",
+        expr="pow(double(base), double(exp))", store="saturate", doc="Raises every element to a scalar power.",
         cpp=spelled("tpows", "$dst, $base, $exp, $tmp", "Pow"),
         cpu="any", a2a3="f32 ints32", a5="f32 f16 bf16 ints32",
         rules=(
@@ -259,18 +255,18 @@ def _axpy(types: str) -> str:
 
 _TERNARY = (
     _three(
-        "taddsc", opcode=0x100A, meaning="x + s + y", meaning_on=two_steps("x + s", "y"), doc="Adds a scalar and a second tile.",
+        "taddsc", opcode=0x100A, expr="src0 + scalar + src1", expr_on=two_steps("src0 + scalar", "src1"), doc="Adds a scalar and a second tile.",
         cpp="TADDS($dst, $src0, $scalar); TADD($dst, $dst, $src1) | TADDSC($dst, $src0, $scalar, $src1)",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
         rules=same_shape("dst src0 src1", on="a2a3 a5"),
     ),
     _three(
-        "tsubsc", opcode=0x106A, meaning="x - s + y", meaning_on=two_steps("x - s", "y"), doc="Subtracts a scalar and adds a second tile.",
+        "tsubsc", opcode=0x106A, expr="src0 - scalar + src1", expr_on=two_steps("src0 - scalar", "src1"), doc="Subtracts a scalar and adds a second tile.",
         cpp="TSUBS($dst, $src0, $scalar); TADD($dst, $dst, $src1) | TSUBSC($dst, $src0, $scalar, $src1)",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
     ),
     tile_scalar(
-        "taxpy", opcode=0x1076, operands="src scalar=scalar dst:inout", meaning="s * x + z",
+        "taxpy", opcode=0x1076, operands="src scalar=scalar dst:inout", meaning="dst = scalar * src + dst",
         doc="Adds a scaled tile to dst.", cpp="TAXPY($dst, $src, $scalar)",
         combos=Combos.of("dst src scalar", cpu=_axpy(_SAME), a2a3=_axpy("f32 f16"), a5=_axpy("f32 f16 bf16")),
         rules=(
@@ -295,7 +291,7 @@ _SELECT = (
         doc="Compares every element with a scalar into a packed predicate tile.",
         meaning="B = bits of a dst element. The whole dst storage (rows x cols) is zeroed; then for every "
         "valid row r of src and w < min(ceil(src.v_col / B), dst.v_col), bit k (least significant first) of "
-        "dst[r, w] is cmpMode(src[r, B*w + k], s) where B*w + k < src.v_col, else 0. A tile in place of the "
+        "dst[r, w] is cmpMode(src[r, B*w + k], scalar) where B*w + k < src.v_col, else 0. A tile in place of the "
         "scalar gives its element [0, 0].",
         cpp="TCMPS($dst, $src, $scalar, $cmpMode)",
         dtype_of="src", cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
@@ -315,7 +311,7 @@ _SELECT = (
     ),
     tile_scalar(
         "tsels", opcode=0x1058, tmp_on="a2a3", operands="mask src tmp:tmp? scalar=scalar dst:out", in_place="src",
-        meaning="where(bit(mask), x, s)", doc="Selects tile elements or a scalar by a packed predicate.",
+        meaning="dst = src where bit(mask), else scalar", doc="Selects tile elements or a scalar by a packed predicate.",
         format=(form("mask src tmp scalar", "dst"), form("mask src scalar", "dst")),
         cpp="TSELS($dst, $mask, $src, $tmp, $scalar)", dtype_code="SA-0327",
         cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="f32 f16 ints",
@@ -331,7 +327,7 @@ _SELECT = (
         ),
     ),
     tile_scalar(
-        "texpands", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", meaning="s",
+        "texpands", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", meaning="dst = scalar",
         doc="Fills a tile with a scalar.", cpp="TEXPANDS($dst, $scalar)", dtype_code="SA-0158", core="",
         pipe=(("dst.loc == MAT", "MTE2"), ("", "V")), domain="dst valid region; a mat tile as a whole",
         cpu="any", a2a3="f32 f16 bf16 ints32", a5="f32 f16 bf16 ints32",

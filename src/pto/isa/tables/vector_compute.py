@@ -127,53 +127,53 @@ _carry = everywhere("u32 i32")
 
 _UNARY = (
     _unary(
-        "vabs", opcode=0x3040, meaning="abs(x)", doc="Absolute value.", **everywhere("f32 f16 i8 i16 i32"),
+        "vabs", opcode=0x3040, expr="abs(input)", doc="Absolute value.", **everywhere("f32 f16 i8 i16 i32"),
         notes=("The smallest integer stays what it is (two's complement wrap).",),
     ),
     _unary(
-        "vneg", opcode=0x3041, meaning="-x", doc="Negation; integers wrap.",
+        "vneg", opcode=0x3041, expr="-input", doc="Negation; integers wrap.",
         notes=("Defined as a multiplication by -1.",), **everywhere("f32 f16 i8 i16 i32"),
     ),
     _unary(
-        "vexp", opcode=0x3042, meaning="exp(x)", doc="Exponential, base e.", **everywhere("f32 f16"),
+        "vexp", opcode=0x3042, expr="exp(input)", doc="Exponential, base e.", **everywhere("f32 f16"),
         notes=("exp(-inf) = 0, exp(+inf) = +inf, NaN stays NaN, overflow gives +inf.",),
     ),
     _unary(
-        "vln", opcode=0x3043, meaning="log(x)", doc="Natural logarithm.", **everywhere("f32 f16"),
+        "vln", opcode=0x3043, expr="log(input)", doc="Natural logarithm.", **everywhere("f32 f16"),
         notes=("x < 0 gives NaN and x = 0 gives -inf; the manual leaves non-positive input to the target.",),
     ),
     _unary(
-        "vsqrt", opcode=0x3044, meaning="sqrt(x)", doc="Square root.", notes=("x < 0 gives NaN.",),
+        "vsqrt", opcode=0x3044, expr="sqrt(input)", doc="Square root.", notes=("x < 0 gives NaN.",),
         **everywhere("f32 f16"),
     ),
     _unary(
-        "vrsqrt", opcode=0x3045, meaning="1 / sqrt(x)", doc="Reciprocal square root.",
+        "vrsqrt", opcode=0x3045, expr="1 / sqrt(input)", doc="Reciprocal square root.",
         notes=("x = +0 or -0 gives the infinity of the same sign.",), **everywhere("f32 f16"),
     ),
     _unary(
-        "vrec", opcode=0x3046, meaning="1 / x", doc="Reciprocal.",
+        "vrec", opcode=0x3046, expr="1 / input", doc="Reciprocal.",
         notes=("x = +0 or -0 gives the infinity of the same sign.",), **everywhere("f32 f16"),
     ),
     _unary(
-        "vrelu", opcode=0x3047, meaning="where(x > 0, x, 0)", doc="Rectified linear unit.",
+        "vrelu", opcode=0x3047, expr="where(input > 0, input, 0)", doc="Rectified linear unit.",
         notes=("NaN gives 0.", "i32 comes from the newer assembler."),
         cpu="f32 f16 i32", a2a3="f32 f16", a5="f32 f16 i32",
     ),
     _unary(
-        "vnot", opcode=0x3048, meaning="~x", doc="Bitwise complement.", rules=(integer("input"),),
+        "vnot", opcode=0x3048, expr="~input", doc="Bitwise complement.", rules=(integer("input"),),
         **everywhere("ints"),
     ),
     _unary(
-        "vbcnt", opcode=0x3049, meaning="popcount(x)", doc="Number of one bits in each element.",
+        "vbcnt", opcode=0x3049, expr="popcount(input)", doc="Number of one bits in each element.",
         rules=(integer("input"),), notes=("Counts over all bits of the element.",), **everywhere("ints"),
     ),
     _unary(
-        "vcls", opcode=0x304A, meaning="cls(x)", doc="Number of leading bits equal to the sign bit.",
+        "vcls", opcode=0x304A, expr="cls(input)", doc="Number of leading bits equal to the sign bit.",
         rules=(integer("input"),), **everywhere("i8 i16 i32 i64"),
         notes=("The sign bit itself is not counted: 0 and -1 give bits - 1.",),
     ),
     _unary(
-        "vmov", opcode=0x304B, operands="input=vreg mask=mask?", meaning="x", **everywhere(B8_32),
+        "vmov", opcode=0x304B, operands="input=vreg mask=mask?", expr="input", **everywhere(B8_32),
         doc="Copy of a vector register.", domain="lanes on in mask, all without one; the others are 0",
         notes=("Called a merging copy in the manual; in SSA form there is nothing to merge with.",),
     ),
@@ -181,19 +181,19 @@ _UNARY = (
 
 _BINARY = (
     _binary(
-        "vadd", opcode=0x3050, meaning="x + y", doc="Lane-wise sum; integers wrap.", **everywhere("any"),
+        "vadd", opcode=0x3050, expr="lhs + rhs", doc="Lane-wise sum; integers wrap.", **everywhere("any"),
         notes=(WRAPS,),
     ),
     _binary(
-        "vsub", opcode=0x3051, meaning="x - y", doc="Lane-wise difference; integers wrap.",
+        "vsub", opcode=0x3051, expr="lhs - rhs", doc="Lane-wise difference; integers wrap.",
         notes=(WRAPS,), **everywhere("any"),
     ),
     _binary(
-        "vmul", opcode=0x3052, meaning="x * y", doc="Lane-wise product; integers wrap.", notes=(WRAPS,),
+        "vmul", opcode=0x3052, expr="lhs * rhs", doc="Lane-wise product; integers wrap.", notes=(WRAPS,),
         **everywhere("f32 f16 bf16 i16 u16 i32 u32"),
     ),
     _binary(
-        "vdiv", opcode=0x3053, meaning="x / y", doc="Lane-wise quotient.",
+        "vdiv", opcode=0x3053, expr="lhs / rhs", doc="Lane-wise quotient.",
         attrs=(Attr("precisionType", "div_precision", doc="high precision f32 division; f32 only"),),
         rules=(R("r.dtype == F32", when="has(precisionType)"),),
         cpu="f32 f16 i16 i32", a2a3="f32 f16", a5="f32 f16 i16 i32",
@@ -201,31 +201,31 @@ _BINARY = (
                "x / 0 is undefined for them.",),
     ),
     _binary(
-        "vmax", opcode=0x3054, meaning="max(x, y)", doc="Lane-wise maximum.", **everywhere(B8_32),
+        "vmax", opcode=0x3054, expr="max(lhs, rhs)", doc="Lane-wise maximum.", **everywhere(B8_32),
         notes=("The signedness of the element type decides; NaN in either source gives NaN.",),
     ),
     _binary(
-        "vmin", opcode=0x3055, meaning="min(x, y)", doc="Lane-wise minimum.", **everywhere(B8_32),
+        "vmin", opcode=0x3055, expr="min(lhs, rhs)", doc="Lane-wise minimum.", **everywhere(B8_32),
         notes=("The signedness of the element type decides; NaN in either source gives NaN.",),
     ),
     _binary(
-        "vand", opcode=0x3056, meaning="x & y", doc="Bitwise and.", notes=(BITS,),
+        "vand", opcode=0x3056, expr="lhs & rhs", doc="Bitwise and.", notes=(BITS,),
         **everywhere("ints f32 f16 bf16", FP8),
     ),
     _binary(
-        "vor", opcode=0x3057, meaning="x | y", doc="Bitwise or.", notes=(BITS,),
+        "vor", opcode=0x3057, expr="lhs | rhs", doc="Bitwise or.", notes=(BITS,),
         **everywhere("ints f32 f16 bf16", FP8),
     ),
     _binary(
-        "vxor", opcode=0x3058, meaning="x ^ y", doc="Bitwise exclusive or.", **everywhere("ints", FP8),
+        "vxor", opcode=0x3058, expr="lhs ^ rhs", doc="Bitwise exclusive or.", **everywhere("ints", FP8),
         notes=("8-bit floating-point elements are taken as raw bits.",),
     ),
     _shift(
-        "vshl", opcode=0x3059, meaning="x << y", doc="Shift left by a count per lane.", **everywhere("ints"),
+        "vshl", opcode=0x3059, expr="lhs << rhs", doc="Shift left by a count per lane.", **everywhere("ints"),
         notes=("Counts are read as unsigned; a count of at least the element width gives 0.",),
     ),
     _shift(
-        "vshr", opcode=0x305A, meaning="x >> y", doc="Shift right by a count per lane.", **everywhere("ints"),
+        "vshr", opcode=0x305A, expr="lhs >> rhs", doc="Shift right by a count per lane.", **everywhere("ints"),
         notes=("Arithmetic for signed elements (a signless iN is signed), logical for unsigned ones.",
                "Counts are read as unsigned and must be below the element width."),
     ),
@@ -245,7 +245,7 @@ _BINARY = (
         notes=("A vsubc and vsubcs chain gives the same data under either polarity (switch vsubc_flag).",),
     ),
     _binary(
-        "vmadd", opcode=0x305D, operands="acc=vreg lhs=vreg rhs=vreg mask=mask", meaning="fma(y, x, z)",
+        "vmadd", opcode=0x305D, operands="acc=vreg lhs=vreg rhs=vreg mask=mask", expr="fma(lhs, acc, rhs)",
         doc="Fused multiply-add that scales the accumulator: lhs * acc + rhs.", notes=(EXTENSION,),
         rules=(*same_dtype("r acc"), *full_width("acc")), **everywhere("f32 f16 bf16"),
     ),
@@ -253,44 +253,44 @@ _BINARY = (
 
 _VEC_SCALAR = (
     _scalar(
-        "vadds", opcode=0x3068, meaning="x + s", doc="Sum with a scalar; integers wrap.", notes=(WRAPS,),
+        "vadds", opcode=0x3068, expr="input + scalar", doc="Sum with a scalar; integers wrap.", notes=(WRAPS,),
         **everywhere(B8_32),
     ),
     _scalar(
-        "vsubs", opcode=0x3069, meaning="x - s", doc="Difference with a scalar; integers wrap.",
+        "vsubs", opcode=0x3069, expr="input - scalar", doc="Difference with a scalar; integers wrap.",
         notes=(WRAPS, "Not in the newest assembler, which adds the negated scalar."), **everywhere(B8_32),
     ),
     _scalar(
-        "vmuls", opcode=0x306A, meaning="x * s", doc="Product with a scalar; integers wrap.", notes=(WRAPS,),
+        "vmuls", opcode=0x306A, expr="input * scalar", doc="Product with a scalar; integers wrap.", notes=(WRAPS,),
         **everywhere("f32 f16 bf16 i16 u16 i32 u32"),
     ),
     _scalar(
-        "vmaxs", opcode=0x306B, meaning="max(x, s)", doc="Maximum with a scalar.", **everywhere(B8_32),
+        "vmaxs", opcode=0x306B, expr="max(input, scalar)", doc="Maximum with a scalar.", **everywhere(B8_32),
     ),
     _scalar(
-        "vmins", opcode=0x306C, meaning="min(x, s)", doc="Minimum with a scalar.", **everywhere(B8_32),
+        "vmins", opcode=0x306C, expr="min(input, scalar)", doc="Minimum with a scalar.", **everywhere(B8_32),
     ),
     _scalar(
-        "vands", opcode=0x306D, meaning="x & s", doc="Bitwise and with a scalar.", **everywhere("ints32"),
+        "vands", opcode=0x306D, expr="input & scalar", doc="Bitwise and with a scalar.", **everywhere("ints32"),
     ),
     _scalar(
-        "vors", opcode=0x306E, meaning="x | s", doc="Bitwise or with a scalar.", **everywhere("ints32"),
+        "vors", opcode=0x306E, expr="input | scalar", doc="Bitwise or with a scalar.", **everywhere("ints32"),
     ),
     _scalar(
-        "vxors", opcode=0x306F, meaning="x ^ s", doc="Bitwise exclusive or with a scalar.",
+        "vxors", opcode=0x306F, expr="input ^ scalar", doc="Bitwise exclusive or with a scalar.",
         **everywhere("ints32"),
     ),
     _scalar_shift(
-        "vshls", opcode=0x3070, meaning="x << s", doc="Shift left by one count for all lanes.",
+        "vshls", opcode=0x3070, expr="input << scalar", doc="Shift left by one count for all lanes.",
         **everywhere("ints32"),
     ),
     _scalar_shift(
-        "vshrs", opcode=0x3071, meaning="x >> s", doc="Shift right by one count for all lanes.",
+        "vshrs", opcode=0x3071, expr="input >> scalar", doc="Shift right by one count for all lanes.",
         notes=("Arithmetic for signed elements (a signless iN is signed), logical for unsigned ones.",),
         **everywhere("ints32"),
     ),
     _scalar(
-        "vlrelu", opcode=0x3072, meaning="where(x >= 0, x, s * x)", **everywhere("f32 f16"),
+        "vlrelu", opcode=0x3072, expr="where(input >= 0, input, scalar * input)", **everywhere("f32 f16"),
         doc="Leaky ReLU with one slope for all lanes.",
     ),
     _binary(

@@ -172,7 +172,7 @@ _FUSED = (
     _fused(
         "vprelu", opcode=0x30D0, operands="input=vreg alpha=vreg mask=mask?", **everywhere("f32 f16"),
         rules=(*same_dtype("r input alpha"), *full_width("input alpha r"), *mask_of("mask", "r")),
-        doc="Leaky ReLU with a slope per lane.", meaning="where(x >= 0, x, y * x)",
+        doc="Leaky ReLU with a slope per lane.", expr="where(input >= 0, input, alpha * input)",
     ),
     _fused(
         "vexpdif", opcode=0x30D1, operands="input=vreg maximum=vreg mask=mask?", attrs=(_PARITY,),
@@ -191,14 +191,14 @@ _FUSED = (
         notes=("The manual keeps the type and has no mask; the A5 gives f32.", "The difference rounds to f32."),
     ),
     _float(
-        "vaddrelu", opcode=0x30D2, doc="Sum followed by ReLU.", meaning="max(x + y, 0)", notes=(_NO_PTOAS,),
+        "vaddrelu", opcode=0x30D2, doc="Sum followed by ReLU.", expr="max(lhs + rhs, 0)", notes=(_NO_PTOAS,),
     ),
     _float(
-        "vsubrelu", opcode=0x30D3, doc="Difference followed by ReLU.", meaning="max(x - y, 0)",
+        "vsubrelu", opcode=0x30D3, doc="Difference followed by ReLU.", expr="max(lhs - rhs, 0)",
         notes=(_NO_PTOAS,),
     ),
     _fused(
-        "vaxpy", opcode=0x30D4, operands="x=vreg y=vreg alpha=scalar mask=mask?", meaning="fma(s, x, y)",
+        "vaxpy", opcode=0x30D4, operands="x=vreg y=vreg alpha=scalar mask=mask?", expr="fma(alpha, x, y)",
         doc="Scaled vector plus a vector, rounded once.", **everywhere("f32 f16"),
         rules=(*same_dtype("r x y"), scalar_of("alpha", "x"), *full_width("x y r"), *mask_of("mask", "r")),
         notes=("The A5 intrinsic accumulates into y in place.",),
@@ -227,7 +227,7 @@ _FUSED = (
         notes=("One page of the manual describes a multiply-subtract; all other sources agree on this.",),
     ),
     _fused(
-        "vmula", opcode=0x30D8, operands="acc=vreg lhs=vreg rhs=vreg mask=mask", meaning="fma(y, z, x)",
+        "vmula", opcode=0x30D8, operands="acc=vreg lhs=vreg rhs=vreg mask=mask", expr="fma(lhs, rhs, acc)",
         rules=(*same_dtype("r acc lhs rhs"), *full_width("acc lhs rhs r"), *mask_of("mask", "r")),
         doc="Product added to an accumulator, rounded once: lhs * rhs + acc.", notes=(WRAPS,),
         types={"mask": _MASK},

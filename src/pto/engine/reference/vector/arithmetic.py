@@ -6,55 +6,40 @@ from typing import Any
 
 import numpy as np
 
+from ....isa.meaning import Apply, read, uses
 from ....isa.row import Row
-from ....isa.tables import vector_compute
 from ...elements import Array
 from ..instr import Instr
 from ..meaning import Numbers, compiled
-from ..registry import Execute, builder, executor
+from ..registry import Execute, executor, expressed
 from .lanes import active, bits, numbers, put, put_mask, put_raw, width
 
-_FAMILIES = ("unary", "binary", "vec-scalar")
 
-
-def letters(row: Row) -> dict[str, str]:
-    """The operand each letter of a meaning stands for: x, y, z are the vectors in order, s the scalar."""
-    vectors = iter("xyz")
-    return {
-        (next(vectors) if "vreg" in operand.kinds else "s"): operand.name
-        for operand in row.operands
-        if "mask" not in operand.kinds
-    }
-
-
-def _is_regular(row: Row) -> bool:
-    if row.family not in _FAMILIES:
-        return False
-    try:
-        return set(compiled(row.meaning).names) <= set(letters(row))
-    except (SyntaxError, ValueError):
-        return False
-
-
-@builder(*(row.name for row in vector_compute.ROWS if _is_regular(row)))
+@expressed("vector")
 def build(row: Row) -> Execute:
-    """The executor of a row whose meaning is a scalar expression. Bits of floats are taken as they are."""
-    meaning = compiled(row.meaning)
-    read = tuple((letter, letters(row)[letter]) for letter in meaning.names)
-    fused = "fma(" in row.meaning
-    bitwise = row.name in ("vand", "vor", "vxor")
+    """The executor of a row with an expression over lanes. Bits of floats are taken as they are."""
+    meaning = compiled(row.expr)
+    expression = read(row.expr)
+    scalars = frozenset(o.name for o in row.operands if not {"vreg", "mask"} & set(o.kinds))
+    fused = uses(expression, "fma")
+    bitwise = (
+        isinstance(expression, Apply)
+        and expression.operation in ("bit_and", "bit_or", "bit_xor")
+        and not scalars
+    )
 
     def execute(i: Instr) -> None:
         r = i.args["r"]
         on = active(i, "mask", width(i, "r"))
         if bitwise:
-            found = {letter: bits(i, name) for letter, name in read}
+            found = {name: bits(i, name) for name in meaning.names}
             put_raw(i, "r", meaning(Numbers(i, r.dtype), found), on)
             return
         rules = Numbers(i, r.dtype)
-        operands: dict[str, Any] = {}
-        for letter, name in read:
-            operands[letter] = rules.scalar(i.args[name]) if letter == "s" else numbers(i, name, fused)
+        operands: dict[str, Any] = {
+            name: rules.scalar(i.args[name]) if name in scalars else numbers(i, name, fused)
+            for name in meaning.names
+        }
         put(i, "r", meaning(rules, operands), on)
 
     return execute

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...elements import Array
 from ..instr import Instr
-from ..meaning import FUNCTIONS, Numbers
+from ..meaning import OPERATIONS, Numbers
 from ..registry import builder, executor
 from .arithmetic import build
 from .convert import converted
@@ -26,7 +26,7 @@ def exponential_of_difference(i: Instr) -> None:
     on = active(i, "mask", width(i, "input"))
     if i.args["r"].lanes != found.size:
         found, on = found[_odd(i) :: 2], on[_odd(i) :: 2]
-    put(i, "r", FUNCTIONS["exp"](Numbers(i, i.args["r"].dtype), found), on)
+    put(i, "r", OPERATIONS["exp"](Numbers(i, i.args["r"].dtype), found), on)
 
 
 # -- conversion to a narrower type -------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def _converted(i: Instr, found: Array) -> Array:
 @executor("vaddreluconv")
 def add_relu_convert(i: Instr) -> None:
     total = numbers(i, "lhs") + numbers(i, "rhs")
-    found = FUNCTIONS["max"](None, total, 0)
+    found = OPERATIONS["max"](None, total, 0)
     _front(i, _converted(i, found), active(i, "mask", width(i, "lhs")))
 
 

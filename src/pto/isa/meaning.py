@@ -1,0 +1,237 @@
+"""What an instruction computes, as data: expressions over its operands, and the table of their operations.
+
+    read("where(src0 < src1, src1, src0)")
+    -> Apply("where", (Apply("less", (Name("src0"), Name("src1"))), Name("src1"), Name("src0")))
+
+The text has Python's form: names of operands, whole numbers, the signs and the functions of `OPERATIONS`.
+Whoever evaluates or spells expressions has one dictionary with an entry for each operation it knows, and
+`fold`s the tree with it.
+
+How elements compute, wherever the row says nothing else:
+
+* Floats up to 32 bits compute in f32 and are rounded (nearest, ties to even) once, when they are stored.
+* Integers wrap: those below 32 bits compute in 32, wider ones in their own width; the store keeps the low
+  bits.
+* A scalar operand is an element of the type that computes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from .record import Record
+
+
+class Operation(Record):
+    """An operation of expressions. `ulp`: how far the result of an engine may be from the correctly rounded
+    one, in units in the last place of the element type; 0 means that all engines have the same bits."""
+
+    name: str
+    arity: int
+    doc: str
+    sign: str = ""  # how the text writes it; empty: as a function of its name
+    gives: str = "number"
+    ulp: int = 0
+
+
+#: What an operation gives.
+GIVES: dict[str, str] = {
+    "number": "a number of the type that computes",
+    "truth": "a truth value",
+    "integer": "a whole number",
+    "element": "an element of the type, still as a number",
+    "f16": "a number of f16",
+    "f32": "a number of f32",
+    "f64": "a number of f64, which rounds once more where it is stored",
+}
+
+_LIST = (
+    Operation("add", 2, "Sum; integers wrap.", "+"),
+    Operation("sub", 2, "Difference; integers wrap.", "-"),
+    Operation("mul", 2, "Product, rounded by itself; integers wrap.", "*"),
+    Operation("div", 2, "Quotient: of floats as in IEEE 754; of integers truncated, over 0 it is 0.", "/"),
+    Operation("floordiv", 2, "Quotient of integers, rounded down.", "//"),
+    Operation("ceildiv", 2, "Quotient of integers, rounded up."),
+    Operation("quot", 2, "Quotient of integers, rounded towards zero."),
+    Operation("mod", 2, "Remainder of `floordiv`.", "%"),
+    Operation("rem", 2, "Remainder of `quot`."),
+    Operation("fmod", 2, "Remainder of the truncated quotient: exact, with the sign of the dividend."),
+    Operation("neg", 1, "The negative number.", "-"),
+    Operation("abs", 1, "The magnitude; the smallest integer stays."),
+    Operation("fma", 3, "a * b + c of floats, rounded once."),
+    Operation("bit_and", 2, "Bits that both have; of truth values: both.", "&"),
+    Operation("bit_or", 2, "Bits that one of them has.", "|"),
+    Operation("bit_xor", 2, "Bits in which they differ.", "^"),
+    Operation("bit_not", 1, "Bits that it has not.", "~"),
+    Operation("shl", 2, "Shift to the left; a count of the width or more leaves 0.", "<<"),
+    Operation("shr", 2, "Shift to the right, signed numbers with their sign; larger counts leave it.", ">>"),
+    Operation("mul_high", 2, "Upper half of the product, which is twice as wide."),
+    Operation("carries", 2, "Whether the sum of two unsigned numbers needs another bit.", "", "truth"),
+    Operation("popcount", 1, "Number of bits that are 1.", "", "integer"),
+    Operation("cls", 1, "Leading bits equal to the sign, the sign itself not counted.", "", "integer"),
+    Operation("unsigned", 1, "The same bits as an unsigned number."),
+    Operation("less", 2, "Whether the first is less; as most comparisons, not of a NaN.", "<", "truth"),
+    Operation("less_equal", 2, "Whether the first is less or equal.", "<=", "truth"),
+    Operation("greater", 2, "Whether the first is greater.", ">", "truth"),
+    Operation("greater_equal", 2, "Whether the first is greater or equal.", ">=", "truth"),
+    Operation("equal", 2, "Whether they are equal; -0 and 0 are.", "==", "truth"),
+    Operation("not_equal", 2, "Whether they differ; a NaN differs from everything.", "!=", "truth"),
+    Operation("both", 2, "Whether both hold.", "and", "truth"),
+    Operation("where", 3, "The second where the first holds, else the third."),
+    Operation("relu", 1, "The number where it is greater than 0, else 0: also for NaN."),
+    Operation("max", 2, "The greater; of floats -0 is below 0, and a NaN stays."),
+    Operation("min", 2, "The lesser; of floats -0 is below 0, and a NaN stays."),
+    Operation("maxnum", 2, "As `max`, but a number goes before NaN."),
+    Operation("minnum", 2, "As `min`, but a number goes before NaN."),
+    Operation("copysign", 2, "The magnitude of the first with the sign of the second."),
+    Operation("sqrt", 1, "Square root, correctly rounded."),
+    Operation("exp", 1, "Exponential.", ulp=1),
+    Operation("exp2", 1, "Power of two.", ulp=1),
+    Operation("log", 1, "Natural logarithm.", ulp=1),
+    Operation("log2", 1, "Logarithm to base two.", ulp=1),
+    Operation("pow", 2, "Power; with integers, of a negative exponent, the truncated reciprocal.", ulp=1),
+    Operation("tanh", 1, "Hyperbolic tangent.", ulp=1),
+    Operation("sin", 1, "Sine.", ulp=1),
+    Operation("cos", 1, "Cosine.", ulp=1),
+    Operation("erf", 1, "Error function.", ulp=1),
+    Operation("floor", 1, "Rounded down to an integral value."),
+    Operation("ceil", 1, "Rounded up to an integral value."),
+    Operation("trunc", 1, "Rounded towards zero to an integral value."),
+    Operation("rint", 1, "Rounded to the nearest integral value, ties to even."),
+    Operation("round_away", 1, "Rounded to the nearest integral value, ties away from zero."),
+    Operation("round", 1, "Rounded to the element type here already.", "", "element"),
+    Operation("f16", 1, "Rounded to f16.", "", "f16"),
+    Operation("f32", 1, "Rounded to f32.", "", "f32"),
+    Operation("double", 1, "In f64, and so all that is computed from it.", "", "f64"),
+)  # fmt: skip
+OPERATIONS: dict[str, Operation] = {o.name: o for o in _LIST}
+
+
+class Name(Record):
+    """The value of an operand."""
+
+    name: str
+
+
+class Constant(Record):
+    value: int
+
+
+class Apply(Record):
+    operation: str
+    args: tuple[Expression, ...]
+
+
+Expression = Name | Constant | Apply
+
+
+class BadMeaning(ValueError):
+    """An expression that says nothing: what is wrong with it."""
+
+
+_BINARY: dict[type[ast.AST], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.BitAnd: "bit_and", ast.BitOr: "bit_or", ast.BitXor: "bit_xor", ast.LShift: "shl", ast.RShift: "shr",
+}  # fmt: skip
+_COMPARED: dict[type[ast.AST], str] = {
+    ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal", ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+}  # fmt: skip
+_UNARY: dict[type[ast.AST], str] = {ast.USub: "neg", ast.Invert: "bit_not"}
+
+
+@cache
+def read(text: str) -> Expression:
+    """The expression of a text; `BadMeaning` where it is none."""
+    try:
+        return _read(ast.parse(text, mode="eval").body)
+    except SyntaxError as error:
+        raise BadMeaning(f"{text!r} is no expression: {error.msg}") from None
+
+
+def _read(node: ast.expr) -> Expression:
+    match node:
+        case ast.Name(name):
+            return Name(name)
+        case ast.Constant(int(value)) if not isinstance(value, bool):
+            return Constant(value)
+        case ast.BinOp(left, op, right) if type(op) in _BINARY:
+            return _apply(_BINARY[type(op)], left, right)
+        case ast.UnaryOp(op, operand) if type(op) in _UNARY:
+            return _apply(_UNARY[type(op)], operand)
+        case ast.BoolOp(ast.And(), [left, right]):
+            return _apply("both", left, right)
+        case ast.Compare(left, [op], [right]) if type(op) in _COMPARED:
+            return _apply(_COMPARED[type(op)], left, right)
+        case ast.Call(ast.Name(name), args, []):
+            known = OPERATIONS.get(name)
+            if known is None or known.sign:
+                raise BadMeaning(f"{name!r} is no operation")
+            if len(args) != known.arity:
+                raise BadMeaning(f"{name!r} takes {known.arity}, got {len(args)}")
+            return _apply(name, *args)
+        case _:
+            raise BadMeaning(f"{ast.unparse(node)!r} is no part of an expression")
+
+
+def _apply(operation: str, *args: ast.expr) -> Apply:
+    return Apply(operation, tuple(_read(a) for a in args))
+
+
+def parts(expression: Expression) -> Iterator[Expression]:
+    """An expression and all its parts, in the order of the text."""
+    yield expression
+    if isinstance(expression, Apply):
+        for part in expression.args:
+            yield from parts(part)
+
+
+def names(expression: Expression) -> tuple[str, ...]:
+    """The operands an expression reads, each once."""
+    return tuple(dict.fromkeys(p.name for p in parts(expression) if isinstance(p, Name)))
+
+
+def uses(expression: Expression, *operations: str) -> bool:
+    return any(isinstance(p, Apply) and p.operation in operations for p in parts(expression))
+
+
+def ulp(expression: Expression) -> int:
+    """How far engines may be apart, in units in the last place of the result."""
+    return sum(OPERATIONS[p.operation].ulp for p in parts(expression) if isinstance(p, Apply))
+
+
+Made = TypeVar("Made")
+
+
+def fold(
+    expression: Expression, name: Callable[[str], Made], constant: Callable[[int], Made],
+    apply: Callable[..., Made],
+) -> Made:  # fmt: skip
+    """What a backend makes of an expression: `apply(operation, *made)` of the results of its parts."""
+    match expression:
+        case Name(name=found):
+            return name(found)
+        case Constant(value=value):
+            return constant(value)
+        case Apply(operation=operation, args=args):
+            return apply(operation, *(fold(a, name, constant, apply) for a in args))
+
+
+def unknown(known: Mapping[str, Any], expression: Expression) -> list[str]:
+    """Operations of an expression that a backend's dictionary lacks."""
+    found = dict.fromkeys(p.operation for p in parts(expression) if isinstance(p, Apply))
+    return [operation for operation in found if operation not in known]
+
+
+@cache
+def assigned(text: str) -> dict[str, Expression]:
+    """The expression of each result of a text such as `low = lhs * rhs; high = mul_high(lhs, rhs)`, in this
+    order. One that names no result stands under the empty name."""
+    found: dict[str, Expression] = {}
+    for part in text.split(";"):
+        target, equals, rest = part.partition(" = ")
+        found[target.strip() if equals else ""] = read((rest if equals else part).strip())
+    return found

@@ -1,0 +1,138 @@
+"""Expressions of rows: how they are read, what is wrong with a bad one, and that every backend knows its operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pto import isa
+from pto.codegen import intrinsics
+from pto.engine.reference import meaning as arrays
+from pto.engine.reference import scalars
+from pto.engine.reference.registry import find
+from pto.isa import meaning
+from pto.isa.audit import problems
+from pto.isa.meaning import OPERATIONS, Apply, BadMeaning, Constant, Name, assigned, names, read, ulp
+from pto.isa.row import Family
+
+X, Y = Name("x"), Name("y")
+
+
+def test_read() -> None:
+    assert read("where(x < y, -1, x)") == Apply(
+        "where", (Apply("less", (X, Y)), Apply("neg", (Constant(1),)), X)
+    )
+    assert read("x & y | ~x") == Apply("bit_or", (Apply("bit_and", (X, Y)), Apply("bit_not", (X,))))
+    assert assigned("low = x * y; high = mul_high(x, y)") == {
+        "low": read("x * y"),
+        "high": read("mul_high(x, y)"),
+    }
+    assert assigned("x == y") == {"": Apply("equal", (X, Y))}
+    assert names(read("x + y * x")) == ("x", "y")
+    assert (ulp(read("x + y")), ulp(read("exp(x)"))) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x +", "no expression"),
+        ("softplus(x)", "'softplus' is no operation"),
+        ("add(x, y)", "'add' is no operation"),
+        ("exp(x, y)", "'exp' takes 1, got 2"),
+        ("where(x, y)", "'where' takes 3, got 2"),
+        ("x + 1.5", "'1.5' is no part"),
+        ("x if y else x", "is no part"),
+        ("x < y < x", "is no part"),
+        ("x.dtype", "is no part"),
+        ("exp(x=y)", "is no part"),
+        ("not x", "is no part"),
+        ("True", "is no part"),
+    ],
+)
+def test_bad(text: str, said: str) -> None:
+    with pytest.raises(BadMeaning, match=said):
+        read(text)
+
+
+LEAVES = st.one_of(st.sampled_from([X, Y]), st.integers(0, 99).map(Constant))
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.sampled_from(list(OPERATIONS.values())).flatmap(
+        lambda o: st.tuples(*[inner] * o.arity).map(lambda args: Apply(o.name, args))
+    ),
+    max_leaves=12,
+)
+
+
+def spelled(operation: str, *args: str) -> str:
+    o = OPERATIONS[operation]
+    if not o.sign:
+        return f"{operation}({', '.join(args)})"
+    return f"({o.sign}{args[0]})" if o.arity == 1 else f"({args[0]} {o.sign} {args[1]})"
+
+
+@given(TREES)
+def test_what_the_signs_say_is_read(tree: meaning.Expression) -> None:
+    assert read(meaning.fold(tree, str, str, spelled)) == tree
+
+
+def test_every_operation_is_documented() -> None:
+    for o in OPERATIONS.values():
+        assert o.doc.endswith("."), o
+        assert o.gives in meaning.GIVES, o
+
+
+def backends(row: isa.Row) -> list[dict[str, Any]]:
+    if row.set == "scalar":
+        return [scalars._REAL if any(o.kind == "float" for o in row.operands) else scalars._WHOLE]
+    return [arrays.OPERATIONS] + (
+        [intrinsics._SPELLED] if row.set == "tile" and row.cpp and not row.over else []
+    )
+
+
+REGULAR = [r for r in isa.rows() if r.expr]
+
+
+def test_every_backend_knows_the_operations_of_its_rows() -> None:
+    assert len(REGULAR) > 170
+    for row in REGULAR:
+        for text in (row.expr, *row.expr_on.values()):
+            for expression in assigned(text).values():
+                if row.name not in scalars._SPECIAL:
+                    assert [meaning.unknown(b, expression) for b in backends(row)] == [[]] * len(
+                        backends(row)
+                    ), row
+        assert row.set == "scalar" or find(row) is not None, row
+
+
+def test_no_backend_has_an_operation_that_is_none() -> None:
+    for backend in (arrays.OPERATIONS, intrinsics._SPELLED, scalars._REAL, scalars._WHOLE):
+        assert set(backend) <= set(OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"expr": "softplus(src)"}, "'softplus' is no operation"),
+        ({"expr": "src + other"}, "names other"),
+        ({"expr": "src + dst"}, "names dst"),
+        ({"expr": "src", "over": "diagonals"}, "ranges over 'diagonals'"),
+        ({"expr": "src", "store": "later"}, "unknown store 'later'"),
+        ({"expr": "src", "start": "0"}, "start without a fold"),
+        ({"expr": "acc + src", "over": "fold rows"}, "fold without a start"),
+        ({"expr": "src", "skip": "src =="}, "no expression"),
+        ({"expr": "src", "expr_on": {"a9": "src"}}, "unknown legality column 'a9'"),
+        ({"meaning": ""}, "no meaning"),
+    ],
+)
+def test_the_audit_finds_bad_meanings(own: dict[str, Any], said: str) -> None:
+    family = Family(
+        "new", "tile", doc="A row.", operands="src dst:out", pipe="V", in_place="any", cpp="T()",
+        cpu="f32", a2a3="f32", a5="f32",
+    )  # fmt: skip
+    assert problems(family("tfine", opcode=1, expr="exp(src)")) == []
+    found = problems(family("tbad", opcode=1, **own))
+    assert any(said in p for p in found), found
