@@ -77,8 +77,9 @@ def _callable(plan: Plan) -> bool:
     return all(isinstance(t, known) for t in found) and not flat and not by_rows
 
 
-def fill(case: Case, rng: np.random.Generator, kind: int) -> None:
-    """Contents of all operands: numbers of modest size, special ones among them, or any bits."""
+def fill(case: Case, rng: np.random.Generator, kind: int, special: int | None) -> None:
+    """Contents of all operands: numbers of modest size, special ones among them, or any bits; scalars of modest size,
+    or one of the special ones."""
     for name, held in case.args.items():
         for at, value in enumerate(held if isinstance(held, list) else [held]):
             if isinstance(value, Tile | View):
@@ -96,7 +97,7 @@ def fill(case: Case, rng: np.random.Generator, kind: int) -> None:
             elif isinstance(value, int | float) and (name, at) not in case.plan.constants:
                 type = case.plan.operands[name][at]
                 if isinstance(type, ScalarType):
-                    made = _scalar(type, rng) if kind == 0 else float(rng.choice(SPECIAL)) if type.is_float else int(rng.choice(WHOLE))
+                    made = _scalar(type, rng, special)
                     if isinstance(held, list):
                         held[at] = made
                     else:
@@ -108,11 +109,20 @@ def fill(case: Case, rng: np.random.Generator, kind: int) -> None:
 
 #: Scalars worth meeting; they are those of a 16-bit type at most, which every wider one has, too.
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0**-14, -(2.0**-24), 65504.0, -65504.0, np.inf, -np.inf, np.nan)
-WHOLE = (0, 1, -1, 2, 7, 8, 15, 16, 31, 32, 33, 63, 64, 127, -128)
+WHOLE = (0, 1, -1, 7, 8, 16, 31, 32, 64, 127, -128)
 
 
-def _scalar(type: ScalarType, rng: np.random.Generator) -> float | int:
+def _scalar(type: ScalarType, rng: np.random.Generator, special: int | None) -> float | int:
+    if special is not None:
+        return SPECIAL[special] if type.is_float else WHOLE[special]
     return float(np.float16(rng.standard_normal())) if type.is_float else int(rng.integers(1, 8))
+
+
+def runs(case: Case) -> list[tuple[tuple[int, int] | None, int | None]]:
+    """Valid regions, and every special scalar where an expression computes with one."""
+    scalars = [t for types in case.plan.operands.values() for t in types if isinstance(t, ScalarType)]
+    computes = bool(case.row.expr and scalars)
+    return [*((valid, None) for valid in VALID), *((None, k) for k in range(len(SPECIAL) if computes else 0))]
 
 
 def _view_shape(view: View) -> tuple[int, int]:
@@ -132,13 +142,13 @@ def differences(found: list[Plan], column: str) -> list[str]:
 def _compare(one: Compiled) -> Iterator[str]:
     case = one.case
     compared, refusal = 0, ""
-    for run, valid in enumerate(VALID):
+    for run, (valid, special) in enumerate(runs(case)):
         rng = np.random.default_rng(run)
         for t, whole in one.tiles:
             t.v_row, t.v_col = whole if valid is None else (min(whole[0], valid[0]), min(whole[1], valid[1]))
         for b in (*case.core.buffers.values(), *case.core.gm.buffers):
             b.data[:] = FILL
-        fill(case, rng, run % 2)
+        fill(case, rng, run % 2, special)
         one.settle()
         before = [(b, b.data.copy()) for b in (*case.core.buffers.values(), *case.core.gm.buffers)]
         refused = reference(case)
@@ -149,7 +159,8 @@ def _compare(one: Compiled) -> Iterator[str]:
         want = Outcome(case)
         for b, data in before:
             b.data[:] = data
-        where = f"{case.row.name} {case.isa} {_shown(one.plan)} valid {valid}"
+        scalars = {n: v for n, v in case.args.items() if isinstance(v, int | float)}
+        where = f"{case.row.name} {case.isa} {_shown(one.plan)} valid {valid} {scalars or ''}"
         problem = one.run()
         if problem:
             yield f"{where}: {problem}"
