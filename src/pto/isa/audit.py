@@ -10,7 +10,7 @@ from .dtypes import DTYPES
 from .enums import ENUMS
 from .format import variables
 from .profiles import ISAS
-from .row import EFFECTS, KINDS, OVER, ROLES, SCOPES, STORES, Row
+from .row import EFFECTS, KINDS, OVER, ROLES, SCOPES, STORES, WRITES, Row
 from .rule_trees import lowered, names_in
 from .rules import lowered_text
 
@@ -30,6 +30,7 @@ def problems(row: Row) -> list[str]:
     need(row.meaning, "no meaning")
     need(bool(row.cpp) != bool(row.no_cpp), "needs a C++ spelling or the reason for none, not both")
     need(row.effect in EFFECTS, f"unknown effect {row.effect!r}")
+    need(row.writes in WRITES, f"unknown writes {row.writes!r}")
     need(row.scope in SCOPES, f"unknown scope {row.scope!r}")
     need(row.core in ("", "cube", "vector"), f"unknown core {row.core!r}")
     need(0 <= row.opcode <= 0xFFFE, "opcode out of range")

@@ -62,6 +62,18 @@ EFFECTS: dict[str, str] = {
     "io": "observable outside the program",
 }
 
+#: How much of a destination an instruction replaces.
+WRITES: dict[str, str] = {
+    "all": "all of its storage",
+    "valid": "all of its valid region",
+    "column0": "column 0 of its valid region",
+    "row0": "row 0 of its valid region",
+    "part": "some of it; the rest keeps its contents",
+}
+
+#: Effects of instructions that use what their operands hold.
+TOUCHING = ("memory", "sync", "io")
+
 #: What the expression of a row ranges over. `acc` in a fold is the value so far.
 OVER: dict[str, str] = {
     "": "every element of the destination, or every active lane",
@@ -208,7 +220,10 @@ class Row(Record):
     in_place_on: tuple[str, ...] = ()  # columns in which in_place restricts; empty = all
     tmp_on: tuple[str, ...] = ()  # columns that write the tmp operands, others leave them; empty = all
     own_tmp_on: tuple[str, ...] = ()  # columns that take Profile.own_tmp where tmp is left out
-    domain: str = ""  # elements the instruction defines
+    domain: str = ""  # elements the instruction defines, for readers
+    writes: str = "part"  # how much of its destinations it replaces: see WRITES
+    touches: bool | None = None  # whether it uses what its operands hold; None: as its effect says
+    keeps: bool = False  # later instructions use its operands without naming them
     cpp: str = ""  # C++ spelling
     no_cpp: str = ""  # why there is none
     variant: int | None = None  # variant byte where several rows share an opcode
@@ -282,6 +297,11 @@ class Row(Record):
     @cached_property
     def attr_index(self) -> dict[str, Attr]:
         return {a.name: a for a in self.attrs}
+
+    @cached_property
+    def uses_contents(self) -> bool:
+        """Whether it reads or writes what its operands hold, and not only where that is."""
+        return self.effect in TOUCHING if self.touches is None else self.touches
 
     @cached_property
     def outs(self) -> tuple[Operand, ...]:

@@ -11,18 +11,6 @@ from ..ir.types import TileBufType, ViewType
 from ..isa.row import Row
 from .aliases import Aliases, Storage, allocates
 
-#: Effects that touch the content of operands, and instructions that do so besides.
-_TOUCHING = ("memory", "sync", "io")
-_ALSO_TOUCHING = ("build_async_session", "set_quant_vector")
-_NEVER_TOUCHING = ("tsync", "talias", "tfree")
-
-#: Later instructions use the operand of these without naming it.
-_KEEPING = ("set_quant_vector",)
-
-#: Elements that an instruction replaces, as the table says it, where that is all that a reader of `dst` sees.
-_WHOLE = ("dst valid region", "whole dst tile", "M x N of dst")
-_NOT_WHOLE = ("mgather", "tgather", "tprefetch", "tpartadd", "tpartmul", "tpartmax", "tpartmin")
-
 _SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 _ONCE = ("pto.vecscope", "pto.strict_vecscope", "scf.execute_region")
 
@@ -36,20 +24,18 @@ class _Use:
     __slots__ = ("keeps", "replaces", "roles")
 
     def __init__(self, row: Row, isa: str) -> None:
-        touches = row.effect in _TOUCHING or row.name in _ALSO_TOUCHING
         self.roles: tuple[tuple[bool, bool], ...] = ()
-        if touches and not row.name.startswith(_NEVER_TOUCHING):
+        if row.uses_contents:
             spare = isa and row.tmp_on and isa not in row.tmp_on
             self.roles = tuple(
                 (False, False) if spare and o.role == "tmp" else (o.reads, o.writes) for o in row.operands
             )
-        self.keeps = row.name in _KEEPING
+        self.keeps = row.keeps
         #: Number of the operand that is replaced as a whole, or -1.
         self.replaces = -1
         at = row.operand_index.get("dst", -1)
-        if at >= 0 and row.operands[at].role == "out" and row.name not in _NOT_WHOLE:
-            if row.domain.startswith(_WHOLE) or row.domain.startswith(("column 0 of dst", "row 0 of dst")):
-                self.replaces = at
+        if at >= 0 and row.operands[at].role == "out" and row.writes != "part":
+            self.replaces = at
 
 
 class Node:
@@ -305,9 +291,9 @@ class _Builder:
                 return 0
             row = op.row
             assert row is not None
-            if row.domain.startswith("column 0") and type.v_col != 1:
+            if row.writes == "column0" and type.v_col != 1:
                 return 0
-            if row.domain.startswith("row 0") and type.v_row != 1:
+            if row.writes == "row0" and type.v_row != 1:
                 return 0
             if row.name == "tload" and not _fills(op, storage):
                 return 0

@@ -206,7 +206,7 @@ ROWS = (
         "pto::comm::TGET_ASYNC<pto::comm::DmaEngine::$engine>($dst, $src, $session, $peer)",
     ),
     Family("async", "comm", effect="alloc", pipe="S", core="vector")(
-        "build_async_session", opcode=0x1284, aliases="comm.build_async_session",
+        "build_async_session", opcode=0x1284, touches=True, aliases="comm.build_async_session",
         operands="scratch:tmp workspace=ptr|memref dest_rank=int? "
         "my_pe=int?", results="session=async_session",
         attrs=(

@@ -78,7 +78,7 @@ ROWS = (
         },
     ),
     order(
-        "tsync", opcode=0x107D, aliases="tsync.op", operands="events=event|tile|memref*",
+        "tsync", opcode=0x107D, touches=False, aliases="tsync.op", operands="events=event|tile|memref*",
         attrs=Attr("op", "op", doc="barrier form: operation class whose pipe is drained"),
         format=(
             "ins($events... : type($events...)) attr-dict",
@@ -147,7 +147,7 @@ ROWS = (
         types={"gm_workspace": "!pto.ptr<i32>", "attr:mode": "soft", "attr:core_type": "aiv_only"},
     ),
     alias(
-        "talias", opcode=0x1202, operands="src dst:out", pipe="",
+        "talias", opcode=0x1202, touches=False, operands="src dst:out", pipe="",
         rules=(
             R("dst.loc == src.loc"),
             R("dst.size == src.size", msg="expects src and dst to hold the same number of bytes"),
@@ -280,7 +280,7 @@ ROWS = (
         cpp="SET_QUANT_SCALAR<$out_type>($preQuantScalar)",
     ),
     config(
-        "set_quant_vector", opcode=0x1205, operands="fpTile", core="cube",
+        "set_quant_vector", opcode=0x1205, touches=True, keeps=True, operands="fpTile", core="cube",
         attrs=Attr("id", "int", 0, doc="which pipe of the function it serves"),
         format=("( $fpTile : type($fpTile) ) { id = $id } attr-dict", "$fpTile attr-dict : type($fpTile)"),
         dtype_of="fpTile", cpu="u64", a2a3="u64", a5="u64", rules=(R("fpTile.loc == "

@@ -153,7 +153,7 @@ def _pop(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
 
 def _free(name: str, me: str, direction: str, opcode: int) -> Row:
     return frontend(
-        name, opcode=opcode, core=me, operands="entry=tile|view?", pipe="S",
+        name, opcode=opcode, core=me, operands="entry=tile|view?", pipe="S", touches=False,
         format=f"[( $entry : type($entry) )] {_KEYED} attr-dict",
         doc=f"Give the slot of the last pop back in a {me} kernel.",
         meaning=f"tfree on the {direction} pipe number id of this function",
@@ -249,7 +249,7 @@ ROWS = (
         dtype_of="tile", cpu="all", a2a3="any", a5="all", types={"tile": _TILE},
     ),
     fifo(
-        "tfree", opcode=0x1262, pipe="S", operands="entry=tile|view? pipe_handle=pipe",
+        "tfree", opcode=0x1262, touches=False, pipe="S", operands="entry=tile|view? pipe_handle=pipe",
         format=(
             "( $pipe_handle : type($pipe_handle) ) { split = $split } attr-dict",
             "( $entry, $pipe_handle : type($entry), type($pipe_handle) ) { split = $split } attr-dict",

@@ -25,7 +25,7 @@ NEEDS_TMP = R("has(tmp)", on="a2a3", msg="expects a tmp operand on A2/A3")
 NON_EMPTY = R("dst.v_row > 0 and dst.v_col > 0", on="a2a3 a5")
 
 _FAMILY = "elementwise-tile-tile"
-_COMMON: dict[str, Any] = {"pipe": "V", "core": "vector", "domain": "dst valid region", "in_place": "any"}
+_COMMON: dict[str, Any] = {"pipe": "V", "core": "vector", "writes": "valid", "domain": "dst valid region", "in_place": "any"}
 _TILE = "!pto.tile_buf<vec, 16x64x{T}>"
 
 
@@ -270,7 +270,7 @@ _UNARY = (
 
 # ---- packed predicates ----
 
-_compare = Family(_FAMILY, "tile", **_COMMON).but(in_place="none", domain="src0 valid region, packed")
+_compare = Family(_FAMILY, "tile", **_COMMON).but(in_place="none", writes="part", domain="src0 valid region, packed")
 
 _PREDICATE = (
     _compare(
@@ -296,7 +296,7 @@ _PREDICATE = (
             "The documented row-major rule is not checked: the assembler takes any layout.", _HDR64,
         ),
     ),
-    _compare.but(in_place="src0 src1", domain="dst valid region")(
+    _compare.but(in_place="src0 src1", writes="valid", domain="dst valid region")(
         "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", meaning="dst = src0 where bit(mask), else src1",
         doc="Selects from two tiles by a packed predicate.", cpp="TSEL($dst, $mask, $src0, $src1, $tmp)",
         dtype_code="SA-0326", cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="any",

@@ -30,11 +30,11 @@ def _axis(name: str) -> Attr:
 
 
 irregular = Family(
-    "irregular-and-complex", "tile", pipe="V", core="vector", domain="dst valid region", in_place="none",
+    "irregular-and-complex", "tile", pipe="V", core="vector", writes="valid", domain="dst valid region", in_place="none",
 )  # fmt: skip
 
 partial = irregular.but(
-    over="parts",
+    over="parts", writes="part",
     operands="src0 src1 dst:out",
     in_place="any",
     cpu="floats ints", a2a3="f32 f16 i32 u32 i16 u16", a5="floats ints",
@@ -60,7 +60,7 @@ _FIRST_WINS = "A NaN in src0 is returned, a NaN in src1 is ignored; equal zeros 
 partial_arg = irregular.but(
     operands="src0Val src1Val src0Idx src1Idx dstVal:out dstIdx:out",
     in_place="any",
-    domain="dstVal valid region",
+    writes="part", domain="dstVal valid region",
     combos=(
         Combos.of(
             "dstVal dstIdx",
@@ -97,7 +97,7 @@ def _lists(form: str, sources: str) -> dict[str, str]:
 
 _SORT = (
     irregular(
-        "tsort32", opcode=0x1063, operands="src idx tmp:tmp? dst:out", domain="src valid region",
+        "tsort32", opcode=0x1063, operands="src idx tmp:tmp? dst:out", writes="part", domain="src valid region",
         doc="Sort every block of 32 elements in descending order, each with its index.",
         meaning=(
             "Per row, for each block of columns j = 0, 32, ..: n = min(32, src.v_col - j) pairs (src[r,j+k], "
@@ -134,7 +134,7 @@ _SORT = (
             *(form(f"src {srcs} tmp", "dst excuted", inside)
               for srcs in ("src1 src2 src3", "src1 src2", "src1") for inside in (True, False)),
         ),
-        domain="one-row lists",
+        writes="part", domain="one-row lists",
         doc="Merge sorted lists of tsort32 records in descending order.",
         meaning=(
             "Records of 8 bytes as tsort32 writes them, E = 8/bytes elements each; key = first element, "
@@ -201,7 +201,7 @@ _INDEXED = (
             "ins($src, $kTile [, $tmp] : type($src), type($kTile) [, type($tmp)]) "
             "outs($dst, $cdst : type($dst), type($cdst)) attr-dict",
         ),
-        domain="dst valid region (index), src valid region (mask, compare)",
+        writes="part", domain="dst valid region (index), src valid region (mask, compare)",
         doc="Collect elements of a tile by index, by mask pattern, or the indices of matching elements.",
         meaning=(
             "Index form: for (r, c) of the dst valid region k = indices[r,c]; dst[r,c] = src[k // src.cols, "
@@ -312,7 +312,7 @@ _INDEXED = (
             form("src indexes", "dst"),
             "ins($src, attr-dict : type($src)) outs($dst : type($dst))",
         ),
-        domain="indexes valid region (index), dst valid region (mask)",
+        writes="part", domain="indexes valid region (index), dst valid region (mask)",
         doc="Spread the elements of a tile over dst by index or by mask pattern.",
         meaning=(
             "Index form: for (i, j) of the indexes valid region in row-major order: the dst element at "
@@ -354,7 +354,7 @@ _INDEXED = (
 
 _GENERATORS = (
     irregular(
-        "tci", opcode=0x100D, tmp_on="a2a3", operands="S=scalar tmp:tmp? dst:out", in_place="any", domain="row 0 of dst",
+        "tci", opcode=0x100D, tmp_on="a2a3", operands="S=scalar tmp:tmp? dst:out", in_place="any", writes="row0", domain="row 0 of dst",
         attrs=(Attr("descending", "bool", False, doc="count down"),),
         format="ins($S [, $tmp] attr-dict : type($S) [, type($tmp)]) outs($dst : type($dst))",
         doc="Fill a row with consecutive integers.",
@@ -412,7 +412,7 @@ _GENERATORS = (
                "space.",),
     ),
     irregular(
-        "thistogram", opcode=0x1077, isas="cpu a5", operands="src idx dst:out", domain="src valid region",
+        "thistogram", opcode=0x1077, isas="cpu a5", operands="src idx dst:out", writes="part", domain="src valid region",
         attrs=(Attr("isMSB", "bool", True, doc="16-bit sources: count the high byte, else the low one"),
                Attr("hist_byte", "int", choices=(0, 1, 2, 3),
                     doc="byte to count, 0 = lowest; overrides isMSB")),
@@ -485,7 +485,7 @@ _QUANT = (
             "ins($src : type($src)) outs($dst, $exp, $max, $scaling [, $exp_zz] : type($dst), type($exp), "
             "type($max), type($scaling) [, type($exp_zz)]) attr-dict",
         ),
-        domain="INT8: dst valid region; MX: src valid rows (grp_axis 1) or columns (0), whole grouped "
+        writes="part", domain="INT8: dst valid region; MX: src valid rows (grp_axis 1) or columns (0), whole grouped "
                "dimension",
         doc="Quantise a tile to 8-bit integers, or to an MX format with one scale per group of 32.",
         meaning=(
@@ -567,7 +567,7 @@ _QUANT = (
         attrs=(Attr("quant_type", "quant_type", "MXFP8", choices=("MXFP8", "MXFP4_E2M1"), doc="scheme"),
                _MX_ALG,
                Attr("interleave", "bool", False, doc="store the exponents of two row groups side by side")),
-        domain="src valid columns, whole rows",
+        writes="part", domain="src valid columns, whole rows",
         doc="Quantise a tile to an MX format with groups of 32 rows per column.",
         meaning=(
             "tquant with grp_axis 0: groups of 32 consecutive rows per column; exp, max and scaling are M/32 "
@@ -592,7 +592,7 @@ _QUANT = (
     ),
     irregular(
         "tquant_hif4", opcode=0x11C2, isas="cpu", operands="src dst:out exp:out max:out scaling:out",
-        domain="64-element column groups",
+        writes="part", domain="64-element column groups",
         doc="Quantise a tile to HiFloat4: 4-bit codes in groups of 64 with three levels of scale.",
         meaning=(
             "Groups of 64 bf16 values per row; Ma, Mb, Mc = max|x| per 64, 8, 4. Ea = e6m2 code nearest to "
@@ -681,7 +681,7 @@ _DEBUG = (
         attrs=(Attr("print_format", "str", "Width8_Precision4",
                     choices=("Width8_Precision4", "Width8_Precision2", "Width10_Precision6"),
                     doc="field width and digits of floating-point values"),),
-        domain="src valid region",
+        writes="part", domain="src valid region",
         doc="Print the valid region of a tile, or a view, for debugging.",
         meaning=(
             "A line `TPRINT RxC` with the valid shape, then one line per row, elements separated by one "

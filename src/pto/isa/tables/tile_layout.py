@@ -72,7 +72,7 @@ def _window(part: str, whole: str, extent: str) -> tuple[Rule, ...]:
 
 
 move = Family(
-    "layout-and-rearrangement", "tile", domain="dst valid region", in_place="none",
+    "layout-and-rearrangement", "tile", writes="valid", domain="dst valid region", in_place="none",
 )  # fmt: skip
 
 # Vector quantisation out of the accumulator: one 64-bit word of `fp` per column.
@@ -104,7 +104,7 @@ fix_quant = move.but(
 fill = move.but(
     operands="src dst:out",
     pipe=(("dst.loc == MAT", "MTE2"), ("", "V")),
-    domain="whole dst tile",
+    writes="all", domain="whole dst tile",
     meaning=(
         "For every (i, j) of the whole static dst: dst[i,j] = src[i,j] if i < src.v_row and j < src.v_col, "
         "else pad. pad comes from the dst type: 1 zero = 0; 2 max = +inf (floats) or the largest integer; "
@@ -141,7 +141,7 @@ pairs = move.but(
     core="vector",
     cpu="any fp8 hif8 f8e8m0", a5="i32 u32 f32 i16 u16 f16 bf16 u8 i8",
     dtype_of="dst0 dst1",
-    domain="dst0 valid region",
+    writes="part", domain="dst0 valid region",
     notes=("In-place use is unsafe: a result is written before all sources are read.",),
 )  # fmt: skip
 
@@ -411,7 +411,7 @@ _WINDOWS = (
                Attr("insert_mode", "str", "normal", choices=("normal", "SPLIT2", "SPLIT4"),
                     doc="A5 data path of a vec->mat insert; no numeric effect")),
         format=(form("src indexRow indexCol", "dst"), form("src indexRow indexCol preQuantScalar", "dst")),
-        domain="src valid region, placed in dst",
+        writes="part", domain="src valid region, placed in dst",
         doc="Write a tile into the window of dst that starts at (indexRow, indexCol).",
         meaning=(
             "For (r, c) of the src valid region: dst[r+indexRow, c+indexCol] = cast(src[r,c]), with "
@@ -477,7 +477,7 @@ _WINDOWS = (
     ),
     fix_quant(
         "tinsert_fp", opcode=0x102E, operands="src fp indexRow=index indexCol=index dst:inout",
-        domain="src valid region, placed in dst",
+        writes="part", domain="src valid region, placed in dst",
         doc="Write an accumulator tile into a window of dst with one quantisation word per column.",
         meaning=(
             "For (r, c) of the src valid region: dst[r+indexRow, c+indexCol] = quant(src[r,c]; fp[0,c]), "
@@ -530,7 +530,7 @@ _FILLS = (
 _VIEWS = (
     move(
         "treshape", opcode=0x104C, operands="src", results="result", effect="alias", pipe="S", in_place="",
-        domain="whole buffer",
+        writes="part", domain="whole buffer",
         doc="See the storage of a tile as a tile of another shape, layout or element type.",
         meaning="result names the bytes of src; nothing is moved; result has its own shape and valid region.",
         cpp="TRESHAPE($result, $src)",
@@ -546,7 +546,7 @@ _VIEWS = (
     ),
     move(
         "bitcast", set="ptoas", family="assembler-op", opcode=0x11A0, operands="src", results="result",
-        effect="alias", in_place="", domain="whole buffer",
+        effect="alias", in_place="", writes="part", domain="whole buffer",
         doc="See the storage of a tile as elements of another type, shape and layout unchanged.",
         meaning="result names the bytes of src from its start, read as elements of the result type; nothing "
                 "is moved.",
@@ -571,7 +571,7 @@ _REARRANGE = (
     move(
         "ttrans", opcode=0x106C, tmp_on="a2a3", operands="src=tile|conv_tile tmp:tmp dst=tile|conv_tile:out", pipe="V",
         core="vector",
-        domain="src valid region, transposed",
+        writes="part", domain="src valid region, transposed",
         doc="Transpose a tile, or convert a convolution tile between its layouts.",
         meaning=(
             "Tile: dst[c,r] = src[r,c] over the src valid region. Convolution tiles, C0 = 32/bytes (4-bit: "
@@ -608,7 +608,7 @@ _REARRANGE = (
         core="vector",
         format="ins($src0, $src1 [, $src0Idx, $src1Idx] : type($src0), type($src1) [, type($src0Idx), "
                "type($src1Idx)]) outs($dst [, $dstIdx] : type($dst) [, type($dstIdx)]) attr-dict",
-        domain="dst valid rows",
+        writes="part", domain="dst valid rows",
         doc="Join the rows of two tiles side by side.",
         meaning=(
             "For each row r < dst.v_row: dst[r, 0:n0] = src0[r, 0:n0]; dst[r, n0:n0+n1] = src1[r, 0:n1]. "

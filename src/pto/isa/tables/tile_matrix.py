@@ -167,7 +167,7 @@ def _phased(call: str) -> str:
 
 matrix = Family(
     "matrix-and-matrix-vector", "tile", pipe="M", core="cube", in_place="none", attrs=_phase,
-    domain="M x N of dst",
+    writes="valid", domain="M x N of dst",
 )  # fmt: skip
 
 _DOT = "sum over 0 <= k < K of a[i, k] * b[k, j]"

@@ -82,7 +82,7 @@ _tload = memory(
     " region: dst[r, c] = src[element_offset(src.layout, r, c)]; pad value: null and zero 0, min -inf or the"
     " least integer, max +inf or the greatest integer, custom 0 (tfillpad alone honours it); a conv tile is"
     " walked by its 2-D view (isa-types 3.4) and not filled",
-    domain="dst valid region; it decides the size of the transfer",
+    writes="valid", domain="dst valid region; it decides the size of the transfer",
     cpu="all", a2a3="any", a5="all", dtype_code="SA-0010",
     rules=_load_rules,
     types={
@@ -109,7 +109,7 @@ _tprefetch = memory(
     doc="Bring a window of global memory on chip early, as a hint.",
     meaning="dst[r, c] = src as a dense row-major array with the row pitch of dst: element r * dst.cols + c,"
     " for (r, c) in the dst valid region; strides and layout of src are ignored",
-    domain="dst valid region", cpu="all", a2a3="any", a5="all",
+    writes="part", domain="dst valid region", cpu="all", a2a3="any", a5="all",
     rules=(
         *_positive("src"), *_not_empty("dst"), R("src.bytes == dst.bytes"), R("dst.loc in (VEC, MAT)"),
     ),
@@ -125,7 +125,7 @@ _tprefetch_async = memory(
     format="( $src , $ctx : type($src) , type($ctx) ) attr-dict -> type($event)",
     doc="Warm the L2 cache with a flat region of global memory, asynchronously.",
     meaning="no value changes; event completes at once (handle 0, SDMA)",
-    domain="all of src",
+    writes="part", domain="all of src",
     rules=R("src.elems == src.dims[-1]", msg="expects src to be a flat contiguous 1-D region"),
     types={"src": "!pto.partition_tensor_view<1024xf32>"},
     notes=(
@@ -201,7 +201,7 @@ _tstore = memory(
     meaning="for (r, c) in the src valid region: dst[element_offset(dst.layout, r, c)] = v, or += v"
     " (atomic_add), max= v, min= v; v = q(src[r, c]). Without preQuantScalar q is ReLU if asked (x if x > 0"
     f" else 0) and then a plain conversion (nearest even, overflow to inf). With it: {_QUANT}",
-    domain="src valid region",
+    writes="part", domain="src valid region",
     cpu="all", a2a3="any", a5="any fp8 hif8 fp4", dtype_of="src", dtype_code="SA-0011",
     combos=(
         Combos.of(
@@ -254,7 +254,7 @@ _tstore_fp = memory(
     operands="src fp dst=view:out", attrs=(_atomic, _relu),
     meaning="tstore with the vector quantisation word fp[0, c] for column c of the src valid region (for a"
     f" plain DN src: fp[0, r] for row r): {_QUANT}",
-    domain="src valid region",
+    writes="part", domain="src valid region",
     combos=Combos.of("src dst", code="SA-0196", **_QUANTISED),
     rules=(
         *_positive("dst"), *_not_empty("src"),
@@ -334,7 +334,7 @@ _mgather = memory(
     " k = oob(idx[r, c]), dst[r, c] = mem.data[k], k a linear element index that ignores strides; oob(k)"
     " with k unsigned: undefined k unchecked, clamp min(k, capacity - 1), wrap k % capacity, zero writes 0"
     " (row: the whole row)",
-    domain="dst valid region", cpu=_PAYLOAD_A5, a2a3=_PAYLOAD, a5=_PAYLOAD_A5,
+    writes="part", domain="dst valid region", cpu=_PAYLOAD_A5, a2a3=_PAYLOAD, a5=_PAYLOAD_A5,
     rules=(
         *_indexed("dst", "SA-0069", "SA-0070", boxed=NPU),
         R("dst.loc in (VEC, MAT)"),
@@ -379,7 +379,7 @@ _mscatter = memory(
     " + c * stride4; elem: t = oob(idx[r, c]), a linear element index; mem[t] = src[r, c], or mem[t] + it"
     " (add), max, min of both; oob(k) with k unsigned: undefined k unchecked, skip drops the store, clamp"
     " min(k, capacity - 1), wrap k % capacity",
-    domain="src valid region", cpu=_PAYLOAD_A5, a2a3=_PAYLOAD, a5=_PAYLOAD_A5, dtype_of="src",
+    writes="part", domain="src valid region", cpu=_PAYLOAD_A5, a2a3=_PAYLOAD, a5=_PAYLOAD_A5, dtype_of="src",
     rules=(
         *_indexed("src", "SA-0072", "SA-0073", boxed="a2a3"),
         *located("VEC", "src"),

@@ -66,7 +66,7 @@ _row_source = (
 
 row_fold = reduce.but(
     over="fold columns", operands="src tmp:tmp dst:out", tmp_on="a2a3",
-    domain="column 0 of dst, rows of the src valid region (src decides, not dst)",
+    writes="column0", domain="column 0 of dst, rows of the src valid region (src decides, not dst)",
     types={"dst": _COLUMN_0},
     rules=(
         *_row_source, *_row_result,
@@ -141,7 +141,7 @@ _EPB = "(32 // src.bytes)"
 _R2 = f"ceil({_R1}, 256 // src.bytes)"
 
 row_arg = arg.but(
-    domain="column 0 of dst (and dstVal), rows of the src valid region",
+    writes="column0", domain="column 0 of dst (and dstVal), rows of the src valid region",
     types={"dst": _COLUMN_0, "dstVal": _COLUMN_0, "index/dstVal": ""},
     combos=(
         Combos.of(
@@ -202,7 +202,7 @@ _row_args = (
 col_fold = reduce.but(
     over="fold rows",
     operands="src dst:out",
-    domain="row 0 of dst, columns of the src valid region",
+    writes="row0", domain="row 0 of dst, columns of the src valid region",
     types={"dst": _ROW_0},
     rules=(
         *vec("src dst", code="SA-0211"), *nd("src dst", code="SA-0207"),
@@ -273,7 +273,7 @@ _COL_ARG_A5 = "f32 f16 ints32"
 _GAP = f"min(256 // src.bytes, ceil(src.v_col, {_EPB}) * {_EPB})"
 
 col_arg = arg.but(
-    domain="row 0 of dst (and dstVal), columns of the src valid region",
+    writes="row0", domain="row 0 of dst (and dstVal), columns of the src valid region",
     types={"dst": _ROW_0, "dstVal": _ROW_0, "index/dstVal": ""},
     combos=(
         Combos.of(
@@ -325,7 +325,7 @@ _col_args = (
 
 expand = Family(
     "reduce-and-expand", "tile", operands="src dst:out", pipe="V", core="vector", in_place="none",
-    domain="dst valid region",
+    writes="valid", domain="dst valid region",
 )  # fmt: skip
 
 _expands = (
@@ -524,7 +524,7 @@ _pair = reduce(
     doc="Sum of each pair of neighbouring columns, packed to the left, the rest zero.",
     meaning="vc = dst.v_col; for 0 <= k < ceil(vc / 2): dst[i, k] = src0[i, 2k] + (src0[i, 2k + 1] if"
     " 2k + 1 < vc else 0); dst[i, k] = 0 for ceil(vc / 2) <= k < vc",
-    cpu="f32 f16", a2a3="f32 f16", a5="f32 f16", domain="dst valid region",
+    cpu="f32 f16", a2a3="f32 f16", a5="f32 f16", writes="valid", domain="dst valid region",
     rules=(
         *vec("src0 dst"), *same_dtype("dst src0"), *row_major("src0 dst"), R("valid_eq(src0, dst)"),
     ),

@@ -15,7 +15,7 @@ from .tile_elementwise import HIGH, I16_32, NEEDS_TMP, NON_EMPTY, PRECISION, spe
 _TILE = "!pto.tile_buf<vec, 16x64x{T}>"
 
 tile_scalar = Family(
-    "tile-scalar-and-immediate", "tile", pipe="V", core="vector", domain="dst valid region", in_place="any",
+    "tile-scalar-and-immediate", "tile", pipe="V", core="vector", writes="valid", domain="dst valid region", in_place="any",
 )  # fmt: skip
 
 
@@ -286,7 +286,7 @@ _TERNARY = (
 _SELECT = (
     tile_scalar(
         "tcmps", opcode=0x100F, operands="src scalar=scalar|tile dst:out", in_place="none",
-        domain="src valid region, packed", attrs=Attr("cmpMode", "cmp", "eq", doc="comparison"),
+        writes="part", domain="src valid region, packed", attrs=Attr("cmpMode", "cmp", "eq", doc="comparison"),
         format=form("src scalar", "dst", attrs_inside=True),
         doc="Compares every element with a scalar into a packed predicate tile.",
         meaning="B = bits of a dst element. The whole dst storage (rows x cols) is zeroed; then for every "
@@ -329,7 +329,7 @@ _SELECT = (
     tile_scalar(
         "texpands", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", meaning="dst = scalar",
         doc="Fills a tile with a scalar.", cpp="TEXPANDS($dst, $scalar)", dtype_code="SA-0158", core="",
-        pipe=(("dst.loc == MAT", "MTE2"), ("", "V")), domain="dst valid region; a mat tile as a whole",
+        pipe=(("dst.loc == MAT", "MTE2"), ("", "V")), writes="valid", domain="dst valid region; a mat tile as a whole",
         cpu="any", a2a3="f32 f16 bf16 ints32", a5="f32 f16 bf16 ints32",
         rules=(
             R("dst.loc in (VEC, MAT)"), *_same_type("dst"),
