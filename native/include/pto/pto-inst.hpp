@@ -29,6 +29,7 @@
 #include "pto/ops/quantise.hpp"
 #include "pto/ops/rearrange.hpp"
 #include "pto/ops/reduce.hpp"
+#include "pto/ops/regular.hpp"
 #include "pto/ops/sort.hpp"
 #include "pto/ops/windows.hpp"
 

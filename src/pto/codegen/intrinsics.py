@@ -1,4 +1,4 @@
-"""Generates native/include/pto/ops/meanings.hpp: the regular tile instructions in C++, from their rows.
+"""Generates ops/meanings.hpp and ops/regular.hpp: the regular tile instructions in C++, from their rows.
 
     python -m pto.codegen.intrinsics            # write the header
     python -m pto.codegen.intrinsics --check    # say whether it is up to date
@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..isa import meaning
+from ..isa import rows as all_rows
 from ..isa.dtypes import DTYPES
 from ..isa.profiles import ARCH_NAMES, ISAS
 from ..isa.row import Operand, Row
 from ..isa.rule_trees import explain, names_in
 from ..isa.rules import CONSTANTS, Rule, facts_in
-from ..isa.tables import tile_elementwise, tile_irregular, tile_scalar
 
 TARGET = Path(__file__).parents[3] / "native/include/pto/ops/meanings.hpp"
 
@@ -63,7 +63,8 @@ def _is_tile(operand: Operand) -> bool:
 def _meaning(row: Row) -> Iterator[str]:
     """The struct of a regular row; it takes the scalars first."""
     tiles, scalars = _inputs(row)
-    params = ", ".join(f"wide_t<T> {o.name}" for o in (*scalars, *tiles))
+    names = [o.name for o in (*scalars, *tiles)]
+    params = ", ".join(f"wide_t<T> {name}" for name in (["acc", *names] if row.start else names))
     yield f"/// {row.expr}"
     yield f"struct {row.name} {{"
     yield f"  static constexpr bool converts = {str(row.store == 'saturate').lower()};"
@@ -331,7 +332,12 @@ def _intrinsic(row: Row) -> Iterator[str]:
     yield f"  detail::check_{row.name}<{', '.join(_type(n) for n in types)}>();"
     yield f"  detail::finish_call<{int(scratch)}>(rest...);"
     sources = ", ".join(o.name for o in tiles)
-    if scalars:
+    if row.start:
+        yield f'  detail::check_reduction<{_along(row)}>("{row.name.upper()}", dst, {sources});'
+        yield f"  detail::{_fold(row)}(dst, {sources});"
+    elif row.over:
+        yield f"  detail::{_WALKS[row.over]}<detail::{row.name}>(dst, {sources});"
+    elif scalars:
         assert row.skip in ("", f"{scalars[0].name} == 0"), f"{row.name}: {row.skip} has no C++"
         skips = ", true" if row.skip else ""
         yield f"  detail::compute_scalar<detail::{row.name}{skips}>(dst, {scalars[0].name}, {sources});"
@@ -339,6 +345,30 @@ def _intrinsic(row: Row) -> Iterator[str]:
         yield f"  detail::compute<detail::{row.name}>(dst, {sources});"
     yield "  return {};"
     yield "}"
+
+
+#: Walks over what expressions range over, in ops/expand.hpp and ops/part.hpp.
+_WALKS = {"columns": "expand_rows", "row": "expand_cols", "parts": "combine_parts"}
+#: Folds of ops/reduce.hpp that are faster than any step: of the expression and its start.
+_FOLDS = {
+    ("acc + src", "0"): "fold<{along}, false, {wide}>",
+    ("acc * src", "1"): "fold<{along}, true, {wide}>",
+    ("where(acc < src, src, acc)", "first"): "extreme_value<{along}, true>",
+    ("where(src > acc, src, acc)", "first"): "extreme_value<{along}, true>",
+    ("where(src < acc, src, acc)", "first"): "extreme_value<{along}, false>",
+}
+
+
+def _along(row: Row) -> str:
+    return "detail::Along::row" if row.over == "fold columns" else "detail::Along::col"
+
+
+def _fold(row: Row) -> str:
+    first = row.start == "first"
+    start = 0 if first else int(row.start)
+    any_step = f"fold_by<detail::{row.name}, {{along}}, {str(first).lower()}, {start}, {{wide}}>"
+    text = _FOLDS.get((row.expr, row.start), any_step)
+    return text.format(along=_along(row), wide=str(row.steps == "f32").lower())
 
 
 def _type(name: str) -> str:
@@ -357,28 +387,50 @@ _HEAD = """\
 #include "pto/core/numbers.hpp"
 """
 
+_FAMILIES = ("elementwise-tile-tile", "tile-scalar-and-immediate")
 #: Further rows whose operands are checked.
 _CHECKED = ("tpartadd", "tpartmul", "tpartmax", "tpartmin", "tpartargmax", "tpartargmin")
 
 
+def _regular(over: bool) -> list[Row]:
+    """Tile rows with an expression: over their elements, or over something else."""
+    return [r for r in all_rows() if r.set == "tile" and r.expr and bool(r.over) == over]
+
+
 def generate() -> str:
     """The text of the header, not yet laid out."""
-    regular: list[Row] = []
     out: list[str] = [_HEAD, "namespace pto {", "namespace detail {", ""]
-    for row in (*tile_elementwise.ROWS, *tile_scalar.ROWS):
-        if row.expr:
-            out += [*_meaning(row), ""]
-            regular.append(row)
-        out += [*checks(row), ""]
-    for row in tile_irregular.ROWS:
-        if row.name in _CHECKED:
+    for row in (*_regular(over=False), *_regular(over=True)):
+        out += [*_meaning(row), ""]
+    for row in all_rows():
+        if row.family in _FAMILIES or row.name in _CHECKED:
             out += [*checks(row), ""]
     out += ["}  // namespace detail", ""]
-    for row in regular:
+    for row in _regular(over=False):
         if row.name not in BY_HAND:
             out += [*_intrinsic(row), ""]
     out.append("}  // namespace pto")
     return "\n".join(out) + "\n"
+
+
+_REGULAR_HEAD = """\
+// Generated by `python -m pto.codegen.intrinsics` from the instruction table: do not edit.
+//
+// Instructions that compute an expression over rows, columns or parts of tiles.
+#pragma once
+
+#include "pto/ops/expand.hpp"
+#include "pto/ops/part.hpp"
+#include "pto/ops/reduce.hpp"
+
+namespace pto {
+"""
+
+
+def generate_regular() -> str:
+    """The text of ops/regular.hpp."""
+    lines = [line for row in _regular(over=True) for line in (*_intrinsic(row), "")]
+    return "\n".join([_REGULAR_HEAD, *lines, "}  // namespace pto"]) + "\n"
 
 
 def formatted(text: str) -> str:
@@ -407,7 +459,9 @@ def write(target: Path, text: str, module: str, check: bool) -> int:
 
 
 def main(args: list[str]) -> int:
-    return write(TARGET, generate(), "pto.codegen.intrinsics", check="--check" in args)
+    check = "--check" in args
+    made = {TARGET: generate(), TARGET.with_name("regular.hpp"): generate_regular()}
+    return max(write(target, text, "pto.codegen.intrinsics", check) for target, text in made.items())
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
     python -m pto.codegen.legality --check    # say whether it is up to date
 
 A C++ overload is one form of its row: operands that it has, and attributes that it fixes. Of every form in
-`FORMS` comes a function over its tile types with the rules that those decide, as static assertions with their
-ids; ops/*.hpp calls it. Rules that speak of absent operands, of what is only known at run time, or of
+`_forms` comes a function over its tile types with the rules that those decide, as static assertions with
+their ids; ops/*.hpp calls it. Rules that speak of absent operands, of what is only known at run time, or of
 attributes that the form leaves open are not among them.
 """
 
@@ -22,16 +22,13 @@ from . import intrinsics
 
 TARGET = intrinsics.TARGET.with_name("legality.hpp")
 
-#: Forms: row, suffix of the name, operands, attributes.
+#: Forms of rows without an expression: row, suffix of the name, operands, attributes.
 FORMS: list[tuple[str, str, str, dict[str, str | int]]] = [
     *((name, "", "dst src", {}) for name in (
-        "trowsum trowprod trowmax trowmin tcolsum tcolprod tcolmax tcolmin trowargmax trowargmin tcolargmax "
-        "tcolargmin trowexpand tcolexpand").split()),
+        "trowargmax trowargmin tcolargmax tcolargmin trowexpand tcolexpand").split()),
     *((name, "_value", "dstVal dst src", {})
       for name in "trowargmax trowargmin tcolargmax tcolargmin".split()),
     ("tpairreducesum", "", "dst src0", {}),
-    *((f"t{axis}expand{name}", "", "dst src0 src1", {})
-      for name in "add sub mul div max min expdif".split() for axis in ("row", "col")),
     ("tci", "", "dst", {}),
     ("ttri", "", "dst", {}),
     ("trandom", "", "dst", {}),
@@ -174,9 +171,18 @@ namespace pto::detail {
 """
 
 
+def _forms() -> list[tuple[str, str, str, dict[str, str | int]]]:
+    """Those of rows with an expression follow from the row: scratch is not looked at."""
+    made = [r for r in isa.rows() if r.set == "tile" and r.expr and r.over and r.over != "parts"]
+    return [
+        *((r.name, "", " ".join(o.name for o in r.operands if o.role != "tmp"), {}) for r in made),
+        *FORMS,
+    ]
+
+
 def generate() -> str:
     """The text of the header, not yet laid out."""
-    lines = [line for entry in FORMS for line in _check(*entry)]
+    lines = [line for entry in _forms() for line in _check(*entry)]
     return "\n".join([_HEAD, *lines, "}  // namespace pto::detail"]) + "\n"
 
 

@@ -173,7 +173,7 @@ PTO_INLINE constexpr A round(A a) {
 template <class T, class A>
 PTO_INLINE auto exp(A a) {
   if constexpr (is_float_v<T>) {
-    return math::exp(a);
+    return math::exp(static_cast<float>(a));  // what comes as a double is an element
   } else {
     return __builtin_exp(static_cast<double>(a));
   }

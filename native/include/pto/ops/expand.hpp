@@ -1,55 +1,10 @@
-// Broadcasts of one column or one row over a tile, alone or as an operand of arithmetic.
+// Broadcasts of one column or one row over a tile; with arithmetic, see ops/regular.hpp.
 #pragma once
 
 #include "pto/ops/legality.hpp"
+#include "pto/ops/meanings.hpp"
 
 namespace pto::detail {
-
-// --- what is computed, as in the instruction table ---------------------------------------------------------
-
-struct ExpandAdd {
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return add(x, y);
-  }
-};
-struct ExpandSub {
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return sub(x, y);
-  }
-};
-struct ExpandMul {
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return mul(x, y);
-  }
-};
-struct ExpandDiv {
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return div(x, y);
-  }
-};
-struct ExpandMax {
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return where(less(x, y), y, x);
-  }
-};
-struct ExpandMin {
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return where(less(y, x), y, x);
-  }
-};
-/// The difference is an element of the type.
-struct ExpandExpDif {
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return exp<T>(round<T>(sub(x, y)));
-  }
-};
 
 template <class M, class T>
 PTO_INLINE compute_t<T> expand_value(compute_t<T> x, compute_t<T> y) {
@@ -186,45 +141,6 @@ PTO_INST RecordEvent TCOLEXPAND(Dst& dst, Src& src, Events&... events) {
     const T* x = in.template read<T>(0, c, n, buffer.at);
     for (ptrdiff_t r = 0; r < rows; ++r) out.template write<T>(r, c, n, x);
   }
-  return {};
-}
-
-// The row forms come with and without scratch; division names its algorithm.
-#define PTO_EXPANSION(NAME, name, M)                                                       \
-  template <class Dst, class Src0, class Src1, class... Rest>                              \
-  PTO_INST RecordEvent TROWEXPAND##NAME(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) { \
-    detail::check_trowexpand##name<Dst, Src0, Src1>();                                     \
-    detail::finish_call<1>(rest...);                                                       \
-    detail::expand_rows<detail::M>(dst, src0, src1);                                       \
-    return {};                                                                             \
-  }                                                                                        \
-  template <class Dst, class Src0, class Src1, class... Rest>                              \
-  PTO_INST RecordEvent TCOLEXPAND##NAME(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) { \
-    detail::check_tcolexpand##name<Dst, Src0, Src1>();                                     \
-    detail::finish_call<0>(rest...);                                                       \
-    detail::expand_cols<detail::M>(dst, src0, src1);                                       \
-    return {};                                                                             \
-  }
-PTO_EXPANSION(ADD, add, ExpandAdd)
-PTO_EXPANSION(SUB, sub, ExpandSub)
-PTO_EXPANSION(MUL, mul, ExpandMul)
-PTO_EXPANSION(MAX, max, ExpandMax)
-PTO_EXPANSION(MIN, min, ExpandMin)
-PTO_EXPANSION(EXPDIF, expdif, ExpandExpDif)
-#undef PTO_EXPANSION
-
-template <auto PrecisionType = DivAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
-PTO_INST RecordEvent TROWEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_trowexpanddiv<Dst, Src0, Src1>();
-  detail::finish_call<1>(rest...);
-  detail::expand_rows<detail::ExpandDiv>(dst, src0, src1);
-  return {};
-}
-template <auto PrecisionType = DivAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
-PTO_INST RecordEvent TCOLEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tcolexpanddiv<Dst, Src0, Src1>();
-  detail::finish_call<0>(rest...);
-  detail::expand_cols<detail::ExpandDiv>(dst, src0, src1);
   return {};
 }
 

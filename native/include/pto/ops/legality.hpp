@@ -258,6 +258,263 @@ constexpr void check_tcolmin() {
                 "[PTO][SA-0207] TCOLMIN: expects dst to use the ND layout");
 }
 
+template <class dst, class src0, class src1>
+constexpr void check_trowexpandadd() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][PTO-E0302] TROWEXPANDADD: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TROWEXPANDADD: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDADD: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TROWEXPANDADD: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_trowexpandsub() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][SA-0315] TROWEXPANDSUB: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TROWEXPANDSUB: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDSUB: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][SA-0317] TROWEXPANDSUB: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_trowexpandmul() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][SA-0312] TROWEXPANDMUL: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TROWEXPANDMUL: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDMUL: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][SA-0314] TROWEXPANDMUL: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_trowexpanddiv() {
+  static_assert(
+      is_one_of<dst>(by_isa(0x3c006, 0x14006, 0x3c006)),
+      "[PTO][SA-0306] TROWEXPANDDIV: the element type of dst is not supported (CPU: f32/f16/i16/u16/i32/u32; "
+      "A2/A3: f32/f16/i16/i32; A5: f32/f16/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TROWEXPANDDIV: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDDIV: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][SA-0308] TROWEXPANDDIV: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_trowexpandmax() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][PTO-E0302] TROWEXPANDMAX: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TROWEXPANDMAX: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDMAX: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TROWEXPANDMAX: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_trowexpandmin() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][PTO-E0302] TROWEXPANDMIN: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TROWEXPANDMIN: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDMIN: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TROWEXPANDMIN: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_trowexpandexpdif() {
+  static_assert(is_one_of<dst>(0x6),
+                "[PTO][SA-0309] TROWEXPANDEXPDIF: the element type of dst is not supported (CPU: f32/f16; "
+                "A2/A3: f32/f16; A5: f32/f16); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address "
+                "space; fix: move it there with TMOV");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][SA-0311] TROWEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; "
+                "fix: convert with TCVT");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_tcolexpandadd() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][PTO-E0302] TCOLEXPANDADD: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDADD: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TCOLEXPANDADD: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDADD: expects src0, src1 and dst to use row-major layout; fix: "
+                "use BLayout::RowMajor");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
+      "[PTO][PTO-E0401] TCOLEXPANDADD: expects src0 and dst to have the same shape");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_tcolexpandsub() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][SA-0147] TCOLEXPANDSUB: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDSUB: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TCOLEXPANDSUB: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
+                "[PTO][SA-0148] TCOLEXPANDSUB: expects src0, src1 and dst to use row-major layout; fix: use "
+                "BLayout::RowMajor");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
+      "[PTO][PTO-E0401] TCOLEXPANDSUB: expects src0 and dst to have the same shape");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_tcolexpandmul() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][SA-0145] TCOLEXPANDMUL: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDMUL: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TCOLEXPANDMUL: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
+                "[PTO][SA-0146] TCOLEXPANDMUL: expects src0, src1 and dst to use row-major layout; fix: use "
+                "BLayout::RowMajor");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
+      "[PTO][PTO-E0401] TCOLEXPANDMUL: expects src0 and dst to have the same shape");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_tcolexpanddiv() {
+  static_assert(
+      is_one_of<dst>(by_isa(0x3c006, 0x14006, 0x3c006)),
+      "[PTO][SA-0141] TCOLEXPANDDIV: the element type of dst is not supported (CPU: f32/f16/i16/u16/i32/u32; "
+      "A2/A3: f32/f16/i16/i32; A5: f32/f16/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDDIV: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TCOLEXPANDDIV: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
+                "[PTO][SA-0142] TCOLEXPANDDIV: expects src0, src1 and dst to use row-major layout; fix: use "
+                "BLayout::RowMajor");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
+      "[PTO][PTO-E0401] TCOLEXPANDDIV: expects src0 and dst to have the same shape");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_tcolexpandmax() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][PTO-E0302] TCOLEXPANDMAX: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDMAX: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TCOLEXPANDMAX: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDMAX: expects src0, src1 and dst to use row-major layout; fix: "
+                "use BLayout::RowMajor");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
+      "[PTO][PTO-E0401] TCOLEXPANDMAX: expects src0 and dst to have the same shape");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_tcolexpandmin() {
+  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
+                "[PTO][PTO-E0302] TCOLEXPANDMIN: the element type of dst is not supported (CPU: "
+                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
+                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDMIN: expects src0, src1 and dst to be in the vec address space; "
+                "fix: move it there with TMOV");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TCOLEXPANDMIN: expects src0 and src1 to have the element type of dst; fix: "
+                "convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDMIN: expects src0, src1 and dst to use row-major layout; fix: "
+                "use BLayout::RowMajor");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
+      "[PTO][PTO-E0401] TCOLEXPANDMIN: expects src0 and dst to have the same shape");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_tcolexpandexpdif() {
+  static_assert(is_one_of<dst>(0x6),
+                "[PTO][SA-0143] TCOLEXPANDEXPDIF: the element type of dst is not supported (CPU: f32/f16; "
+                "A2/A3: f32/f16; A5: f32/f16); fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+                "[PTO][PTO-E0501] TCOLEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address "
+                "space; fix: move it there with TMOV");
+  static_assert(same_dtype<dst, src0, src1>(),
+                "[PTO][PTO-E0301] TCOLEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; "
+                "fix: convert with TCVT");
+  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
+                "[PTO][SA-0144] TCOLEXPANDEXPDIF: expects src0, src1 and dst to use row-major layout; fix: "
+                "use BLayout::RowMajor");
+  static_assert(
+      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
+      "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src0 and dst to have the same shape");
+}
+
 template <class dst, class src>
 constexpr void check_trowargmax() {
   static_assert(!(kIsa == Isa::cpu) || are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
@@ -533,263 +790,6 @@ constexpr void check_tpairreducesum() {
   static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, dst>(),
                 "[PTO][PTO-E0501] TPAIRREDUCESUM: expects src0 and dst to use row-major layout; fix: use "
                 "BLayout::RowMajor");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandadd() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][PTO-E0302] TROWEXPANDADD: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TROWEXPANDADD: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDADD: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TROWEXPANDADD: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandadd() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][PTO-E0302] TCOLEXPANDADD: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDADD: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TCOLEXPANDADD: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDADD: expects src0, src1 and dst to use row-major layout; fix: "
-                "use BLayout::RowMajor");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TCOLEXPANDADD: expects src0 and dst to have the same shape");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandsub() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][SA-0315] TROWEXPANDSUB: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TROWEXPANDSUB: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDSUB: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][SA-0317] TROWEXPANDSUB: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandsub() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][SA-0147] TCOLEXPANDSUB: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDSUB: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TCOLEXPANDSUB: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
-                "[PTO][SA-0148] TCOLEXPANDSUB: expects src0, src1 and dst to use row-major layout; fix: use "
-                "BLayout::RowMajor");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TCOLEXPANDSUB: expects src0 and dst to have the same shape");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandmul() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][SA-0312] TROWEXPANDMUL: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TROWEXPANDMUL: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDMUL: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][SA-0314] TROWEXPANDMUL: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandmul() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][SA-0145] TCOLEXPANDMUL: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDMUL: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TCOLEXPANDMUL: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
-                "[PTO][SA-0146] TCOLEXPANDMUL: expects src0, src1 and dst to use row-major layout; fix: use "
-                "BLayout::RowMajor");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TCOLEXPANDMUL: expects src0 and dst to have the same shape");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_trowexpanddiv() {
-  static_assert(
-      is_one_of<dst>(by_isa(0x3c006, 0x14006, 0x3c006)),
-      "[PTO][SA-0306] TROWEXPANDDIV: the element type of dst is not supported (CPU: f32/f16/i16/u16/i32/u32; "
-      "A2/A3: f32/f16/i16/i32; A5: f32/f16/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TROWEXPANDDIV: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDDIV: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][SA-0308] TROWEXPANDDIV: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpanddiv() {
-  static_assert(
-      is_one_of<dst>(by_isa(0x3c006, 0x14006, 0x3c006)),
-      "[PTO][SA-0141] TCOLEXPANDDIV: the element type of dst is not supported (CPU: f32/f16/i16/u16/i32/u32; "
-      "A2/A3: f32/f16/i16/i32; A5: f32/f16/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDDIV: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TCOLEXPANDDIV: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
-                "[PTO][SA-0142] TCOLEXPANDDIV: expects src0, src1 and dst to use row-major layout; fix: use "
-                "BLayout::RowMajor");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TCOLEXPANDDIV: expects src0 and dst to have the same shape");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandmax() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][PTO-E0302] TROWEXPANDMAX: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TROWEXPANDMAX: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDMAX: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TROWEXPANDMAX: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandmax() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][PTO-E0302] TCOLEXPANDMAX: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDMAX: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TCOLEXPANDMAX: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDMAX: expects src0, src1 and dst to use row-major layout; fix: "
-                "use BLayout::RowMajor");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TCOLEXPANDMAX: expects src0 and dst to have the same shape");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandmin() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][PTO-E0302] TROWEXPANDMIN: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TROWEXPANDMIN: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDMIN: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TROWEXPANDMIN: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandmin() {
-  static_assert(is_one_of<dst>(by_isa(0x3f006, 0x3c006, 0x3f006)),
-                "[PTO][PTO-E0302] TCOLEXPANDMIN: the element type of dst is not supported (CPU: "
-                "f32/f16/i8/u8/i16/u16/i32/u32; A2/A3: f32/f16/i16/u16/i32/u32; A5: "
-                "f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDMIN: expects src0, src1 and dst to be in the vec address space; "
-                "fix: move it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TCOLEXPANDMIN: expects src0 and src1 to have the element type of dst; fix: "
-                "convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDMIN: expects src0, src1 and dst to use row-major layout; fix: "
-                "use BLayout::RowMajor");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TCOLEXPANDMIN: expects src0 and dst to have the same shape");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandexpdif() {
-  static_assert(is_one_of<dst>(0x6),
-                "[PTO][SA-0309] TROWEXPANDEXPDIF: the element type of dst is not supported (CPU: f32/f16; "
-                "A2/A3: f32/f16; A5: f32/f16); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address "
-                "space; fix: move it there with TMOV");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][SA-0311] TROWEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; "
-                "fix: convert with TCVT");
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandexpdif() {
-  static_assert(is_one_of<dst>(0x6),
-                "[PTO][SA-0143] TCOLEXPANDEXPDIF: the element type of dst is not supported (CPU: f32/f16; "
-                "A2/A3: f32/f16; A5: f32/f16); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-                "[PTO][PTO-E0501] TCOLEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address "
-                "space; fix: move it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
-                "[PTO][PTO-E0301] TCOLEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; "
-                "fix: convert with TCVT");
-  static_assert(!(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
-                "[PTO][SA-0144] TCOLEXPANDEXPDIF: expects src0, src1 and dst to use row-major layout; fix: "
-                "use BLayout::RowMajor");
-  static_assert(
-      !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src0::Rows == dst::Rows && src0::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src0 and dst to have the same shape");
 }
 
 template <class dst>

@@ -18,6 +18,690 @@ struct tadd {
   }
 };
 
+/// src0 - src1
+struct tsub {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return sub(src0, src1);
+  }
+};
+
+/// src0 * src1
+struct tmul {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return mul(src0, src1);
+  }
+};
+
+/// src0 / src1
+struct tdiv {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return div(src0, src1);
+  }
+};
+
+/// where(src0 < src1, src1, src0)
+struct tmax {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(less(src0, src1), src1, src0);
+  }
+};
+
+/// where(src1 < src0, src1, src0)
+struct tmin {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(less(src1, src0), src1, src0);
+  }
+};
+
+/// src0 & src1
+struct tand {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return bit_and(src0, src1);
+  }
+};
+
+/// src0 | src1
+struct tor {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return bit_or(src0, src1);
+  }
+};
+
+/// src0 ^ src1
+struct txor {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return bit_xor(src0, src1);
+  }
+};
+
+/// src0 << src1
+struct tshl {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return shl(src0, src1);
+  }
+};
+
+/// src0 >> src1
+struct tshr {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return shr(src0, src1);
+  }
+};
+
+/// where(src0 > 0, src0, src0 * src1)
+struct tprelu {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(greater(src0, 0), src0, mul(src0, src1));
+  }
+};
+
+/// where(((src0 >= 0) != (src1 >= 0)) & (fmod(src0, src1) != 0), round(fmod(src0, src1)) + src1, fmod(src0,
+/// src1))
+struct trem {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(
+        bit_and(not_equal(greater_equal(src0, 0), greater_equal(src1, 0)), not_equal(fmod<T>(src0, src1), 0)),
+        add(round<T>(fmod<T>(src0, src1)), src1), fmod<T>(src0, src1));
+  }
+};
+
+/// fmod(src0, src1)
+struct tfmod {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return fmod<T>(src0, src1);
+  }
+};
+
+/// relu(src0 - src1)
+struct tsubrelu {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return relu(sub(src0, src1));
+  }
+};
+
+/// where(src < 0, -src, src)
+struct tabs {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return where(less(src, 0), neg(src), src);
+  }
+};
+
+/// exp(src)
+struct texp {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return exp<T>(src);
+  }
+};
+
+/// log(src)
+struct tlog {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return log<T>(src);
+  }
+};
+
+/// sqrt(src)
+struct tsqrt {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return sqrt<T>(src);
+  }
+};
+
+/// 1 / sqrt(src)
+struct trsqrt {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return div(1, sqrt<T>(src));
+  }
+};
+
+/// 1 / src
+struct trecip {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return div(1, src);
+  }
+};
+
+/// ~src
+struct tnot {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return bit_not(src);
+  }
+};
+
+/// where(src < 0, 0, src)
+struct trelu {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return where(less(src, 0), 0, src);
+  }
+};
+
+/// -src
+struct tneg {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src) {
+    return neg(src);
+  }
+};
+
+/// src0 + src1 + src2
+struct taddc {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> src2) {
+    if constexpr (kIsa != Isa::cpu)
+      return add(round<T>(add(src0, src1)), src2);
+    else
+      return add(add(src0, src1), src2);
+  }
+};
+
+/// src0 - src1 + src2
+struct tsubc {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> src2) {
+    if constexpr (kIsa != Isa::cpu)
+      return add(round<T>(sub(src0, src1)), src2);
+    else
+      return add(sub(src0, src1), src2);
+  }
+};
+
+/// src0 * dst + src1
+struct tfusedmuladd {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> dst) {
+    return add(mul(src0, dst), src1);
+  }
+};
+
+/// relu(round(round(src0 * dst) + src1))
+struct tfusedmuladdrelu {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> dst) {
+    return relu(round<T>(add(round<T>(mul(src0, dst)), src1)));
+  }
+};
+
+/// round(src0 * src1) + dst
+struct tmuladddst {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> dst) {
+    return add(round<T>(mul(src0, src1)), dst);
+  }
+};
+
+/// relu(src0 + src1)
+struct taddreluconv {
+  static constexpr bool converts = true;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return relu(add(src0, src1));
+  }
+};
+
+/// relu(src0 - src1)
+struct tsubreluconv {
+  static constexpr bool converts = true;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return relu(sub(src0, src1));
+  }
+};
+
+/// pow(base, exp)
+struct tpow {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> base, wide_t<T> exp) {
+    return pow<T>(base, exp);
+  }
+};
+
+/// src + scalar
+struct tadds {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return add(src, scalar);
+  }
+};
+
+/// src - scalar
+struct tsubs {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return sub(src, scalar);
+  }
+};
+
+/// src0 * scalar
+struct tmuls {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0) {
+    return mul(src0, scalar);
+  }
+};
+
+/// src / scalar
+struct tdivs {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return div(src, scalar);
+  }
+};
+
+/// where(src < scalar, scalar, src)
+struct tmaxs {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return where(less(src, scalar), scalar, src);
+  }
+};
+
+/// where(scalar < src, scalar, src)
+struct tmins {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return where(less(scalar, src), scalar, src);
+  }
+};
+
+/// where(src > 0, src, src * slope)
+struct tlrelu {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> slope, wide_t<T> src) {
+    return where(greater(src, 0), src, mul(src, slope));
+  }
+};
+
+/// src & scalar
+struct tands {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return bit_and(src, scalar);
+  }
+};
+
+/// src | scalar
+struct tors {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return bit_or(src, scalar);
+  }
+};
+
+/// src ^ scalar
+struct txors {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return bit_xor(src, scalar);
+  }
+};
+
+/// src << scalar
+struct tshls {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return shl(src, scalar);
+  }
+};
+
+/// src >> scalar
+struct tshrs {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return shr(src, scalar);
+  }
+};
+
+/// where(((src >= 0) != (scalar >= 0)) & (fmod(src, scalar) != 0), round(fmod(src, scalar)) + scalar,
+/// fmod(src, scalar))
+struct trems {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return where(bit_and(not_equal(greater_equal(src, 0), greater_equal(scalar, 0)),
+                         not_equal(fmod<T>(src, scalar), 0)),
+                 add(round<T>(fmod<T>(src, scalar)), scalar), fmod<T>(src, scalar));
+  }
+};
+
+/// fmod(src, scalar)
+struct tfmods {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
+    return fmod<T>(src, scalar);
+  }
+};
+
+/// pow(double(base), double(exp))
+struct tpows {
+  static constexpr bool converts = true;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> exp, wide_t<T> base) {
+    return pow<T>(to_double(base), to_double(exp));
+  }
+};
+
+/// src0 + scalar + src1
+struct taddsc {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0, wide_t<T> src1) {
+    if constexpr (kIsa != Isa::cpu)
+      return add(round<T>(add(src0, scalar)), src1);
+    else
+      return add(add(src0, scalar), src1);
+  }
+};
+
+/// src0 - scalar + src1
+struct tsubsc {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0, wide_t<T> src1) {
+    if constexpr (kIsa != Isa::cpu)
+      return add(round<T>(sub(src0, scalar)), src1);
+    else
+      return add(sub(src0, scalar), src1);
+  }
+};
+
+/// acc + src
+struct trowsum {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> acc, wide_t<T> src) {
+    return add(acc, src);
+  }
+};
+
+/// acc * src
+struct trowprod {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> acc, wide_t<T> src) {
+    return mul(acc, src);
+  }
+};
+
+/// where(acc < src, src, acc)
+struct trowmax {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> acc, wide_t<T> src) {
+    return where(less(acc, src), src, acc);
+  }
+};
+
+/// where(src < acc, src, acc)
+struct trowmin {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> acc, wide_t<T> src) {
+    return where(less(src, acc), src, acc);
+  }
+};
+
+/// acc + src
+struct tcolsum {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> acc, wide_t<T> src) {
+    return add(acc, src);
+  }
+};
+
+/// acc * src
+struct tcolprod {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> acc, wide_t<T> src) {
+    return mul(acc, src);
+  }
+};
+
+/// where(src > acc, src, acc)
+struct tcolmax {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> acc, wide_t<T> src) {
+    return where(greater(src, acc), src, acc);
+  }
+};
+
+/// where(src < acc, src, acc)
+struct tcolmin {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> acc, wide_t<T> src) {
+    return where(less(src, acc), src, acc);
+  }
+};
+
+/// src0 + src1
+struct trowexpandadd {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return add(src0, src1);
+  }
+};
+
+/// src0 - src1
+struct trowexpandsub {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return sub(src0, src1);
+  }
+};
+
+/// src0 * src1
+struct trowexpandmul {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return mul(src0, src1);
+  }
+};
+
+/// src0 / src1
+struct trowexpanddiv {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return div(src0, src1);
+  }
+};
+
+/// where(src0 < src1, src1, src0)
+struct trowexpandmax {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(less(src0, src1), src1, src0);
+  }
+};
+
+/// where(src1 < src0, src1, src0)
+struct trowexpandmin {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(less(src1, src0), src1, src0);
+  }
+};
+
+/// exp(double(round(src0 - src1)))
+struct trowexpandexpdif {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return exp<T>(to_double(round<T>(sub(src0, src1))));
+  }
+};
+
+/// src0 + src1
+struct tcolexpandadd {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return add(src0, src1);
+  }
+};
+
+/// src0 - src1
+struct tcolexpandsub {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return sub(src0, src1);
+  }
+};
+
+/// src0 * src1
+struct tcolexpandmul {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return mul(src0, src1);
+  }
+};
+
+/// src0 / src1
+struct tcolexpanddiv {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return div(src0, src1);
+  }
+};
+
+/// where(src0 < src1, src1, src0)
+struct tcolexpandmax {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(less(src0, src1), src1, src0);
+  }
+};
+
+/// where(src1 < src0, src1, src0)
+struct tcolexpandmin {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(less(src1, src0), src1, src0);
+  }
+};
+
+/// exp(double(round(src0 - src1)))
+struct tcolexpandexpdif {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return exp<T>(to_double(round<T>(sub(src0, src1))));
+  }
+};
+
+/// src0 + src1
+struct tpartadd {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return add(src0, src1);
+  }
+};
+
+/// src0 * src1
+struct tpartmul {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return mul(src0, src1);
+  }
+};
+
+/// where(src1 > src0, src1, src0)
+struct tpartmax {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(greater(src1, src0), src1, src0);
+  }
+};
+
+/// where(src1 < src0, src1, src0)
+struct tpartmin {
+  static constexpr bool converts = false;
+  template <class T>
+  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
+    return where(less(src1, src0), src1, src0);
+  }
+};
+
 template <class dst, class src0, class src1>
 constexpr void check_tadd() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3c00e, 0xff00e)),
@@ -37,15 +721,6 @@ constexpr void check_tadd() {
       !(kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
       "[PTO][SA-0135] TADD: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
-
-/// src0 - src1
-struct tsub {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return sub(src0, src1);
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tsub() {
@@ -67,15 +742,6 @@ constexpr void check_tsub() {
       "[PTO][SA-0341] TSUB: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// src0 * src1
-struct tmul {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return mul(src0, src1);
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_tmul() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3c006, 0x3c00e)),
@@ -96,15 +762,6 @@ constexpr void check_tmul() {
       "[PTO][SA-0284] TMUL: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// src0 / src1
-struct tdiv {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return div(src0, src1);
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_tdiv() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x6, 0x3c006)),
@@ -121,15 +778,6 @@ constexpr void check_tdiv() {
       !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || all_row_major<src0, src1, dst>(),
       "[PTO][SA-0151] TDIV: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
-
-/// where(src0 < src1, src1, src0)
-struct tmax {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return where(less(src0, src1), src1, src0);
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tmax() {
@@ -151,15 +799,6 @@ constexpr void check_tmax() {
       "[PTO][SA-0249] TMAX: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// where(src1 < src0, src1, src0)
-struct tmin {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return where(less(src1, src0), src1, src0);
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_tmin() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3c006, 0x3f006)),
@@ -180,15 +819,6 @@ constexpr void check_tmin() {
       "[PTO][SA-0252] TMIN: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 }
 
-/// src0 & src1
-struct tand {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return bit_and(src0, src1);
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_tand() {
   static_assert(
@@ -205,15 +835,6 @@ constexpr void check_tand() {
                 "[PTO][PTO-E0501] TAND: expects src0, src1, and dst to use row-major layout; fix: use "
                 "BLayout::RowMajor");
 }
-
-/// src0 | src1
-struct tor {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return bit_or(src0, src1);
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tor() {
@@ -232,15 +853,6 @@ constexpr void check_tor() {
                 "BLayout::RowMajor");
 }
 
-/// src0 ^ src1
-struct txor {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return bit_xor(src0, src1);
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_txor() {
   static_assert(
@@ -257,15 +869,6 @@ constexpr void check_txor() {
                 "[PTO][PTO-E0501] TXOR: expects src0, src1, and dst to use row-major layout; fix: use "
                 "BLayout::RowMajor");
 }
-
-/// src0 << src1
-struct tshl {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return shl(src0, src1);
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tshl() {
@@ -284,15 +887,6 @@ constexpr void check_tshl() {
                 "BLayout::RowMajor");
 }
 
-/// src0 >> src1
-struct tshr {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return shr(src0, src1);
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_tshr() {
   static_assert(
@@ -309,15 +903,6 @@ constexpr void check_tshr() {
                 "[PTO][PTO-E0501] TSHR: expects src0, src1, and dst to use row-major layout; fix: use "
                 "BLayout::RowMajor");
 }
-
-/// where(src0 > 0, src0, src0 * src1)
-struct tprelu {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return where(greater(src0, 0), src0, mul(src0, src1));
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tprelu() {
@@ -336,18 +921,6 @@ constexpr void check_tprelu() {
                 "BLayout::RowMajor");
 }
 
-/// where(((src0 >= 0) != (src1 >= 0)) & (fmod(src0, src1) != 0), round(fmod(src0, src1)) + src1, fmod(src0,
-/// src1))
-struct trem {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return where(
-        bit_and(not_equal(greater_equal(src0, 0), greater_equal(src1, 0)), not_equal(fmod<T>(src0, src1), 0)),
-        add(round<T>(fmod<T>(src0, src1)), src1), fmod<T>(src0, src1));
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_trem() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x30002, 0x3c006)),
@@ -364,15 +937,6 @@ constexpr void check_trem() {
                 "[PTO][PTO-E0501] TREM: expects src0, src1, and dst to use row-major layout; fix: use "
                 "BLayout::RowMajor");
 }
-
-/// fmod(src0, src1)
-struct tfmod {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return fmod<T>(src0, src1);
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tfmod() {
@@ -391,15 +955,6 @@ constexpr void check_tfmod() {
                 "BLayout::RowMajor");
 }
 
-/// relu(src0 - src1)
-struct tsubrelu {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return relu(sub(src0, src1));
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_tsubrelu() {
   static_assert(
@@ -417,15 +972,6 @@ constexpr void check_tsubrelu() {
                 "BLayout::RowMajor");
 }
 
-/// where(src < 0, -src, src)
-struct tabs {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src) {
-    return where(less(src, 0), neg(src), src);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tabs() {
   static_assert(is_one_of<dst>(by_isa(0x1500e, 0x6, 0x15006)),
@@ -440,15 +986,6 @@ constexpr void check_tabs() {
   static_assert(same_dtype<dst, src>(),
                 "[PTO][PTO-E0301] TABS: expects src to have the element type of dst; fix: convert with TCVT");
 }
-
-/// exp(src)
-struct texp {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src) {
-    return exp<T>(src);
-  }
-};
 
 template <class dst, class src>
 constexpr void check_texp() {
@@ -465,15 +1002,6 @@ constexpr void check_texp() {
                 "[PTO][PTO-E0301] TEXP: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// log(src)
-struct tlog {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src) {
-    return log<T>(src);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tlog() {
   static_assert(is_one_of<dst>(by_isa(0xe, 0x6, 0x6)),
@@ -488,15 +1016,6 @@ constexpr void check_tlog() {
   static_assert(same_dtype<dst, src>(),
                 "[PTO][PTO-E0301] TLOG: expects src to have the element type of dst; fix: convert with TCVT");
 }
-
-/// sqrt(src)
-struct tsqrt {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src) {
-    return sqrt<T>(src);
-  }
-};
 
 template <class dst, class src>
 constexpr void check_tsqrt() {
@@ -514,15 +1033,6 @@ constexpr void check_tsqrt() {
       "[PTO][PTO-E0301] TSQRT: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// 1 / sqrt(src)
-struct trsqrt {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src) {
-    return div(1, sqrt<T>(src));
-  }
-};
-
 template <class dst, class src>
 constexpr void check_trsqrt() {
   static_assert(is_one_of<dst>(0x6),
@@ -538,15 +1048,6 @@ constexpr void check_trsqrt() {
       same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TRSQRT: expects src to have the element type of dst; fix: convert with TCVT");
 }
-
-/// 1 / src
-struct trecip {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src) {
-    return div(1, src);
-  }
-};
 
 template <class dst, class src>
 constexpr void check_trecip() {
@@ -564,15 +1065,6 @@ constexpr void check_trecip() {
       "[PTO][PTO-E0301] TRECIP: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// ~src
-struct tnot {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src) {
-    return bit_not(src);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tnot() {
   static_assert(
@@ -588,15 +1080,6 @@ constexpr void check_tnot() {
   static_assert(same_dtype<dst, src>(),
                 "[PTO][PTO-E0301] TNOT: expects src to have the element type of dst; fix: convert with TCVT");
 }
-
-/// where(src < 0, 0, src)
-struct trelu {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src) {
-    return where(less(src, 0), 0, src);
-  }
-};
 
 template <class dst, class src>
 constexpr void check_trelu() {
@@ -614,15 +1097,6 @@ constexpr void check_trelu() {
       same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TRELU: expects src to have the element type of dst; fix: convert with TCVT");
 }
-
-/// -src
-struct tneg {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src) {
-    return neg(src);
-  }
-};
 
 template <class dst, class src>
 constexpr void check_tneg() {
@@ -687,18 +1161,6 @@ constexpr void check_tsel() {
       "[PTO][PTO-E0301] TSEL: expects mask element type to be i8/u8/i16/u16/i32/u32; fix: convert with TCVT");
 }
 
-/// src0 + src1 + src2
-struct taddc {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> src2) {
-    if constexpr (kIsa != Isa::cpu)
-      return add(round<T>(add(src0, src1)), src2);
-    else
-      return add(add(src0, src1), src2);
-  }
-};
-
 template <class dst, class src0, class src1, class src2>
 constexpr void check_taddc() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3c00e, 0xff00e)),
@@ -725,18 +1187,6 @@ constexpr void check_taddc() {
       "[PTO][PTO-E0401] TADDC: expects src2 and dst to have the same shape");
 }
 
-/// src0 - src1 + src2
-struct tsubc {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> src2) {
-    if constexpr (kIsa != Isa::cpu)
-      return add(round<T>(sub(src0, src1)), src2);
-    else
-      return add(sub(src0, src1), src2);
-  }
-};
-
 template <class dst, class src0, class src1, class src2>
 constexpr void check_tsubc() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3c006, 0x3f006)),
@@ -753,15 +1203,6 @@ constexpr void check_tsubc() {
                 "[PTO][PTO-E0501] TSUBC: expects src0, src1, src2 and dst to use row-major layout; fix: use "
                 "BLayout::RowMajor");
 }
-
-/// src0 * dst + src1
-struct tfusedmuladd {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> dst) {
-    return add(mul(src0, dst), src1);
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tfusedmuladd() {
@@ -780,15 +1221,6 @@ constexpr void check_tfusedmuladd() {
                 "use BLayout::RowMajor");
 }
 
-/// relu(round(round(src0 * dst) + src1))
-struct tfusedmuladdrelu {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> dst) {
-    return relu(round<T>(add(round<T>(mul(src0, dst)), src1)));
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_tfusedmuladdrelu() {
   static_assert(
@@ -805,15 +1237,6 @@ constexpr void check_tfusedmuladdrelu() {
                 "[PTO][PTO-E0501] TFUSEDMULADDRELU: expects src0, src1, and dst to use row-major layout; "
                 "fix: use BLayout::RowMajor");
 }
-
-/// round(src0 * src1) + dst
-struct tmuladddst {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> dst) {
-    return add(round<T>(mul(src0, src1)), dst);
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tmuladddst() {
@@ -832,15 +1255,6 @@ constexpr void check_tmuladddst() {
                 "BLayout::RowMajor");
 }
 
-/// relu(src0 + src1)
-struct taddreluconv {
-  static constexpr bool converts = true;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return relu(add(src0, src1));
-  }
-};
-
 template <class dst, class src0, class src1>
 constexpr void check_taddreluconv() {
   static_assert(are_combined<dst, src0, src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
@@ -856,15 +1270,6 @@ constexpr void check_taddreluconv() {
                 "[PTO][PTO-E0501] TADDRELUCONV: expects src0, src1, and dst to use row-major layout; fix: "
                 "use BLayout::RowMajor");
 }
-
-/// relu(src0 - src1)
-struct tsubreluconv {
-  static constexpr bool converts = true;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1) {
-    return relu(sub(src0, src1));
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tsubreluconv() {
@@ -897,15 +1302,6 @@ constexpr void check_tadddeqrelu() {
                 "[PTO][PTO-E0501] TADDDEQRELU: expects src0, src1, and dst to use row-major layout; fix: use "
                 "BLayout::RowMajor");
 }
-
-/// pow(base, exp)
-struct tpow {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> base, wide_t<T> exp) {
-    return pow<T>(base, exp);
-  }
-};
 
 template <class dst, class base, class exp>
 constexpr void check_tpow() {
@@ -979,15 +1375,6 @@ constexpr void check_tcvt() {
                 "[PTO][PTO-E0401] TCVT: expects src and dst to have compatible shapes");
 }
 
-/// src + scalar
-struct tadds {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return add(src, scalar);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tadds() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3c006, 0x3f00e)),
@@ -1001,15 +1388,6 @@ constexpr void check_tadds() {
       same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TADDS: expects src to have the element type of dst; fix: convert with TCVT");
 }
-
-/// src - scalar
-struct tsubs {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return sub(src, scalar);
-  }
-};
 
 template <class dst, class src>
 constexpr void check_tsubs() {
@@ -1025,15 +1403,6 @@ constexpr void check_tsubs() {
       "[PTO][PTO-E0301] TSUBS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// src0 * scalar
-struct tmuls {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0) {
-    return mul(src0, scalar);
-  }
-};
-
 template <class dst, class src0>
 constexpr void check_tmuls() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3c006, 0x3c00e)),
@@ -1048,15 +1417,6 @@ constexpr void check_tmuls() {
       "[PTO][PTO-E0301] TMULS: expects src0 to have the element type of dst; fix: convert with TCVT");
 }
 
-/// src / scalar
-struct tdivs {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return div(src, scalar);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tdivs() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3c006, 0x3f006)),
@@ -1067,15 +1427,6 @@ constexpr void check_tdivs() {
                 "[PTO][PTO-E0501] TDIVS: expects src and dst to be in the vec address space; fix: move it "
                 "there with TMOV");
 }
-
-/// where(src < scalar, scalar, src)
-struct tmaxs {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return where(less(src, scalar), scalar, src);
-  }
-};
 
 template <class dst, class src>
 constexpr void check_tmaxs() {
@@ -1091,15 +1442,6 @@ constexpr void check_tmaxs() {
       "[PTO][PTO-E0301] TMAXS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// where(scalar < src, scalar, src)
-struct tmins {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return where(less(scalar, src), scalar, src);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tmins() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3c006, 0x3f00e)),
@@ -1114,15 +1456,6 @@ constexpr void check_tmins() {
       "[PTO][PTO-E0301] TMINS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// where(src > 0, src, src * slope)
-struct tlrelu {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> slope, wide_t<T> src) {
-    return where(greater(src, 0), src, mul(src, slope));
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tlrelu() {
   static_assert(
@@ -1136,15 +1469,6 @@ constexpr void check_tlrelu() {
       same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TLRELU: expects src to have the element type of dst; fix: convert with TCVT");
 }
-
-/// src & scalar
-struct tands {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return bit_and(src, scalar);
-  }
-};
 
 template <class dst, class src>
 constexpr void check_tands() {
@@ -1163,15 +1487,6 @@ constexpr void check_tands() {
       "[PTO][PTO-E0301] TANDS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// src | scalar
-struct tors {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return bit_or(src, scalar);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tors() {
   static_assert(
@@ -1187,15 +1502,6 @@ constexpr void check_tors() {
   static_assert(same_dtype<dst, src>(),
                 "[PTO][PTO-E0301] TORS: expects src to have the element type of dst; fix: convert with TCVT");
 }
-
-/// src ^ scalar
-struct txors {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return bit_xor(src, scalar);
-  }
-};
 
 template <class dst, class src>
 constexpr void check_txors() {
@@ -1214,15 +1520,6 @@ constexpr void check_txors() {
       "[PTO][PTO-E0301] TXORS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// src << scalar
-struct tshls {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return shl(src, scalar);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tshls() {
   static_assert(
@@ -1237,15 +1534,6 @@ constexpr void check_tshls() {
       "[PTO][PTO-E0301] TSHLS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// src >> scalar
-struct tshrs {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return shr(src, scalar);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tshrs() {
   static_assert(
@@ -1259,18 +1547,6 @@ constexpr void check_tshrs() {
       same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TSHRS: expects src to have the element type of dst; fix: convert with TCVT");
 }
-
-/// where(((src >= 0) != (scalar >= 0)) & (fmod(src, scalar) != 0), round(fmod(src, scalar)) + scalar,
-/// fmod(src, scalar))
-struct trems {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return where(bit_and(not_equal(greater_equal(src, 0), greater_equal(scalar, 0)),
-                         not_equal(fmod<T>(src, scalar), 0)),
-                 add(round<T>(fmod<T>(src, scalar)), scalar), fmod<T>(src, scalar));
-  }
-};
 
 template <class dst, class src>
 constexpr void check_trems() {
@@ -1289,15 +1565,6 @@ constexpr void check_trems() {
       "[PTO][PTO-E0301] TREMS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// fmod(src, scalar)
-struct tfmods {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src) {
-    return fmod<T>(src, scalar);
-  }
-};
-
 template <class dst, class src>
 constexpr void check_tfmods() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x14006, 0x3c006)),
@@ -1315,15 +1582,6 @@ constexpr void check_tfmods() {
       "[PTO][PTO-E0301] TFMODS: expects src to have the element type of dst; fix: convert with TCVT");
 }
 
-/// pow(double(base), double(exp))
-struct tpows {
-  static constexpr bool converts = true;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> exp, wide_t<T> base) {
-    return pow<T>(to_double(base), to_double(exp));
-  }
-};
-
 template <class dst, class base>
 constexpr void check_tpows() {
   static_assert(is_one_of<dst>(by_isa(0xff00e, 0x3f002, 0x3f00e)),
@@ -1340,18 +1598,6 @@ constexpr void check_tpows() {
       same_dtype<dst, base>(),
       "[PTO][PTO-E0301] TPOWS: expects base to have the element type of dst; fix: convert with TCVT");
 }
-
-/// src0 + scalar + src1
-struct taddsc {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0, wide_t<T> src1) {
-    if constexpr (kIsa != Isa::cpu)
-      return add(round<T>(add(src0, scalar)), src1);
-    else
-      return add(add(src0, scalar), src1);
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_taddsc() {
@@ -1375,18 +1621,6 @@ constexpr void check_taddsc() {
       !(kIsa == Isa::a2a3 || kIsa == Isa::a5) || (src1::Rows == dst::Rows && src1::Cols == dst::Cols),
       "[PTO][PTO-E0401] TADDSC: expects src1 and dst to have the same shape");
 }
-
-/// src0 - scalar + src1
-struct tsubsc {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0, wide_t<T> src1) {
-    if constexpr (kIsa != Isa::cpu)
-      return add(round<T>(sub(src0, scalar)), src1);
-    else
-      return add(sub(src0, scalar), src1);
-  }
-};
 
 template <class dst, class src0, class src1>
 constexpr void check_tsubsc() {

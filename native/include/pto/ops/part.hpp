@@ -1,5 +1,5 @@
 // Combinations of two partially valid tiles: where both are valid they combine, where one is it is copied,
-// where none is there are zeros.
+// where none is there are zeros. The instructions that combine by an expression are in ops/regular.hpp.
 #pragma once
 
 #include "pto/ops/meanings.hpp"
@@ -82,36 +82,7 @@ inline void pick_parts(DstVal& dst_val, const Src0Val& src0_val, const Src1Val& 
   copy_parts(dst_idx, src0_idx, src1_idx, a, b);
 }
 
-struct part_max {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return where(greater(y, x), y, x);
-  }
-};
-struct part_min {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> x, wide_t<T> y) {
-    return where(less(y, x), y, x);
-  }
-};
-
 }  // namespace detail
-
-#define PTO_PART(Name, row, meaning)                                               \
-  template <class Dst, class Src0, class Src1, class... Events>                    \
-  PTO_INST RecordEvent Name(Dst& dst, Src0& src0, Src1& src1, Events&... events) { \
-    detail::check_##row<Dst, Src0, Src1>();                                        \
-    detail::finish_call<0>(events...);                                             \
-    detail::combine_parts<detail::meaning>(dst, src0, src1);                       \
-    return {};                                                                     \
-  }
-PTO_PART(TPARTADD, tpartadd, tadd)
-PTO_PART(TPARTMUL, tpartmul, tmul)
-PTO_PART(TPARTMAX, tpartmax, part_max)
-PTO_PART(TPARTMIN, tpartmin, part_min)
-#undef PTO_PART
 
 #define PTO_PART_ARG(Name, row, is_greater)                                                              \
   template <class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Idx, class Src1Idx,      \

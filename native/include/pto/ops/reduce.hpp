@@ -10,6 +10,7 @@
 
 #include "pto/ops/copy.hpp"
 #include "pto/ops/legality.hpp"
+#include "pto/ops/meanings.hpp"
 
 namespace pto::detail {
 
@@ -197,6 +198,33 @@ inline void fold(Dst& dst, const Src& src) {
   }
 }
 
+/// Any step: M of what there is so far and of the next element, from Start on, or from the first element
+/// where First. Wide: f16 and bf16 are rounded once, at the end.
+template <class M, Along A, bool First, int Start, bool Wide, class Dst, class Src>
+inline void fold_by(Dst& dst, const Src& src) {
+  using D = typename Dst::DType;
+  using C = compute_t<D>;
+  const auto [lines, length] = extents<A>(src);
+  if (length == 0 && (First || A == Along::col)) return;
+  const Lines<Src, A> in(src);
+  for (ptrdiff_t line = 0; line < lines; ++line) {
+    const auto at = [&](ptrdiff_t i) {
+      return static_cast<wide_t<D>>(in.template get<compute_t<typename Src::DType>>(line, i));
+    };
+    wide_t<D> acc = First ? at(0) : static_cast<wide_t<D>>(Start);
+    for (ptrdiff_t i = First; i < length; ++i) {
+      const C next = result<D>(M::template of<D>(acc, at(i)));
+      if constexpr (Wide && is_small_float<D>) {
+        acc = next;
+      } else {
+        acc = static_cast<wide_t<D>>(value_of<C>(element_of<D>(next)));
+      }
+    }
+    const D element = element_of<D>(static_cast<C>(acc));
+    put_results<Dst, A>(dst, line, 1, &element);
+  }
+}
+
 // --- largest and smallest ----------------------------------------------------------------------------------
 
 /// The best of n values, starting from one. Which of equal ones is left open, so zeros may have the wrong
@@ -348,24 +376,6 @@ inline void extreme_index(Index& index, const Src& src) {
 
 namespace pto {
 
-#define PTO_ROW_REDUCTION(NAME, name, ...)                                 \
-  template <class Dst, class Src, class Tmp, class... Events>              \
-  PTO_INST RecordEvent NAME(Dst& dst, Src& src, Tmp&, Events&... events) { \
-    detail::check_##name<Dst, Src>();                                      \
-    detail::check_reduction<detail::Along::row>(#NAME, dst, src);          \
-    TSYNC(events...);                                                      \
-    detail::__VA_ARGS__(dst, src);                                         \
-    return {};                                                             \
-  }
-#define PTO_COL_REDUCTION(NAME, name, ...)                           \
-  template <class Dst, class Src, class... Events>                   \
-  PTO_INST RecordEvent NAME(Dst& dst, Src& src, Events&... events) { \
-    detail::check_##name<Dst, Src>();                                \
-    detail::check_reduction<detail::Along::col>(#NAME, dst, src);    \
-    TSYNC(events...);                                                \
-    detail::__VA_ARGS__(dst, src);                                   \
-    return {};                                                       \
-  }
 // Two forms: the index alone, or the element and its index.
 #define PTO_ARG_REDUCTION(NAME, name, along, largest)                                          \
   template <class Dst, class Src, class Tmp, class... Events>                                  \
@@ -389,20 +399,10 @@ namespace pto {
     return {};                                                                                 \
   }
 
-PTO_ROW_REDUCTION(TROWSUM, trowsum, fold<detail::Along::row, false, true>)
-PTO_ROW_REDUCTION(TROWPROD, trowprod, fold<detail::Along::row, true, false>)
-PTO_ROW_REDUCTION(TROWMAX, trowmax, extreme_value<detail::Along::row, true>)
-PTO_ROW_REDUCTION(TROWMIN, trowmin, extreme_value<detail::Along::row, false>)
-PTO_COL_REDUCTION(TCOLSUM, tcolsum, fold<detail::Along::col, false, false>)
-PTO_COL_REDUCTION(TCOLPROD, tcolprod, fold<detail::Along::col, true, false>)
-PTO_COL_REDUCTION(TCOLMAX, tcolmax, extreme_value<detail::Along::col, true>)
-PTO_COL_REDUCTION(TCOLMIN, tcolmin, extreme_value<detail::Along::col, false>)
 PTO_ARG_REDUCTION(TROWARGMAX, trowargmax, row, true)
 PTO_ARG_REDUCTION(TROWARGMIN, trowargmin, row, false)
 PTO_ARG_REDUCTION(TCOLARGMAX, tcolargmax, col, true)
 PTO_ARG_REDUCTION(TCOLARGMIN, tcolargmin, col, false)
-#undef PTO_ROW_REDUCTION
-#undef PTO_COL_REDUCTION
 #undef PTO_ARG_REDUCTION
 
 /// With scratch for the hardware's tree of sums; the order of the sum here is the one it always has.

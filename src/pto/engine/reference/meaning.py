@@ -6,7 +6,8 @@
 `OPERATIONS` says what each operation does to arrays. Equal parts are computed once. `Numbers` says how an
 element type computes:
 
-* Floats up to 32 bits compute in f32, `exp`, `log`, `sqrt` and `pow` in f64; the store rounds.
+* Floats up to 32 bits compute in f32; the store rounds. `exp`, `log` and `pow` are those of f64, rounded;
+  `sqrt` and what is computed from it stay in f64.
 * Integers compute as in C: those below 32 bits in i32, wider ones in their own type, wrapping; the store
   keeps the low bits. Division truncates. What the ISA leaves undefined: an integer over or modulo zero is 0,
   and a shift count outside the element shifts everything out.
@@ -308,6 +309,16 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _narrowed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function computed in f64 whose result is computed with: that is an f32, as anything else is."""
+
+    def narrowed(n: Numbers, *args: Any) -> Any:
+        found = function(n, *args)
+        return n.single(found) if DTYPES[n.dtype].is_float and DTYPES[n.dtype].bits <= 32 else found
+
+    return narrowed
+
+
 class Meaning:
     """A compiled expression. `names` are the values it wants."""
 
@@ -320,6 +331,7 @@ class Meaning:
             if not isinstance(part, meaning.Apply) and part not in self._known:
                 self._known[part] = len(self._start)
                 self._start.append(part.name if isinstance(part, meaning.Name) else part.value)
+        self._within = False
         self._result = self._place(expression)
 
     def __call__(self, numbers: Numbers, values: Mapping[str, Any]) -> Any:
@@ -333,7 +345,11 @@ class Meaning:
         if part in self._known:
             return self._known[part]
         assert isinstance(part, meaning.Apply)
-        self._steps.append((OPERATIONS[part.operation], tuple(self._place(p) for p in part.args)))
+        function = OPERATIONS[part.operation]
+        if self._within and meaning.OPERATIONS[part.operation].ulp:
+            function = _narrowed(function)
+        self._within = True
+        self._steps.append((function, tuple(self._place(p) for p in part.args)))
         place = self._known[part] = len(self._start) + len(self._steps) - 1
         return place
 

@@ -56,7 +56,7 @@ def fold(row: Row) -> Execute:
                 i.store("dst", np.full((rows, 1), int(row.start), steps))
             return
         if ufunc is None or str(ufunc.identity) != row.start:
-            last = _stepped(Numbers(i, dtype), x if axis == 0 else x.T, step, row.start, steps)
+            last = _stepped(Numbers(i, dtype), x if axis == 0 else x.T, step, row)
         elif steps.kind in "iu":
             i.store("dst", ufunc.reduce(x.astype(steps, copy=False), axis=axis, dtype=steps, keepdims=True))
             return
@@ -69,12 +69,13 @@ def fold(row: Row) -> Execute:
     return execute
 
 
-def _stepped(n: Numbers, x: Array, step: Meaning, start: str, steps: np.dtype[Any]) -> Array:
-    """The rows of a matrix taken one by one, every step rounded to `steps`."""
-    wide = computed(x.astype(steps, copy=False))
-    total = wide[0] if start == "first" else np.full_like(wide[0], int(start))
-    for line in wide[1:] if start == "first" else wide:
-        total = computed(np.asarray(step(n, {"acc": total, "src": line})).astype(steps)).astype(wide.dtype)
+def _stepped(n: Numbers, x: Array, step: Meaning, row: Row) -> Array:
+    """The rows of a matrix taken one by one; every step is an element, unless they are wide."""
+    x = computed(x)
+    total = x[0] if row.start == "first" else np.full_like(x[0], int(row.start))
+    for line in x[1:] if row.start == "first" else x:
+        found = step(n, {"acc": total, "src": line})
+        total = (found if row.steps == "f32" and found.dtype.kind == "f" else n.round(found)).astype(x.dtype)
     return total
 
 
