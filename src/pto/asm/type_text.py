@@ -27,6 +27,7 @@ from ..ir.types import (
 )
 from ..isa.dtypes import SPELLINGS
 from ..isa.enums import ENUMS
+from ..isa.machine import MEMORIES, POINTER_SPACES
 from ..isa.profiles import LOCATIONS
 from ..isa.tile import COMPACT_MODES, DEFAULT_CONFIG
 
@@ -202,32 +203,8 @@ def _view(name: str) -> Callable[[_Body], Type]:
     return parse
 
 
-_SPACES = (
-    "gm",
-    "ub",
-    "l1",
-    "l0a",
-    "l0b",
-    "l0c",
-    "bt",
-    "fb",
-    "mat",
-    "left",
-    "right",
-    "acc",
-    "vec",
-    "bias",
-    "scaling",
-)
-_SPACE_ALIAS = {
-    "vec": "ub",
-    "mat": "l1",
-    "left": "l0a",
-    "right": "l0b",
-    "acc": "l0c",
-    "bias": "bt",
-    "scaling": "fb",
-}
+#: Spaces that a pointer may have: those, or the location of their tiles.
+_SPACES = (*POINTER_SPACES, *(loc for loc, memory in MEMORIES.items() if memory.space))
 
 
 def _ptr(body: _Body) -> Type:
@@ -247,9 +224,9 @@ def _ptr(body: _Body) -> Type:
                 f"unknown address space '{raw}'",
                 1,
                 did_you_mean(raw, _SPACES),
-                expected=", ".join(_SPACES[:8]),
+                expected=", ".join(POINTER_SPACES),
             )
-        space = _SPACE_ALIAS.get(space, space)
+        space = MEMORIES[space].space if space in MEMORIES else space
     return PtrType(elem, space)
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from ..isa import meaning
 from ..isa import rows as all_rows
 from ..isa.dtypes import DTYPES
+from ..isa.machine import MEMORIES
 from ..isa.profiles import ARCH_NAMES, ISAS
 from ..isa.row import Operand, Row
 from ..isa.rule_trees import explain, names_in
@@ -85,8 +86,7 @@ def _meaning(row: Row) -> Iterator[str]:
 
 _FACTS = {"loc": "Loc", "blayout": "BFractal", "slayout": "SFractal", "rows": "Rows", "cols": "Cols",
           "fractal": "SFractalSize", "bits": "bits", "boxed": "isBoxedLayout", "layout": "form"}  # fmt: skip
-_LOCATIONS = {"VEC": "Vec", "MAT": "Mat", "LEFT": "Left", "RIGHT": "Right", "ACC": "Acc", "BIAS": "Bias",
-              "SCALING": "Scaling", "SCALE_LEFT": "ScaleLeft", "SCALE_RIGHT": "ScaleRight"}  # fmt: skip
+_LOCATIONS = {loc.upper(): memory.tile_type for loc, memory in MEMORIES.items()}
 _FIX = {"loc": "move it there with TMOV", "dtype": "convert with TCVT", "blayout": "use BLayout::RowMajor"}
 #: Numbers of the C++ enumeration DType (detail/fields.hpp).
 _NUMBERS = {name: k for k, name in enumerate(

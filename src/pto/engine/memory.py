@@ -27,12 +27,6 @@ from .region import Axis, Region, blocked, scattered
 GM_BASE = 0x1000_0000
 GM_GAP = 0x1_0000
 
-#: Pointer spaces and the tile location that uses the same buffer.
-SPACES: dict[str, str] = {
-    "ub": "vec", "l1": "mat", "l0a": "left", "l0b": "right", "l0c": "acc", "bt": "bias", "fb": "scaling",
-    **{loc: loc for loc in LOCATIONS},
-}  # fmt: skip
-
 
 class MemoryFault(Exception):
     """An access outside its buffer."""

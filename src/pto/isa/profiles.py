@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .machine import MEMORIES
 from .record import Record
 
 K = 1024
 
-#: Tile locations in the order of the C++ `TileType` enum, with the buffer that backs each.
-LOCATIONS: dict[str, str] = {
-    "vec": "UB", "mat": "L1", "left": "L0A", "right": "L0B", "acc": "L0C", "bias": "BT",
-    "scaling": "FB", "scale_left": "L0A scale", "scale_right": "L0B scale",
-}  # fmt: skip
+#: Tile locations, with the buffer that backs each.
+LOCATIONS: dict[str, str] = {loc: memory.buffer for loc, memory in MEMORIES.items()}
 
 
 class Profile(Record):
@@ -69,14 +67,6 @@ DEFAULT = "a2a3"
 #: Columns of the legality tables, and how messages name them.
 ISAS = ("cpu", "a2a3", "a5")
 ARCH_NAMES = {"cpu": "CPU", "a2a3": "A2/A3", "a5": "A5"}
-
-#: Pipes whose instructions may overlap although they depend on each other, by column: they need a barrier
-#: between them. Accumulating in M, moving by MTE1 and FIX and loading by MTE2 is done in order.
-OVERLAPPING_PIPES: dict[str, frozenset[str]] = {
-    "cpu": frozenset(),
-    "a2a3": frozenset({"V", "MTE3"}),
-    "a5": frozenset({"MTE3"}),
-}
 
 
 def resolve(target: str | Profile | None, written: str | None) -> Profile:

@@ -14,18 +14,9 @@ from collections.abc import Iterable, Iterator
 
 from ..ir.core import Block, Operation, Value
 from ..ir.types import ConvTileType, MemRefType, ScalarType, TileBufType
-from ..isa.profiles import LOCATIONS, Profile
+from ..isa.machine import LOCATION_OF, MEMORIES, RESERVED_ALIGN
+from ..isa.profiles import Profile
 from ..isa.tile import size_bytes
-
-#: Alignment of storage by location, where it is more than the profile's.
-_ALIGN = {"left": 512, "right": 512, "acc": 512}
-RESERVED_ALIGN = 256
-
-#: Memory spaces as pointers and memrefs spell them.
-SPACES = {
-    "ub": "vec", "l1": "mat", "l0a": "left", "l0b": "right", "l0c": "acc", "bt": "bias", "fb": "scaling",
-    **{loc: loc for loc in LOCATIONS},
-}  # fmt: skip
 
 
 class Storage:
@@ -76,10 +67,10 @@ def allocates(op: Operation) -> bool:
 
 def location(op: Operation) -> str:
     if op.name == "pto.reserve_buffer":
-        return SPACES[str(op.attr("location"))]
+        return LOCATION_OF[str(op.attr("location"))]
     type = op.results[0].type
     found = type.space if isinstance(type, MemRefType) else getattr(type, "loc", "vec")
-    return SPACES.get(found, "vec")
+    return LOCATION_OF.get(found, "vec")
 
 
 def storage_bytes(op: Operation) -> int | None:
@@ -178,7 +169,9 @@ class Aliases:
             self.unsized.append(op)
             return
         align = (
-            RESERVED_ALIGN if op.name == "pto.reserve_buffer" else max(_ALIGN.get(loc, 1), self.profile.align)
+            RESERVED_ALIGN
+            if op.name == "pto.reserve_buffer"
+            else max(MEMORIES[loc].align, self.profile.align)
         )
         storage = Storage(op, function, len(self.storages), loc, size, align)
         self.storages.append(storage)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from ..ir.core import Block, Operation, Region, Value, constant_of
 from ..ir.types import TileBufType, ViewType
+from ..isa.machine import SECTIONS
 from ..isa.row import Row
 from .aliases import Aliases, Storage, allocates
 
-_SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 _ONCE = ("pto.vecscope", "pto.strict_vecscope", "scf.execute_region")
 
 
@@ -160,7 +160,7 @@ class _Builder:
         if name == "scf.for" or name == "scf.while":
             return self.repeat(op, at)
         outside = self.kind
-        self.kind = _SECTIONS.get(name, outside)
+        self.kind = SECTIONS.get(name, outside)
         ends: list[Node] = []
         for region in op.regions:
             if region.blocks:

@@ -18,8 +18,8 @@ the whole story.
 from __future__ import annotations
 
 from ..ir.core import Operation
+from ..isa.machine import SECTIONS
 from ..isa.profiles import Profile
-from ..verify.balance import SECTIONS
 from ..verify.context import pipe_of
 from .pipeline import PassContext
 from .sync.check import Check, Unbalanced

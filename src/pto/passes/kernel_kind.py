@@ -11,10 +11,10 @@ can be called from both kinds of code.
 from __future__ import annotations
 
 from ..ir.core import Operation
+from ..isa.machine import SECTIONS
 from .edit import function_name
 from .pipeline import PassContext
 
-_SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 _KINDS = ("cube", "vector")
 
 Call = tuple[str, Operation, str]  # callee, the call, kind of the section around it
@@ -59,7 +59,7 @@ def _evidence(func: Operation) -> tuple[set[str], list[Call]]:
             found.add(row.core)
         if op.name == "func.call":
             calls.append((str(op.attr("callee")), op, section))
-        inner = _SECTIONS.get(op.name, section)
+        inner = SECTIONS.get(op.name, section)
         for region in op.regions:
             for block in region.blocks:
                 stack.extend((child, inner) for child in block.ops)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from ..ir.attrs import Attribute, IntAttr
 from ..ir.core import Block, Operation, Value
 from ..ir.types import TileBufType, TokenType
+from ..isa.machine import SECTIONS
 from ..verify.structure import dominator_tree
 from .edit import enclosing, function_name, make, operations, replace_values, rewrite
 from .pipeline import PassContext
@@ -32,7 +33,6 @@ _USERS = {
     "pto.tfree_from_aic": "pto.tfree", "pto.tfree_from_aiv": "pto.tfree",
 }  # fmt: skip
 _PIPE = TokenType("pipe")
-_SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 
 
 def run(ctx: PassContext) -> None:
@@ -71,7 +71,7 @@ class _Lowering:
         core = op.row.core
         around = enclosing(op)
         while around is not None and around is not self.func:
-            if around.name in _SECTIONS:
+            if around.name in SECTIONS:
                 return True  # of the right kind, or it would have been refused
             around = enclosing(around)
         if self.func.attr("pto.kernel_kind") is not None:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..ir.core import Block, Operation, Region
+from ..isa.machine import SECTIONS
 from .conditions import FIRST, LAST, Fact, condition_of, depends_on, equals, runs, trip_count
 
-SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 _MOST_WORLDS = 16
 _MOST_ROUNDS = 8
 _MOST_STEPS, _MOST_DEPTH = 100_000, 100  # beyond, a program is left to the simulator

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from ..diag import Diagnostic
 from ..ir.core import Operation, constant_of, entry_mark
 from ..isa.enums import SYNC_OP_PIPE
-from .balance import SECTIONS, Failure, Walk, runs_on
+from ..isa.machine import SECTIONS
+from .balance import Failure, Walk, runs_on
 from .conditions import enclosing
 from .context import Context
 

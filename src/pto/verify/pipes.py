@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..ir.core import Operation
 from ..isa.enums import SYNC_OP_PIPE
-from .balance import SECTIONS
+from ..isa.machine import SECTIONS
 from .context import Context
 
 _NAMES = ("src_pipe", "dst_pipe", "pipe", "src_op", "dst_op", "op_type")

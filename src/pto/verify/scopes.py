@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from ..ir.core import LOWERED_VECSCOPE, Operation, Region, Value, entry_mark, uses
 from ..ir.types import MaskType, TileBufType, TokenType, Type, VRegType
+from ..isa.machine import SECTIONS
 from .context import Context
 
 _VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
-_SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 
 
 def check_scopes(context: Context) -> None:
@@ -64,8 +64,8 @@ def _walk(
         if op.name == "pto.strict_vecscope":
             _captures(context, op)
             _arguments(context, op)
-    elif op.name in _SECTIONS:
-        section = _SECTIONS[op.name]
+    elif op.name in SECTIONS:
+        section = SECTIONS[op.name]
         if core is not None and core != section:
             context.report(
                 op, "PTO-E1003", f"a {section} section cannot be inside {core} code", help="move it out"

@@ -21,13 +21,13 @@ from ..ir.types import (
 )  # fmt: skip
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS
+from ..isa.machine import POINTER_SPACES
 from ..isa.profiles import LOCATIONS
 from ..isa.row import Operand, Row
 from ..isa.tile import COMPACT_MODES, FRACTALS, LAYOUTS
 from .plan import Plan, first_plan, make_attribute, operand_types, with_element
 from .programs import build
 
-_SPACES = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "fb")
 _SCALARS = tuple(dict.fromkeys(("index", *(d.mlir for d in DTYPES.values()))))
 _NUMBERS = (
     0,
@@ -160,7 +160,7 @@ def _types(type: Type, made: Plan, declared: Operand) -> Iterator[tuple[str, Typ
     elif isinstance(type, VRegType):
         yield f"{type.lanes * 2} lanes", type.replace(lanes=type.lanes * 2)
     elif isinstance(type, PtrType):
-        yield from ((f"in {s}", type.replace(space=s)) for s in _SPACES if s != type.space)
+        yield from ((f"in {s}", type.replace(space=s)) for s in POINTER_SPACES if s != type.space)
     elif isinstance(type, MaskType):
         yield from ((f"granularity {g}", MaskType(g)) for g in ("b8", "b16", "b32", None) if g != type.gran)
     elif isinstance(type, ScalarType):

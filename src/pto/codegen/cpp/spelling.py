@@ -22,19 +22,14 @@ from ...ir.types import (
 )
 from ...isa.dtypes import DTYPES
 from ...isa.enums import ENUMS
+from ...isa.machine import LOCATION_OF, MEMORIES
 from ...isa.profiles import Profile
 
 #: Address space qualifier of a pointer, by tile location or pointer space.
 QUALIFIER = {
-    "": "__gm__", "zero": "__gm__", "gm": "__gm__", "vec": "__ubuf__", "ub": "__ubuf__", "mat": "__cbuf__",
-    "left": "__ca__", "right": "__cb__", "acc": "__cc__", "bias": "__biasbuf__", "scaling": "__fbuf__",
-    "scale_left": "__ca__", "scale_right": "__cb__", "l1": "__cbuf__", "l0a": "__ca__", "l0b": "__cb__",
-    "l0c": "__cc__", "bt": "__biasbuf__", "fb": "__fbuf__",
-}  # fmt: skip
-_TILE_TYPE = {
-    "vec": "Vec", "mat": "Mat", "left": "Left", "right": "Right", "acc": "Acc", "bias": "Bias",
-    "scaling": "Scaling", "scale_left": "ScaleLeft", "scale_right": "ScaleRight",
-}  # fmt: skip
+    **dict.fromkeys(("", "zero", "gm"), "__gm__"),
+    **{space: MEMORIES[loc].qualifier for space, loc in LOCATION_OF.items()},
+}
 _PADS = tuple(ENUMS["pad_value"].values)
 
 #: Largest values an `int` holds: element types below it need a cast after arithmetic.
@@ -94,7 +89,7 @@ class Types:
         blayout = self.profile.left_blayout if t.loc == "left" else t.blayout
         pad = f"PadValue::{_PADS[t.pad].title()}" if t.pad < len(_PADS) else f"(PadValue) 0x{t.pad:X}ULL"
         return (
-            f"Tile<TileType::{_TILE_TYPE[t.loc]}, {self.scalar(t.elem)}, {rows}, {cols}, "
+            f"Tile<TileType::{MEMORIES[t.loc].tile_type}, {self.scalar(t.elem)}, {rows}, {cols}, "
             f"{ENUMS['blayout'].spelling(blayout)}, {_dim(valid[0])}, {_dim(valid[1])}, "
             f"{ENUMS['slayout'].spelling(t.slayout)}, {t.fractal}, {pad}, "
             f"{ENUMS['compact_mode'].spelling(t.compact)}>"
@@ -104,7 +99,7 @@ class Types:
         size = math.prod(d or 1 for d in t.dims) * (t.bits or 8) // 8
         dims = ", ".join(_dim(d) for d in t.dims)
         return (
-            f"ConvTile<TileType::{_TILE_TYPE[t.loc]}, {self.scalar(t.elem)}, {size}, "
+            f"ConvTile<TileType::{MEMORIES[t.loc].tile_type}, {self.scalar(t.elem)}, {size}, "
             f"pto::Layout::{t.layout.upper()}, ConvTileShape<{dims}>>"
         )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ... import knobs
 from ...diag import Diagnostic, DiagnosticError
+from ...isa.machine import MEMORIES
 from ...isa.profiles import Profile
 from ...isa.record import Record
 from . import digest
@@ -51,14 +52,6 @@ DIVISION = (
 ARCH_MACROS = {
     "cpu": (), "a2a3": ("-DPTO_NPU_ARCH_A2A3",), "a5": ("-DPTO_NPU_ARCH_A5",),
     "kirin9030": ("-DPTO_NPU_ARCH_KIRIN9030",), "kirinx90": ("-DPTO_NPU_ARCH_KIRINX90",),
-}  # fmt: skip
-
-#: Capacity of a tile location as a macro.
-_CAPACITY = {
-    "vec": "PTO_UBUF_SIZE_BYTES", "mat": "PTO_CBUF_SIZE_BYTES", "left": "PTO_L0A_SIZE_BYTES",
-    "right": "PTO_L0B_SIZE_BYTES", "acc": "PTO_L0C_SIZE_BYTES", "bias": "PTO_BIAS_SIZE_BYTES",
-    "scaling": "PTO_FBUF_SIZE_BYTES", "scale_left": "PTO_SCALELEFT_SIZE_BYTES",
-    "scale_right": "PTO_SCALERIGHT_SIZE_BYTES",
 }  # fmt: skip
 
 #: What the headers need of a compiler and its library, in as little as takes no time to compile. It prints
@@ -310,5 +303,5 @@ def arch_flags(profile: Profile) -> list[str]:
     usual = PROFILES[profile.name].capacity
     for loc, size in profile.capacity.items():
         if size != usual[loc]:
-            flags.append(f"-D{_CAPACITY[loc]}={size}u")
+            flags.append(f"-D{f'PTO_{MEMORIES[loc].macro}_SIZE_BYTES'}={size}u")
     return flags

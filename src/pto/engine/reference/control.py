@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 from ...diag import Diagnostic
 from ...ir.core import LOWERED_VECSCOPE, Block, Module, Operation, Region, Value
+from ...isa.machine import SECTIONS
 from ...isa.row import DIALECTS
 from . import interval as intervals
 from .code import Code, Step
 from .core import ENDED, MOVED, Core
 from .instr import IllegalInstruction
 
-_SECTIONS = {"pto.section.cube": "cube", "pto.section.vector": "vector"}
 _REGION_EXITS = ("scf.yield", "scf.condition", "builtin.module", "func.func")
 _OTHER = {"cube": "vector", "vector": "cube"}
 
@@ -25,7 +25,7 @@ def is_structured(name: str) -> bool:
     """Whether a row is control flow, which lowering turns into jumps."""
     full = name if name.partition(".")[0] in DIALECTS else f"pto.{name}"
     method = "op_" + full.replace(".", "_")
-    return full in _SECTIONS or full in _REGION_EXITS or full.startswith("cf.") or hasattr(Control, method)
+    return full in SECTIONS or full in _REGION_EXITS or full.startswith("cf.") or hasattr(Control, method)
 
 
 class Unsupported(Exception):
@@ -169,14 +169,14 @@ class Control:
         structured = getattr(self, "op_" + op.name.replace(".", "_"), None)
         if structured is not None:
             structured(op)
-        elif op.name in _SECTIONS:
+        elif op.name in SECTIONS:
             self.section(op)
         else:
             self.instruction(op)
 
     def section(self, op: Operation) -> None:
         """A section runs on its kind of core; a core that is both runs every section."""
-        other = _OTHER[_SECTIONS[op.name]]
+        other = _OTHER[SECTIONS[op.name]]
         skip = self.emit(op, _end)
         self.region(op, op.regions[0], None)
         after = self.here

@@ -17,8 +17,9 @@ import numpy as np
 from ...ir.core import Operation
 from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
+from ...isa.machine import LOCATION_OF
 from ...verify.context import pipe_of
-from ..memory import SPACES, Buffer, Pointer, Tile, View, array_of
+from ..memory import Buffer, Pointer, Tile, View, array_of
 from . import fixpipe
 from .core import BLOCKED, Core, Item, queued
 from .handles import check_size, home, make_tile, result_name
@@ -190,7 +191,7 @@ def reserve_buffer(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     base = op.attr("base")
     if base is not None:
         return int(base)
-    loc = SPACES[str(op.attr("location"))]
+    loc = LOCATION_OF[str(op.attr("location"))]
     # every core of the cluster sees the same address, so that the peer can import it
     buffer, size = core.buffers[loc], int(op.attr("size"))
     check_size(buffer, size)
@@ -214,7 +215,7 @@ def import_reserved_buffer(core: Core, op: Operation, args: dict[str, Any]) -> A
                 return int(base)
             found = core.cluster.reserved.get(("reserve", wanted))
             if found is None:
-                buffer, size = core.buffers[SPACES[str(other.attr("location"))]], int(other.attr("size"))
+                buffer, size = core.buffers[LOCATION_OF[str(other.attr("location"))]], int(other.attr("size"))
                 check_size(buffer, size)
                 found = core.cluster.reserved["reserve", wanted] = buffer.reserve(size)
             return found

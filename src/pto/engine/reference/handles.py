@@ -13,8 +13,9 @@ from typing import Any
 from ...ir.core import Operation
 from ...ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufType, Type
 from ...isa.dtypes import DTYPES
+from ...isa.machine import LOCATION_OF
 from ...verify.context import left_layout
-from ..memory import SPACES, Buffer, ConvTile, Pointer, Tile, View, memref_strides
+from ..memory import Buffer, ConvTile, Pointer, Tile, View, memref_strides
 from .affine import affine_map
 from .core import Core
 from .instr import IllegalInstruction
@@ -188,7 +189,7 @@ def bind_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
             tile.buffer = source.buffer
         return tile
     assert isinstance(type, MemRefType)
-    return memref_value(core, op, type, core.buffers[SPACES.get(type.space, "vec")], address or 0)
+    return memref_value(core, op, type, core.buffers[LOCATION_OF.get(type.space, "vec")], address or 0)
 
 
 def _address(source: Any) -> int | None:
@@ -266,7 +267,7 @@ def castptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     if not isinstance(source, int):
         return Pointer(source.buffer, source.offset, dtype, source.name)
     if type.space != "gm":
-        return Pointer(core.buffers[SPACES[type.space]], source, dtype, result_name(op))
+        return Pointer(core.buffers[LOCATION_OF[type.space]], source, dtype, result_name(op))
     buffer = core.gm.find(source)
     if buffer is None:
         raise IllegalInstruction(f"address {source:#x} lies in no array of the launch")
@@ -310,7 +311,7 @@ def memref_alloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     size = DTYPES[str(type.dtype)].bits
     for d in dims:
         size *= d
-    buffer = core.buffers[SPACES.get(type.space, "vec")]
+    buffer = core.buffers[LOCATION_OF.get(type.space, "vec")]
     return View(
         buffer,
         home(core, op, buffer, -(-size // 8)),

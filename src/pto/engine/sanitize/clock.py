@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...isa.profiles import OVERLAPPING_PIPES
+from ...isa.machine import OVERLAPPING_PIPES
 from ..memory import Buffer
 from ..reference.instr import Instr
 

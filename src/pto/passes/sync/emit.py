@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ir.attrs import Attribute, EnumAttr, StrAttr
 from ...ir.core import Block, Operation, Region
-from ...verify.balance import SECTIONS
+from ...isa.machine import SECTIONS
 from ..edit import enclosing, make
 from .flags import Barrier, Flag, Set, Wait
 from .linear import Program, Seq, Step

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...ir.core import Operation, Value
 from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, ViewType
-from ...isa.profiles import OVERLAPPING_PIPES
+from ...isa.machine import OVERLAPPING_PIPES
 from .affine import BIG
 from .bytes import Place
 from .linear import Program, Step, copies

@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 from ...ir.core import Block, Operation, Region, constant_of
 from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
-from ...isa.profiles import OVERLAPPING_PIPES, Profile
-from ...verify.balance import SECTIONS
+from ...isa.machine import OVERLAPPING_PIPES, SECTIONS
+from ...isa.profiles import Profile
 from ...verify.context import pipe_of
 
 #: Kinds of step.

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from ...ir.core import Block, Operation, Value, constant_of
 from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, Type, ViewType
+from ...isa.machine import LOCATION_OF
 from ...isa.profiles import Profile
 from ...isa.tile import size_bytes
-from ..aliases import SPACES
 from .affine import BIG, Form, Forms, innermost
 from .bytes import Box, Geometry, Place
 
@@ -264,9 +264,9 @@ def space_of(type: Type) -> str:
     if isinstance(type, TileBufType | ConvTileType):
         return type.loc
     if isinstance(type, MemRefType):
-        return SPACES.get(type.space, GM) if type.local else GM
+        return LOCATION_OF.get(type.space, GM) if type.local else GM
     if isinstance(type, PtrType):
-        return SPACES.get(type.space, GM)
+        return LOCATION_OF.get(type.space, GM)
     return GM
 
 
