@@ -20,7 +20,7 @@ import numpy as np
 
 from pto import isa
 from pto.engine import elements
-from pto.engine.memory import SPACES, Pointer
+from pto.engine.memory import Pointer
 from pto.engine.reference.grid import Watch
 from pto.engine.reference.instr import Instr
 from pto.engine.reference.registry import find
@@ -29,6 +29,7 @@ from pto.engine.registers import GRANULES, WIDTH, is_register, maker
 from pto.ir.attrs import Attribute
 from pto.ir.types import MaskType, PtrType, Type
 from pto.isa.dtypes import DTYPES
+from pto.isa.machine import LOCATION_OF
 from pto.isa.row import Row
 from pto.witness.plan import Plan, _legal_dtypes, make_attribute, plans, violated
 
@@ -58,7 +59,7 @@ class VectorCase(Case):
         if is_register(type):
             return maker(type, name)()
         if isinstance(type, PtrType) and type.space != "gm":
-            return Pointer(self.core.buffers[SPACES[type.space]], self.base, str(type.dtype), name)
+            return Pointer(self.core.buffers[LOCATION_OF[type.space]], self.base, str(type.dtype), name)
         return super()._value(name, at, type)
 
     def set(self, name: str, codes: Array, valid: tuple[int, int] | None = None) -> None:
