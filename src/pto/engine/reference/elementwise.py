@@ -21,11 +21,12 @@ def build(row: Row) -> Execute:
     once = compiled(row.expr)
     columns = {isa: compiled(text) for isa, text in row.expr_on.items()}
     skips = compiled(row.skip) if row.skip else None
+    wanted = dict.fromkeys(n for e in (once, *columns.values(), *([skips] if skips else ())) for n in e.names)
 
     def execute(i: Instr) -> None:
         shape = i.valid("dst")
         numbers = Numbers(i, i.dtype(next((n for n in sources if isinstance(i.arg(n), Place)), "dst")))
-        values = {name: _operand(i, numbers, name, shape) for name in once.names}
+        values = {name: _operand(i, numbers, name, shape) for name in wanted}
         if skips is not None and skips(numbers, values):
             return
         result = columns.get(i.isa, once)(numbers, values)

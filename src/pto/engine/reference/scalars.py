@@ -246,7 +246,7 @@ _NAMES: dict[str, Any] = {
 }
 
 
-# -- rows that are no expression over the operands alone ---------------------------------------
+# -- rows that are no expression over the operands alone ---------------------------------------------------
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,

@@ -7,12 +7,9 @@ import numpy as np
 from ...elements import Array
 from ..instr import Instr
 from ..meaning import OPERATIONS, Numbers
-from ..registry import builder, executor
-from .arithmetic import build
+from ..registry import executor
 from .convert import converted
 from .lanes import active, full, numbers, put, put_raw, values, width
-
-builder("vprelu", "vaddrelu", "vsubrelu", "vaxpy", "vmula")(build)
 
 
 def _odd(i: Instr) -> int:
