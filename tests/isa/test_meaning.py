@@ -122,6 +122,7 @@ def test_no_backend_has_an_operation_that_is_none() -> None:
         ({"expr": "src", "over": "diagonals"}, "ranges over 'diagonals'"),
         ({"expr": "src", "store": "later"}, "unknown store 'later'"),
         ({"expr": "src", "start": "0"}, "start without a fold"),
+        ({"expr": "src", "writes": "part"}, "does not write 'part'"),
         ({"expr": "acc + src", "over": "fold rows"}, "fold without a start"),
         ({"expr": "src", "skip": "src =="}, "no expression"),
         ({"expr": "src", "expr_on": {"a9": "src"}}, "unknown legality column 'a9'"),
@@ -130,7 +131,7 @@ def test_no_backend_has_an_operation_that_is_none() -> None:
 )
 def test_the_audit_finds_bad_meanings(own: dict[str, Any], said: str) -> None:
     family = Family(
-        "new", "tile", doc="A row.", operands="src dst:out", pipe="V", in_place="any", cpp="T()",
+        "new", "tile", doc="A row.", operands="src dst:out", pipe="V", in_place="any", writes="valid", cpp="T()",
         cpu="f32", a2a3="f32", a5="f32",
     )  # fmt: skip
     assert problems(family("tfine", opcode=1, expr="exp(src)")) == []

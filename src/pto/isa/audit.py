@@ -92,6 +92,13 @@ def problems(row: Row) -> list[str]:
     return out
 
 
+#: What a tile row with an expression replaces. Of parts, hardware leaves what no source has.
+_REPLACED = {
+    "": "valid", "columns": "valid", "row": "valid", "parts": "part",
+    "fold columns": "column0", "fold rows": "row0",
+}  # fmt: skip
+
+
 def _expressions(row: Row) -> Iterator[str]:
     """What is wrong with what a row computes."""
     folds = row.over.startswith("fold")
@@ -99,6 +106,8 @@ def _expressions(row: Row) -> Iterator[str]:
         yield f"the expression ranges over {row.over!r}"
     if row.store not in STORES:
         yield f"unknown store {row.store!r}"
+    if row.expr and row.set == "tile" and row.writes != _REPLACED.get(row.over):
+        yield f"an expression over {row.over or 'elements'!r} does not write {row.writes!r}"
     if folds and not row.start:
         yield "a fold without a start"
     if row.start and not folds:

@@ -199,7 +199,7 @@ class Row(Record):
     over: str = ""  # what the expression ranges over: see OVER
     start: str = ""  # of a fold: the value before the first element, or "first": that is the first element
     steps: str = (
-        ""  # of a fold: the type in which 16-bit floats accumulate; empty: every step rounds to theirs
+        ""  # of a fold: the type in which 16-bit floats accumulate; empty: each step rounds to theirs
     )
     skip: str = ""  # where this holds of the scalars, nothing is written
     store: str = ""  # how the result becomes an element: see STORES
