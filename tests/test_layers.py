@@ -11,9 +11,10 @@ import pto
 LAYERS = (
     ("isa", "diag"),
     ("knobs", "perf", "ir"),
-    ("asm", "verify"),
+    ("cache", "asm", "verify"),
     ("bytecode", "witness", "passes"),
-    ("frontdoor", "codegen"),
+    ("frontdoor", "driver"),
+    ("codegen",),
     ("engine",),
     ("runtime",),
     ("cli",),
