@@ -83,7 +83,8 @@ class Entry(Record):
 
 
 def folder() -> Path:
-    """Where entries are kept: PTO_CACHE_DIR, else the user's cache; a private folder where that fails."""
+    """Where entries are kept: PTO_CACHE_DIR, else the user's cache; a private folder where that fails. The
+    name of the folder in it is that of earlier versions, so that what those left is counted and goes."""
     given = knobs.get("PTO_CACHE_DIR")
     home = knobs.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     found = Path(given or os.path.join(home, "pto")) / "cpp"

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...asm.type_text import parse_type
+from ...cache import Built
 from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
 from ...frontdoor import SUFFIXES, read
 from ...ir.types import Type, ViewType
@@ -26,7 +27,7 @@ from ...isa.profiles import Profile, profile, resolve
 from ...isa.record import Record
 from ..binding import Binding
 from ..compiled.kernel import CompiledKernel
-from ..compiled.library import Library, Outcome
+from ..compiled.library import Library, Outcome, loaded
 from ..memory import GlobalMemory, Pointer
 from . import handwritten, messages
 
@@ -110,11 +111,15 @@ class FileKernel(CompiledKernel):
         if len(made) > 1:
             raise DiagnosticError([_several(self.path, [e.name for e in made])])
         self.profile = resolve(target, handwritten.target_of(source.text)).override(capacity)
-        self.built = handwritten.cached(source, made, self.profile, self.checked)
-        if not self.built.ok:
-            shown = {os.path.abspath(source.name): source}
-            raise DiagnosticError(messages.diagnostics(self.built.output, shown))
-        self._library = Library(self.built.path)
+
+        def build() -> Built:
+            built = handwritten.cached(source, made, self.profile, self.checked)
+            if not built.ok:
+                shown = {os.path.abspath(source.name): source}
+                raise DiagnosticError(messages.diagnostics(built.output, shown))
+            return built
+
+        self.built, self._library = loaded(build)
         self._abouts = describe(self._library, self.path)[1]
 
     def _load(self, target: str | Profile | None, capacity: Mapping[str, int]) -> None:

@@ -17,7 +17,7 @@ from ...isa.profiles import Profile
 from ...verify.context import Context
 from ...verify.flags import check_flags
 from ..compiled.kernel import CompiledKernel
-from ..compiled.library import Library
+from ..compiled.library import loaded
 from ..entry import Launchable
 from . import build, messages
 from .compiler import arch_flags
@@ -45,24 +45,14 @@ class CppKernel(CompiledKernel):
         lowered = self.lowered("always")
         self.source = compiled_cpp(lowered)
         #: The shared library, and whether it was built before.
-        self.built = self._build(lowered, checks)
-        library = self._loaded(lowered, checks)
+        self.built, library = loaded(lambda: self._build(lowered, checks))
+        #: The function with most arguments: all cores are given the same words.
         longest = self._most_arguments()
         types = [a.type for a in longest.regions[0].blocks[0].args]
         self._ready(library, entry_of(self).symbol, str(longest.attr("sym_name")), types)
 
     def _most_arguments(self) -> Operation:
-        """The function with most arguments: all cores are given the same words."""
         return max(self.functions, key=lambda f: len(f.regions[0].blocks[0].args))
-
-    def _loaded(self, lowered: Lowered, checks: bool) -> Library:
-        try:
-            return Library(self.built.path)
-        except OSError:
-            if not self.built.cached:
-                raise
-            self.built = self._build(lowered, checks)  # somebody has cleared the cache since
-            return Library(self.built.path)
 
     def _flags(self) -> list[Diagnostic]:
         """Findings about flags as warnings; where the reference engine would always be stuck, an error."""
