@@ -11,8 +11,8 @@ import pto
 LAYERS = (
     ("isa", "diag"),
     ("knobs", "perf", "ir"),
-    ("asm", "verify"),
-    ("bytecode", "witness", "passes"),
+    ("asm", "verify", "passes"),
+    ("bytecode", "witness"),
     ("frontdoor", "codegen"),
     ("engine",),
     ("runtime",),
@@ -49,3 +49,28 @@ def test_imports_go_down() -> None:
     ]
     assert not wrong
     assert any(imported(p) - {layers[p]} for p in modules)  # it does see imports
+
+
+#: What other layers call of the verifier; the command lines may also know its levels.
+CALLS = {"verify", "verify_flags"}
+
+
+def test_facts_are_not_asked_of_the_verifier() -> None:
+    """Others call it, and learn what an operation is from `ir`."""
+    wrong: list[str] = []
+    seen: set[str] = set()
+    for path in ROOT.rglob("*.py"):
+        package = path.relative_to(ROOT).parts[:-1]
+        if package[:1] in (("verify",), ("cli",)):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or not node.level:
+                continue
+            base = (*package[: len(package) - node.level + 1], *(node.module or "").split("."))
+            if base[0] == "verify":
+                names = {a.name for a in node.names}
+                seen |= names
+                if base != ("verify",) or not names <= CALLS:
+                    wrong.append(f"{path.relative_to(ROOT)} imports {', '.join(names)} of {'.'.join(base)}")
+    assert not wrong
+    assert seen == CALLS

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from ..asm import parse_source
 from ..diag import Diagnostic, has_errors
-from ..verify import LEVELS, module_profile, verify
+from ..ir.facts import module_profile
+from ..verify import LEVELS, verify
 from .common import FAILED, OK, Parser, add_capacity, add_diagnostics, add_target, read_input, show, target
 
 _EXAMPLES = """\

@@ -358,8 +358,8 @@ def _lower(
     """Run the passes, and print what they made of the program."""
     from ..asm import to_text
     from ..diag import DiagnosticError, has_errors
+    from ..ir.facts import module_profile
     from ..passes import PASSES, Options, Pass, compile
-    from ..verify import module_profile
 
     shown = {"all"} if options.print_after_all else set(options.print_after)
     ran = {"all"}

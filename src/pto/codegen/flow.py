@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ..diag import DiagnosticError, has_errors
 from ..ir.core import Module
+from ..ir.facts import module_profile
 from ..isa.profiles import Profile
 from ..passes import Options, compile
-from ..verify import module_profile, verify
+from ..verify import verify
 from . import cpp
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..ir.core import Module, Operation, Value
+from ..ir.facts import entries, module_profile
 from ..isa.profiles import Profile
-from ..verify import module_profile, verify
-from ..verify.structure import entries
+from ..verify import verify
 
 #: Arguments that the launch itself fills in where the caller leaves them out: the index of the block, the
 #: number of blocks, the index of the vector core.

@@ -21,8 +21,7 @@ from ...diag import Diagnostic, DiagnosticError, Span, has_errors
 from ...ir.core import Module
 from ...ir.types import ScalarType, ViewType
 from ...isa.profiles import Profile
-from ...verify.context import Context
-from ...verify.flags import check_flags
+from ...verify import verify_flags
 from ..binding import Binding
 from ..elements import encode
 from ..entry import SPMD, Launchable, Run
@@ -70,14 +69,13 @@ class CppKernel(Launchable):
 
     def _flags(self) -> list[Diagnostic]:
         """Findings about flags as warnings; where the reference engine would always be stuck, an error."""
-        context = Context(self.module, self.profile)
-        check_flags(context, "error", self.functions)
-        stuck = [d for d in context.diagnostics if d.severity == "error" and d.code == "PTO-E0803"]
+        found = verify_flags(self.module, self.profile, self.functions)
+        stuck = [d for d in found if d.severity == "error" and d.code == "PTO-E0803"]
         if stuck:
             raise DiagnosticError(stuck)
-        for d in context.diagnostics:
+        for d in found:
             d.severity = "warning"
-        return context.diagnostics
+        return found
 
     def _build(self, checks: bool) -> build.Built:
         longest = max(self.functions, key=lambda f: len(f.regions[0].blocks[0].args))

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ...ir.core import Block, Operation, Region, constant_of
+from ...ir.facts import pipe_of
 from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
 from ...isa.machine import OVERLAPPING_PIPES, SECTIONS
 from ...isa.profiles import Profile
-from ...verify.context import pipe_of
 
 #: Kinds of step.
 OP, LOOP, BRANCH, BLOCKS, CALL, SYNC = "op", "loop", "branch", "blocks", "call", "sync"
