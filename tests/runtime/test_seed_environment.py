@@ -19,7 +19,7 @@ from pto import knobs
 from pto.diag import DiagnosticError
 from pto.runtime import Run, run
 from pto.runtime.folder import load
-from pto.runtime.native import options
+from pto.runtime.options import options
 from pto.runtime.runner import Options, Runner
 
 from .header_build import COMPILER

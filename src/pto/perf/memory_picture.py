@@ -9,15 +9,14 @@ gives every tile the height of a label and squeezes what is free, *used* and *fu
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from html import escape
-from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
 from ..isa.profiles import LOCATIONS
+from .files import packaged, script_json
 from .memory_map import Life, MemoryMap, Overlap, Step, Value
 
 #: Of the drawings: where the plot begins, how wide it is, the whole.
@@ -63,7 +62,7 @@ def html(memory_map: MemoryMap, kernel_name: str, about: str = "", footer: str =
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <title>{escape(f"@{kernel_name}: memory")}</title>
 <style>
-{_file("memory_picture.css")}</style>
+{packaged("memory_picture.css")}</style>
 </head>
 <body data-mode="fit">
 <svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
@@ -91,9 +90,9 @@ def html(memory_map: MemoryMap, kernel_name: str, about: str = "", footer: str =
 </main>
 <footer>{footer}</footer>
 <div id="tip" role="status"></div>
-<script type="application/json" id="data">{_json(data)}</script>
+<script type="application/json" id="data">{script_json(data)}</script>
 <script>
-{_file("memory_picture.js")}</script>
+{packaged("memory_picture.js")}</script>
 </body>
 </html>
 """
@@ -650,12 +649,3 @@ def _share(part: int, whole: int) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _json(data: Any) -> str:
-    """JSON that may stand in a script element."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _file(name: str) -> str:
-    return files("pto.perf").joinpath(name).read_text("utf-8")

@@ -1,6 +1,6 @@
 """Run a folder: compile what it names, run its cases on an engine, compare the results with golden.
 
-The engine is whatever has the methods of `Engine`; `make_engine` gives the native one. Each case has an
+The engine is whatever has the methods of `Engine`; `make_engine` gives the task runtime. Each case has an
 engine of its own and memory of its own, so that no case sees what another one left.
 """
 
@@ -14,11 +14,11 @@ from typing import Any, Protocol
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
+from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
 from .compile import Ahead, Library, Progress, compile_all
 from .folder import PLATFORMS, RUNTIMES, Folder
 from .golden import Arguments
-from .hazards import problems as unordered
 from .memory import Memory
 
 _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
@@ -92,10 +92,10 @@ class CaseResult(Record):
 
 
 def make_engine(config: dict[str, Any]) -> Engine:
-    """The native engine."""
-    from .native import NativeEngine
+    """The task runtime."""
+    from .engine import TaskEngine
 
-    return NativeEngine(config)
+    return TaskEngine(config)
 
 
 def _silent(level: str, text: str) -> None:

@@ -16,10 +16,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .records import CORE_TYPES, PHASES, TIMES, Records
+from .records import Records
+from .tables import CORE_TYPES, PHASES, TIMES
 
 if TYPE_CHECKING:
-    from .records import Array
+    from .tables import Array
 
 #: The parts of a path, in the order in which they pass.
 PARTS = ("orchestrator", "dependency", "queue", "head", "execution", "tail")
