@@ -170,7 +170,7 @@ class _Session:
         wanted = bool(o.enable_profiling or o.trace or o.swimlane or o.graph or o.summary)
         runner = runners.Runner(
             folder,
-            runners.Options(
+            runners.RunnerOptions(
                 o.runtime,
                 o.platform,
                 o.block_dim,

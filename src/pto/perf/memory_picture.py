@@ -17,7 +17,7 @@ from typing import Any
 
 from ..isa.profiles import LOCATIONS
 from .files import packaged, script_json
-from .memory_map import Life, MemoryMap, Overlap, Step, Value
+from .memory_map import HeldValue, Life, MapStep, MemoryMap, Overlap
 
 #: Of the drawings: where the plot begins, how wide it is, the whole.
 LEFT, WIDTH, TOTAL = 104.0, 1106.0, 1216.0
@@ -105,7 +105,7 @@ class _Core:
         self.map = map
         self.number = number
         self.name = name
-        self.steps: list[Step] = map.steps.get(name, [])
+        self.steps: list[MapStep] = map.steps.get(name, [])
         self.lives = [life for loc in map.buffers(name) for life in map.tiles(name, loc)]
         self.numbers = {life: n for n, life in enumerate(self.lives)}
         self.length = max([1, len(self.steps), *[v.last + 1 for v in self.lives]])
@@ -489,7 +489,7 @@ def _round_steps(count: int) -> range:
 # -- marks in time -----------------------------------------------------------------------------------------
 
 
-def _spans(values: list[Value]) -> list[tuple[float, float]]:
+def _spans(values: list[HeldValue]) -> list[tuple[float, float]]:
     """When a tile holds its values: from the middle of a step that writes to that of the last that reads."""
     return [(v.start, v.last + 0.5 if v.last + 0.5 > v.start else v.last + 1.0) for v in values]
 
@@ -517,7 +517,7 @@ def _levels(y: list[float], stretch: int) -> Iterator[tuple[int, float]]:
             last = level
 
 
-def _runs(steps: list[Step]) -> Iterator[tuple[int, int, Step]]:
+def _runs(steps: list[MapStep]) -> Iterator[tuple[int, int, MapStep]]:
     """Steps one by one, or of the same kind together where they are many."""
     if len(steps) <= MOST_MARKS:
         yield from ((n, n + 1, step) for n, step in enumerate(steps))
