@@ -22,6 +22,7 @@ import drawings
 
 from pto import isa
 from pto.engine.reference.semantics import Semantics
+from pto.engine.registry import ENGINES, INPUTS
 from pto.isa import describe
 from pto.isa.dtypes import DTYPES
 from pto.isa.enums import ENUMS
@@ -395,6 +396,15 @@ def _semantics() -> str:
     return table(("switch", "concerns", "`hw`", "`doc`"), lines)
 
 
+def _engines() -> str:
+    """What each engine takes, and the options of a launch that it has beside those of all."""
+    lines = [
+        (code(e.name), e.doc, ", ".join(INPUTS[kind] for kind in e.takes), ", ".join(map(code, e.options)))
+        for e in ENGINES.values()
+    ]
+    return table(("engine", "executes", "takes", "options"), lines)
+
+
 #: Commands whose help is shown in docs/tools.md.
 TOOLS: dict[str, tuple[str, ...]] = {
     "ptoas": ("pto.cli.ptoas",),
@@ -406,6 +416,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "pto isa": ("pto.cli.main", "isa"),
     "pto explain": ("pto.cli.main", "explain"),
     "pto doctor": ("pto.cli.main", "doctor"),
+    "pto cache": ("pto.cli.main", "cache"),
 }
 
 
@@ -430,6 +441,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "dtypes": _dtypes,
     "enums": _enums,
     "semantics": _semantics,
+    "engines": _engines,
     **{f"drawing {name}": make for name, make in drawings.DRAWINGS.items()},
     **{f"help {tool}": _help(tool) for tool in TOOLS},
 }
