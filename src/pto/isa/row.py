@@ -11,6 +11,7 @@ The C++ and PTO-AS orders (destinations first) follow from the roles.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -394,7 +395,7 @@ class Family:
         facts: dict[str, Any] = {**self._shared, **own, "name": name}
         for key in _JOINED:
             facts[key] = (*_tuple(self._shared.get(key, ())), *_tuple(own.get(key, ())))
-        facts["rules"] = tuple(Rule(r) if isinstance(r, str) else r for r in facts["rules"])
+        facts["rules"] = tuple(made for r in facts["rules"] for made in _rules(r))
         for key in ("operands", "results"):
             if isinstance(facts.get(key), str):
                 facts[key] = operand_list(facts[key])
@@ -431,6 +432,13 @@ def _described(facts: dict[str, Any]) -> str:
     if facts.get("store"):
         text.append(STORES.get(facts["store"], ""))
     return "; ".join(text)
+
+
+def _rules(given: str | Rule | Callable[[], tuple[Rule, ...]]) -> tuple[Rule, ...]:
+    """A rule; or several, from a function that needs other rows."""
+    if isinstance(given, str):
+        return (Rule(given),)
+    return (given,) if isinstance(given, Rule) else given()
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
