@@ -17,10 +17,11 @@ from collections.abc import Callable, Mapping
 
 from .diag import Diagnostic, DiagnosticError, has_errors
 from .ir.core import Module, Operation
+from .ir.facts import module_profile
 from .isa.profiles import Profile
 from .isa.record import Record
 from .passes.pipeline import Options, Pass, compile, load_passes
-from .verify import module_profile, verify
+from .verify import verify
 
 __all__ = ["Lowered", "Options", "complete", "lowered", "verified"]
 

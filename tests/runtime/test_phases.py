@@ -25,7 +25,7 @@ from pto import _runtime, cache
 from pto.diag import DiagnosticError
 from pto.runtime import kernel, run
 from pto.runtime.compile import Job, compile_all
-from pto.runtime.native import NativeEngine
+from pto.runtime.engine import TaskEngine
 
 from .header_build import COMPILER
 from .leak_kit import assert_steady, needs_proc
@@ -139,7 +139,7 @@ def test_compiled_orchestrations(variant: str, step: str, tmp_path: Path) -> Non
     def once(n: int) -> None:
         fault = n % 5
         rings = {"task_window": 32, "heap": 1 << 16} if variant == "tensormap_and_ringbuffer" else {}
-        engine = NativeEngine({"runtime": variant, "block_dim": 3, **rings, **ways[n // 5 % len(ways)]})
+        engine = TaskEngine({"runtime": variant, "block_dim": 3, **rings, **ways[n // 5 % len(ways)]})
         engine.add_kernel(0, "step", "aiv", step)
         if fault == FINE:
             engine.run_orchestration(path, entry, [fault])
@@ -182,7 +182,7 @@ def test_orchestrations_that_fault(variant: str, fault: str, said: str, step: st
     threads = threading.active_count()
     for way in ({"threads": 1}, {"threads": 3}, {"seed": 1}):
         for mode in (ORCHESTRATION_THROWS, FINE):
-            engine = NativeEngine({"runtime": variant, "block_dim": 3, **way})
+            engine = TaskEngine({"runtime": variant, "block_dim": 3, **way})
             engine.add_kernel(0, "step", "aiv", step)
             if mode == FINE:
                 engine.run_orchestration(path, entry, [mode])
@@ -206,7 +206,7 @@ def test_libraries_that_cannot_be_loaded(variant: str, step: str, tmp_path: Path
     bad_kernel = compile_one(tmp_path, "kernel", kernel_source, "aiv")
 
     def once(n: int) -> None:
-        engine = NativeEngine({"runtime": variant, "block_dim": 3, "threads": 2})
+        engine = TaskEngine({"runtime": variant, "block_dim": 3, "threads": 2})
         with pytest.raises((DiagnosticError, ValueError, RuntimeError), match="nobody_has_this"):
             engine.add_kernel(0, "step", "aiv", bad_kernel if n % 2 else step)
             engine.run_orchestration(bad, entry, [FINE])

@@ -8,9 +8,8 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..driver import Lowered, Options, lowered, verified
 from ..ir.core import Module, Operation, Value
+from ..ir.facts import entries, module_profile
 from ..isa.profiles import Profile
-from ..verify import module_profile
-from ..verify.structure import entries
 from . import registry
 
 #: Arguments that the launch itself fills in where the caller leaves them out: the index of the block, the

@@ -14,11 +14,11 @@ from types import ModuleType
 
 from ..diag import Diagnostic, has_errors
 from ..ir.clone import clone
+from ..ir.context import Context
 from ..ir.core import Module, Operation
+from ..ir.facts import is_manual
 from ..isa.profiles import Profile
 from ..isa.record import Record
-from ..verify.context import Context
-from ..verify.tiles import is_manual
 
 
 class Options(Record):

@@ -17,7 +17,7 @@ from pathlib import Path
 from ... import cache, knobs
 from ...diag import Diagnostic, DiagnosticError
 from ...isa.machine import MEMORIES
-from ...isa.profiles import Profile
+from ...isa.profiles import PROFILES, Profile
 from ...isa.record import Record
 from . import digest
 
@@ -49,10 +49,9 @@ DIVISION = (
 )
 
 #: What selects a profile in the headers.
-ARCH_MACROS = {
-    "cpu": (), "a2a3": ("-DPTO_NPU_ARCH_A2A3",), "a5": ("-DPTO_NPU_ARCH_A5",),
-    "kirin9030": ("-DPTO_NPU_ARCH_KIRIN9030",), "kirinx90": ("-DPTO_NPU_ARCH_KIRINX90",),
-}  # fmt: skip
+ARCH_MACROS: dict[str, tuple[str, ...]] = {
+    p.name: (f"-D{p.macro}",) if p.macro else () for p in PROFILES.values()
+}
 
 #: What the headers need of a compiler and its library, in as little as takes no time to compile. It prints
 #: which of our libraries it was compiled for: the headers tell no more vector instructions apart than these.

@@ -14,8 +14,7 @@ from ...diag import Diagnostic, DiagnosticError
 from ...driver import Lowered
 from ...ir.core import Module, Operation
 from ...isa.profiles import Profile
-from ...verify.context import Context
-from ...verify.flags import check_flags
+from ...verify import verify_flags
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import loaded
 from ..entry import Launchable
@@ -56,14 +55,13 @@ class CppKernel(CompiledKernel):
 
     def _flags(self) -> list[Diagnostic]:
         """Findings about flags as warnings; where the reference engine would always be stuck, an error."""
-        context = Context(self.module, self.profile)
-        check_flags(context, "error", self.functions)
-        stuck = [d for d in context.diagnostics if d.severity == "error" and d.code == "PTO-E0803"]
+        found = verify_flags(self.module, self.profile, self.functions)
+        stuck = [d for d in found if d.severity == "error" and d.code == "PTO-E0803"]
         if stuck:
             raise DiagnosticError(stuck)
-        for d in context.diagnostics:
+        for d in found:
             d.severity = "warning"
-        return context.diagnostics
+        return found
 
     def _build(self, lowered: Lowered, checks: bool) -> Built:
         args = self._most_arguments().regions[0].blocks[0].args

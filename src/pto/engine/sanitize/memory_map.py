@@ -6,7 +6,7 @@ from typing import Any
 
 from ...ir.core import Module
 from ...isa.profiles import Profile
-from ...perf.memory_map import Life, MemoryMap, Step
+from ...perf.memory_map import Life, MapStep, MemoryMap
 from ..elements import Array
 from ..memory import ConvTile, Pointer, Tile, View
 from ..reference.instr import Instr, start_of
@@ -20,7 +20,7 @@ class RecordedMap(MemoryMap):
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         self._found: dict[tuple[Any, ...], Life] = {}
-        self._known: dict[tuple[Any, str], Step] = {}
+        self._known: dict[tuple[Any, str], MapStep] = {}
         self._roots: dict[str, str] | None = None
 
     def tick(self, i: Instr) -> None:
@@ -51,11 +51,11 @@ class RecordedMap(MemoryMap):
         else:
             life.write(now, region is not None and life.covers(region.bounds))
 
-    def _step(self, i: Instr) -> Step:
+    def _step(self, i: Instr) -> MapStep:
         found = self._known.get((i.op, i.pipe))
         if found is None:
             span = i.core.grid.span(i.op)
-            found = self._known[i.op, i.pipe] = Step(i.name, span.place[0] if span else 0, i.pipe or "S")
+            found = self._known[i.op, i.pipe] = MapStep(i.name, span.place[0] if span else 0, i.pipe or "S")
         return found
 
     def _life(self, i: Instr, place: Any, region: Region | None, at: Array | None) -> Life | None:

@@ -7,9 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pto.runtime import summary
-from pto.runtime.analyse import PARTS, Analysis, clean
-from pto.runtime.records import TIMES, Records, table
+from pto.perf import summary
+from pto.perf.analysis import PARTS, Analysis, clean
+from pto.perf.records import Records
+from pto.perf.tables import TIMES, table
 
 from .schedule import Run, simulate
 

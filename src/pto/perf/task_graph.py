@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from .analyse import Analysis
-from .records import CORE_TYPES, KINDS, Records
-from .trace import as_dicts, core_name
+from .analysis import Analysis
+from .records import Records
+from .tables import CORE_TYPES, KINDS, as_dicts, core_name
 
 #: Fill of a node by core type, as users of the field's tools know it.
 COLOURS = ("#66A3FF", "#FFB366")

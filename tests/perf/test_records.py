@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from pto.diag import DiagnosticError
+from pto.perf.records import Records
+from pto.perf.tables import FIELDS, PHASES, dtype, table
 from pto.runtime import kernel, run
-from pto.runtime.records import FIELDS, PHASES, Records, dtype, table
 
 from .schedule import simulate
 
@@ -247,8 +248,8 @@ def test_json_is_columns_of_plain_numbers(tmp_path: Path) -> None:
 
 def test_numpy_is_not_imported_with_the_modules() -> None:
     code = (
-        "import sys, pto.runtime.records, pto.runtime.trace, pto.runtime.perf_swimlane, pto.runtime.analyse,"
-        " pto.runtime.swimlane, pto.runtime.graph_text, pto.runtime.summary\n"
+        "import sys, pto.perf.records, pto.perf.trace, pto.perf.swimlane_json, pto.perf.analysis, pto.perf.hazards,"
+        " pto.perf.swimlane, pto.perf.task_graph, pto.perf.summary\n"
         "print('numpy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from pto.diag import DiagnosticError
-from pto.runtime import perf_swimlane, trace
-from pto.runtime.analyse import PARTS, Analysis
-from pto.runtime.records import COUNTERS, KINDS, PHASES, Records, table
+from pto.perf import swimlane_json, trace
+from pto.perf.analysis import PARTS, Analysis
+from pto.perf.records import Records
+from pto.perf.tables import COUNTERS, KINDS, PHASES, table
 
 from .schedule import simulate
 
@@ -219,7 +220,7 @@ def test_the_written_trace_is_the_same(
 
 def test_raw_file(records: Records) -> None:
     """Section 8: version 2, tasks by id, times in us with 3 decimals, complete fan-out, phases by thread."""
-    data = perf_swimlane.to_json(records)
+    data = swimlane_json.to_json(records)
     assert data["version"] == 2
     assert [t["task_id"] for t in data["tasks"]] == sorted(records.tasks["task_id"].tolist())
     fanout = defaultdict(set)
@@ -269,14 +270,14 @@ def test_times_that_are_missing_are_zero_there() -> None:
     """Section 8: missing dispatch and finish are 0."""
     records = simulate(5).records
     records.tasks["dispatch"][2] = records.tasks["finish"][2] = -1
-    task = perf_swimlane.to_json(records)["tasks"][2]
+    task = swimlane_json.to_json(records)["tasks"][2]
     assert (task["dispatch_time_us"], task["finish_time_us"]) == (0, 0)
-    back = perf_swimlane.from_json(perf_swimlane.to_json(records))
-    assert (back.tasks["dispatch"][2], back.tasks["finish"][2]) == (-1, -1)
+    tasks, _, _ = swimlane_json.tables(swimlane_json.to_json(records))
+    assert (tasks["dispatch"][2], tasks["finish"][2]) == (-1, -1)
 
 
 def test_raw_file_and_back(records: Records, tmp_path: Path) -> None:
-    path = perf_swimlane.write(records, tmp_path / "perf_swimlane_20260101_000000.json")
+    path = swimlane_json.write(records, tmp_path / "perf_swimlane_20260101_000000.json")
     back = Records.load(path)
     for name in (
         "task_id",
@@ -301,7 +302,7 @@ def test_raw_file_and_back(records: Records, tmp_path: Path) -> None:
 def test_version_1_has_no_phases() -> None:
     task = {"task_id": 4, "func_id": 1, "core_id": 2, "core_type": "aiv", "start_time_us": 1.5, "end_time_us": 2.25,
             "duration_us": 0.75, "kernel_ready_time_us": 0.0, "fanout": [9], "fanout_count": 1}  # fmt: skip
-    back = perf_swimlane.from_json({"version": 1, "tasks": [task]}, {1: "add"})
+    back = Records(*swimlane_json.tables({"version": 1, "tasks": [task]}), names={1: "add"})
     (row,) = back.tasks
     assert (row["task_id"], row["core"], row["core_type"], row["start"], row["end"]) == (4, 2, 1, 1500, 2250)
     assert (row["dispatch"], row["finish"], row["submit"]) == (-1, -1, -1)
@@ -315,4 +316,4 @@ def test_version_1_has_no_phases() -> None:
 def test_other_files_are_refused(data: dict[str, Any]) -> None:
     """Section 8: versions other than 1 and 2 are rejected."""
     with pytest.raises(DiagnosticError, match="PTO-E2801"):
-        perf_swimlane.from_json(data)
+        swimlane_json.tables(data)

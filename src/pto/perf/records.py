@@ -1,8 +1,8 @@
-"""What a run of the task runtime leaves behind: tasks, dependencies, phases of the threads, counters.
+"""One run of the task runtime: its tables, checked, and written and read as `.npz` or `.json`.
 
-The engine hands over four structured arrays and three small tables; `Records` keeps them together, checks
-them, and writes and reads them as `.npz` or `.json`. Everything that draws or analyses a run works on this
-class alone. Times are nanoseconds since the start of the run; -1 means that a time was not recorded.
+The engine hands over four structured arrays (`tables`) and three small ones; `Records` keeps them together.
+Everything that draws or analyses a run works on this class alone. Times are nanoseconds since the start of
+the run; -1 means that a time was not recorded.
 
 NumPy is imported when the first array is made, not with this module.
 """
@@ -16,71 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
+from . import swimlane_json
+from .files import cannot_write
+from .tables import COUNTERS, FIELDS, KINDS, PHASES, TIMES, dtype, table
 
 if TYPE_CHECKING:
-    import numpy as np
+    from .tables import Array
 
-    Array = np.ndarray[Any, Any]
-
-#: Fields of the four tables. `thread` is a host thread, `core` a worker number, `site` an index into `sites`.
-#: A task that ran as several blocks has one row for each of them, with the same `task_id`.
-FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
-    "tasks": (
-        ("task_id", "i8"), ("func_id", "i4"), ("core", "i4"), ("core_type", "i1"), ("thread", "i2"),
-        ("scheduler", "i2"), ("scope", "i4"), ("cluster", "i4"), ("block", "i4"), ("site", "i4"),
-        ("submit", "i8"), ("ready", "i8"), ("dispatch", "i8"), ("start", "i8"), ("end", "i8"),
-        ("finish", "i8"),
-    ),
-    "edges": (("pred", "i8"), ("succ", "i8"), ("arg", "i4"), ("kind", "i1")),
-    "phases": (
-        ("thread", "i2"), ("actor", "i2"), ("phase", "i1"), ("start", "i8"), ("end", "i8"), ("count", "i4"),
-    ),
-    "counters": (("time", "i8"), ("which", "i1"), ("value", "i8")),
-}  # fmt: skip
-
-#: What a field holds where the engine or a file says nothing; 0 for all others.
-UNKNOWN: dict[str, int] = dict.fromkeys(
-    ("thread", "scheduler", "scope", "cluster", "block", "site", "submit", "ready", "dispatch", "start",
-     "end", "finish", "arg"), -1
-)  # fmt: skip
-
-#: The times of a task, in the order in which they pass.
-TIMES = ("submit", "ready", "dispatch", "start", "end", "finish")
-
-CORE_TYPES = ("aic", "aiv")
-KINDS = ("RAW", "WAW", "WAR", "explicit")
-COUNTERS = ("task ring", "heap bytes", "dep pool", "tensormap entries", "ready aic", "ready aiv")
-#: What the engine says of the first of them; counters are taken between what changes them.
+#: What the engine says of the first of COUNTERS; counters are taken between what changes them.
 _EXACT = ("task_window_peak", "heap_peak", "dep_pool_peak", "tensormap_peak")
-
-#: AicpuPhaseId -> name; those of the schedulers are below 16.
-PHASES = {
-    0: "complete", 1: "dispatch", 2: "scan", 3: "idle",
-    16: "orch_sync", 17: "orch_alloc", 18: "orch_params", 19: "orch_lookup", 20: "orch_heap",
-    21: "orch_insert", 22: "orch_fanin", 23: "orch_finalize", 24: "orch_scope_end",
-}  # fmt: skip
 
 FORMAT = "pto-runtime-records"
 VERSION = 1
-
-
-def dtype(table: str) -> np.dtype[Any]:
-    """The structured type of one of the tables."""
-    import numpy as np
-
-    return np.dtype(list(FIELDS[table]))
-
-
-def table(name: str, columns: Mapping[str, Any]) -> Array:
-    """A table from its columns; columns that are not given are filled with what stands for unknown."""
-    import numpy as np
-
-    given = {field: np.asarray(values) for field, values in columns.items()}
-    length = max((len(values) for values in given.values()), default=0)
-    out = np.zeros(length, dtype(name))
-    for field, _ in FIELDS[name]:
-        out[field] = given.get(field, UNKNOWN.get(field, 0))
-    return out
 
 
 class Records:
@@ -155,6 +102,13 @@ class Records:
         step = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
         rows = by_group[np.repeat(ends[succ] - times, times) + step]
         return np.repeat(pred, times), rows, np.repeat(both, times)
+
+    def fanouts(self) -> dict[int, list[int]]:
+        """task_id -> the tasks that wait for it, each once, in order."""
+        out: dict[int, set[int]] = {}
+        for pred, succ in zip(self.edges["pred"].tolist(), self.edges["succ"].tolist(), strict=True):
+            out.setdefault(pred, set()).add(succ)
+        return {pred: sorted(succs) for pred, succs in out.items()}
 
     @property
     def ran(self) -> Array:
@@ -281,8 +235,7 @@ class Records:
             else:
                 raise _unreadable(path, "the name of records ends in .npz or .json")
         except OSError as error:
-            why = f"cannot write {path}: {error.strerror or error}"
-            raise DiagnosticError([Diagnostic("PTO-E0002", why)]) from None
+            raise cannot_write(path, error) from None
         return path
 
     @classmethod
@@ -321,9 +274,7 @@ class Records:
         if not isinstance(content, dict):
             raise ValueError("it is no JSON object")
         if "format" not in content and "tasks" in content and "version" in content:
-            from .perf_swimlane import from_json
-
-            return from_json(content)
+            return cls(*swimlane_json.tables(content))
         tables: dict[str, Array] = {}
         for name in FIELDS:
             columns = content.get(name, {})

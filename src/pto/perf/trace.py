@@ -2,7 +2,7 @@
 
 It is the merged view that users of the field's converter know (the same processes, thread numbers and names
 of events), with what that lacks: arrows for the complete set of dependencies, counters, and the critical
-path as a lane of its own. `perf_swimlane` has the raw file that the converter starts from.
+path as a lane of its own. `swimlane_json` has the raw file that the converter starts from.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..diag import Diagnostic, DiagnosticError
-from .analyse import PARTS, Analysis
-from .records import CORE_TYPES, COUNTERS, KINDS, PHASES, Records
-
-if TYPE_CHECKING:
-    from .records import Array
+from .analysis import PARTS, Analysis
+from .files import write_text
+from .records import Records
+from .tables import COUNTERS, KINDS, PHASES, as_dicts, core_name, loop_numbers, us
 
 #: Processes of the trace: number, name, place from the top.
 CORES, DISPATCH, SCHEDULER, ORCHESTRATOR, COUNTER, PATH = 1, 2, 3, 4, 5, 6
@@ -44,13 +42,6 @@ _PATH_COLOURS = dict(
 LEAVE_NS = 10
 
 Event = dict[str, Any]
-
-
-def us(ns: int) -> float:
-    return round(ns / 1000, 3)
-
-
-# -- Chrome trace ------------------------------------------------------------------------------------------
 
 
 def chrome_trace(records: Records) -> dict[str, Any]:
@@ -124,7 +115,7 @@ class _Trace:
             yield _meta("thread_name", PATH, {"name": "Critical path"}, THE_PATH)
 
     def bars(self) -> Iterator[Event]:
-        fanout = fanouts(self.records)
+        fanout = self.records.fanouts()
         critical = {step.row for step in self.analysis.path}
         ends = self.end.tolist()
         for row in self.shown.tolist():
@@ -261,47 +252,6 @@ class _Trace:
                 at += length
 
 
-# -- common ------------------------------------------------------------------------------------------------
-
-
-def as_dicts(table: Array) -> list[dict[str, int]]:
-    """The rows of a table, with numbers of Python: much faster to walk than those of NumPy."""
-    names = table.dtype.names or ()
-    return [dict(zip(names, row, strict=True)) for row in table.tolist()]
-
-
-def core_name(core: int, core_type: int) -> str:
-    return f"{CORE_TYPES[core_type].upper()}_{core}"
-
-
-def fanouts(records: Records) -> dict[int, list[int]]:
-    """task_id -> the tasks that wait for it, each once, in order."""
-    out: dict[int, set[int]] = {}
-    for pred, succ in zip(records.edges["pred"].tolist(), records.edges["succ"].tolist(), strict=True):
-        out.setdefault(pred, set()).add(succ)
-    return {pred: sorted(succs) for pred, succs in out.items()}
-
-
-def loop_numbers(phases: Array) -> Iterable[int]:
-    """The turn of its scheduler's loop that each phase belongs to: a turn has every phase once, in order."""
-    turn: dict[int, tuple[int, int]] = {}
-    for actor, phase in zip(phases["actor"].tolist(), phases["phase"].tolist(), strict=True):
-        loop, last = turn.get(actor, (0, -1))
-        loop += phase <= last
-        turn[actor] = loop, phase
-        yield loop
-
-
 def _meta(name: str, pid: int, args: Event, tid: int | None = None) -> Event:
     event: Event = {"args": args, "cat": "__metadata", "name": name, "ph": "M", "pid": pid}
     return event if tid is None else event | {"tid": tid}
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    path = Path(path)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        why = f"cannot write {path}: {error.strerror or error}"
-        raise DiagnosticError([Diagnostic("PTO-E0002", why)]) from None
-    return path

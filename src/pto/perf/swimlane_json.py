@@ -1,7 +1,7 @@
 """The raw profiling file of the field, `perf_swimlane_<time>.json`: written in version 2, read in 1 and 2.
 
-Other tools read our runs through it, and ours read theirs: what `from_json` returns can be analysed, drawn
-and traced like a run of our own.
+Other tools read our runs through it, and ours read theirs: what `tables` returns can be analysed, drawn
+and traced like a run of our own, as `Records`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
-from .records import CORE_TYPES, PHASES, Records, table
-from .trace import as_dicts, fanouts, loop_numbers, us, write_text
+from .files import write_text
+from .tables import CORE_TYPES, KINDS, PHASES, as_dicts, loop_numbers, table, us
+
+if TYPE_CHECKING:
+    from .records import Records
+    from .tables import Array
 
 
 def to_json(records: Records) -> dict[str, Any]:
@@ -23,7 +27,7 @@ def to_json(records: Records) -> dict[str, Any]:
     Virtual cores are ready when the run starts, so that is where its times begin. `submit_time_us` and
     `ready_time_us` are ours; readers of the field do not look at them.
     """
-    fanout = fanouts(records)
+    fanout = records.fanouts()
     out: list[dict[str, Any]] = []
     for task in sorted(as_dicts(records.tasks), key=lambda task: task["task_id"]):
         if task["start"] < 0:
@@ -73,18 +77,18 @@ def write(records: Records, path: str | os.PathLike[str]) -> Path:
     return write_text(path, json.dumps(to_json(records), indent=1) + "\n")
 
 
-def from_json(data: Mapping[str, Any], names: Mapping[int, str] | None = None) -> Records:
-    """Records of a raw profiling file, ours or the field's (versions 1 and 2)."""
+def tables(data: Mapping[str, Any]) -> tuple[Array, Array, Array]:
+    """Tasks, edges and phases of a raw profiling file, ours or the field's (versions 1 and 2)."""
     if data.get("version") not in (1, 2):
         raise _bad(f"version {data.get('version')!r} of a perf_swimlane file: expected 1 or 2")
     try:
-        return _from_raw(data, names)
+        return _tables(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise _bad(f"not a perf_swimlane file: {what}") from None
 
 
-def _from_raw(data: Mapping[str, Any], names: Mapping[int, str] | None) -> Records:
+def _tables(data: Mapping[str, Any]) -> tuple[Array, Array, Array]:
     raw = data["tasks"]
     columns: dict[str, list[int]] = {
         "task_id": [int(t["task_id"]) for t in raw], "func_id": [int(t["func_id"]) for t in raw],
@@ -103,13 +107,11 @@ def _from_raw(data: Mapping[str, Any], names: Mapping[int, str] | None) -> Recor
     phases += [(-1, numbers[r["phase"]], _ns(r["start_time_us"]), _ns(r["end_time_us"]),
                 int(r.get("submit_idx", 0))) for r in data.get("aicpu_orchestrator_phases", ())]  # fmt: skip
     fields = ("actor", "phase", "start", "end", "count")
-    return Records(
+    ends = {"pred": [a for a, _ in edges], "succ": [b for _, b in edges]}
+    return (
         table("tasks", columns),
-        table(
-            "edges", {"pred": [a for a, _ in edges], "succ": [b for _, b in edges], "kind": [3] * len(edges)}
-        ),
+        table("edges", {**ends, "kind": [KINDS.index("explicit")] * len(edges)}),
         table("phases", dict(zip(fields, zip(*phases, strict=True), strict=False))),
-        names=names,
     )
 
 

@@ -11,7 +11,8 @@ import random
 from collections import deque
 from typing import NamedTuple
 
-from pto.runtime.records import Records, table
+from pto.perf.records import Records
+from pto.perf.tables import table
 
 NAMES = {0: "qk_matmul", 1: "softmax", 2: "pv_matmul", 3: "online_update"}
 

@@ -8,13 +8,15 @@ order in which tasks happened to run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic
 
+if TYPE_CHECKING:
+    from .tables import Array
+
 _KINDS = {1: "WAW", 2: "WAR", 4: "scope"}
-_USE = [("task_id", "i8"), ("first", "u8"), ("last", "u8"), ("arg", "i4"), ("use", "i1"), ("undeclared", "?")]
 READ, WRITE = 0, 1  # what is more combines: two of a kind may come in either order
 
 #: First byte, the byte behind the last, task, parameter, use.
@@ -98,34 +100,37 @@ def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
     return out
 
 
-def hazards_of(run: Any, name_of: Callable[[int], str]) -> list[Hazard]:
-    """What a native run of tensormap_and_ringbuffer found; nothing unless it was told to look."""
-    raw = run.records()
-    sites = raw["sites"]
+def hazards_of(
+    found: Iterable[tuple[int, int, int, int]],
+    uses: Array,
+    sites: Sequence[str],
+    name_of: Callable[[int], str],
+) -> list[Hazard]:
+    """Hazards that a run of tensormap_and_ringbuffer `found` in what its tasks say of their parameters (kind,
+    earlier task, later task, parameter), and tasks that wrote to what they only said they would read."""
 
     def place(task: int) -> str:
         return sites[task] if 0 <= task < len(sites) else ""
 
-    uses = _read(raw)
     wrong = {(int(t), int(arg)) for t, arg in uses[uses["undeclared"]][["task_id", "arg"]].tolist()}
-    found = [(_KINDS[k], a, b, arg) for k, a, b, arg in run.hazards()]
-    found += [("input", t, t, arg) for t, arg in sorted(wrong)]
+    every = [(_KINDS[k], a, b, arg) for k, a, b, arg in found]
+    every += [("input", t, t, arg) for t, arg in sorted(wrong)]
     return [
-        Hazard(kind, a, b, arg, (place(a), place(b)), (name_of(a), name_of(b))) for kind, a, b, arg in found
+        Hazard(kind, a, b, arg, (place(a), place(b)), (name_of(a), name_of(b))) for kind, a, b, arg in every
     ]
 
 
 def unordered(
-    raw: Mapping[str, Any],
+    recorded: Array,
+    sites: Sequence[str],
     edges: Iterable[tuple[int, int]],
     name_of: Callable[[int], str],
     declared: Callable[[set[tuple[int, int]]], Iterable[Use]] = lambda seen: (),
 ) -> list[Hazard]:
     """Tasks of a graph with explicit edges that use the same memory, one of them to write, with no way along
-    edges between them. `declared` gives what is said of parameters, given those of tasks that were seen in
-    use."""
-    sites = raw["sites"]
-    uses = list(_united(_read(raw)))
+    edges between them. `recorded` are the uses that were seen; `declared` gives what is said of parameters,
+    given those of tasks that were seen in use."""
+    uses = list(_united(recorded))
     uses += declared({use[2:4] for use in uses})
     found: dict[tuple[int, int], Hazard] = {}
     for one, other in conflicts(uses, Order(len(sites), edges)):
@@ -137,18 +142,12 @@ def unordered(
     return sorted(found.values(), key=lambda h: (h.later, h.earlier))
 
 
-def tasks_unseen(raw: Mapping[str, Any], ran: Iterable[int]) -> int:
+def tasks_unseen(recorded: Array, ran: Iterable[int]) -> int:
     """How many of the tasks that ran used no instructions, so that nobody knows what they did."""
-    return len(set(ran) - set(_read(raw)["task_id"].tolist()))
+    return len(set(ran) - set(recorded["task_id"].tolist()))
 
 
-def _read(raw: Mapping[str, Any]) -> Any:
-    import numpy as np
-
-    return np.frombuffer(raw["uses"], np.dtype(_USE, align=True))
-
-
-def _united(uses: Any) -> Iterator[Use]:
+def _united(uses: Array) -> Iterator[Use]:
     """What each task did, without what it did twice."""
     groups: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
     for task, first, last, arg, use, _ in uses.tolist():

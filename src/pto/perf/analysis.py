@@ -16,16 +16,17 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .records import CORE_TYPES, PHASES, TIMES, Records
+from .records import Records
+from .tables import CORE_TYPES, PHASES, TIMES
 
 if TYPE_CHECKING:
-    from .records import Array
+    from .tables import Array
 
 #: The parts of a path, in the order in which they pass.
 PARTS = ("orchestrator", "dependency", "queue", "head", "execution", "tail")
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """A task of a path: when it was the next to wait for, and how long each thing then took.
 
     `row` is its row in the tasks; `held_by` that of the task which had its core while it was queued, or -1.
@@ -72,7 +73,7 @@ class CoreStats(NamedTuple):
     utilisation: float
 
 
-class Gap(NamedTuple):
+class CoreGap(NamedTuple):
     """A core without work before `task` (a row): how much of it each thing the task waited for took."""
 
     core: int
@@ -148,7 +149,7 @@ class Analysis:
         return out
 
     @cached_property
-    def path(self) -> list[Step]:
+    def path(self) -> list[PathStep]:
         """What the run waited for, from its start to its end."""
         import numpy as np
 
@@ -161,7 +162,7 @@ class Analysis:
         while (before := int(self.binding[chain[-1]])) >= 0 and before not in seen:
             chain.append(before)
             seen.add(before)
-        steps: list[Step] = []
+        steps: list[PathStep] = []
         since = 0
         for row in reversed(chain):
             submit = 0 if steps else int(t["submit"][row])
@@ -169,14 +170,14 @@ class Analysis:
             since = max(since, int(t["end"][row]))
         return steps
 
-    def _step(self, row: int, since: int, submit: int, is_last: bool) -> Step:
+    def _step(self, row: int, since: int, submit: int, is_last: bool) -> PathStep:
         marks = [since, max(since, submit)]
         for name in ("ready", "dispatch", "start", "end", "finish"):
             marks.append(max(marks[-1], int(self.times[name][row])))
         lengths = [b - a for a, b in pairwise(marks)]
         if not is_last:
             lengths[-1] = 0
-        return Step._make((row, since, *lengths, self._holder(row, marks[2])))
+        return PathStep._make((row, since, *lengths, self._holder(row, marks[2])))
 
     @cached_property
     def _by_core(self) -> tuple[Array, Array]:
@@ -368,7 +369,7 @@ class Analysis:
         ]
         return sorted(spans, key=lambda s: (s[0] - s[1], s[0]))[:most]
 
-    def gaps(self, most: int = 10) -> list[Gap]:
+    def gaps(self, most: int = 10) -> list[CoreGap]:
         """The longest times for which one core had nothing to execute before its next task."""
         import numpy as np
 
@@ -379,10 +380,10 @@ class Analysis:
         order = np.lexsort((rows, -length))[:most]
         return [self._gap(int(rows[n]), int(begin[n])) for n in order.tolist() if length[n] > 0]
 
-    def _gap(self, row: int, begin: int) -> Gap:
+    def _gap(self, row: int, begin: int) -> CoreGap:
         marks = [begin]
         for name in ("submit", "ready", "dispatch", "start"):
             marks.append(max(marks[-1], int(self.times[name][row])))
         waits = [b - a for a, b in pairwise(marks)]
         core = int(self.records.tasks["core"][row])
-        return Gap._make((core, begin, marks[-1], int(self._by_core[1][row]), row, *waits))
+        return CoreGap._make((core, begin, marks[-1], int(self._by_core[1][row]), row, *waits))

@@ -8,21 +8,20 @@ after its address open it at a place.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .analyse import PARTS, Analysis
-from .records import COUNTERS, FIELDS, KINDS, PHASES, Records
+from .analysis import PARTS, Analysis
+from .files import packaged, script_json, write_text
+from .records import Records
 from .summary import WORDS, duration, meanwhile
-from .trace import core_name, write_text
+from .tables import COUNTERS, FIELDS, KINDS, PHASES, core_name
 
 if TYPE_CHECKING:
-    from .records import Array
+    from .tables import Array
 
 #: Colours of functions that the style has; more are made.
 HUES = 8
@@ -67,7 +66,7 @@ def html(records: Records, title: str = "", about: str = "") -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <title>{escape(title)}: swimlanes</title>
 <style>
-{_file("pto.perf", "memory_picture.css")}{_file("pto.runtime", "swimlane.css")}:root {{ {page.colours()} }}
+{packaged("memory_picture.css")}{packaged("swimlane.css")}:root {{ {page.colours()} }}
 </style>
 </head>
 <body>
@@ -99,9 +98,9 @@ def html(records: Records, title: str = "", about: str = "") -> str:
 <aside id="detail" hidden></aside>
 <footer>{_FOOTER}</footer>
 <div id="tip" role="status"></div>
-<script type="application/json" id="data">{_json(page.data())}</script>
+<script type="application/json" id="data">{script_json(page.data())}</script>
 <script>
-{_file("pto.runtime", "swimlane.js")}{_file("pto.runtime", "swimlane_input.js")}</script>
+{packaged("swimlane.js")}{packaged("swimlane_input.js")}</script>
 </body>
 </html>
 """
@@ -403,12 +402,3 @@ def _bytes(number: int) -> str:
         if number >= limit:
             return f"{number / limit:.1f} {unit}".replace(".0 ", " ")
     return f"{number} B"
-
-
-def _json(data: Any) -> str:
-    """JSON that may stand in a script element."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _file(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text("utf-8")

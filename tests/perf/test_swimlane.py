@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,11 @@ import numpy as np
 import pytest
 
 from pto.diag import DiagnosticError
-from pto.runtime import swimlane
-from pto.runtime.analyse import PARTS, Analysis
-from pto.runtime.records import COUNTERS, Records, table
+from pto.perf import swimlane
+from pto.perf.analysis import PARTS, Analysis
+from pto.perf.files import packaged
+from pto.perf.records import Records
+from pto.perf.tables import COUNTERS, table
 
 from .schedule import simulate
 
@@ -195,10 +196,7 @@ def test_twenty_thousand_tasks_make_a_page_of_a_few_megabytes() -> None:
 
 
 def _ask(page: str, ask: str, hash: str = "") -> Any:
-    scripts = "".join(
-        files("pto.runtime").joinpath(name).read_text("utf-8")
-        for name in ("swimlane.js", "swimlane_input.js")
-    )
+    scripts = "".join(packaged(name) for name in ("swimlane.js", "swimlane_input.js"))
     given = {"data": _data(page), "scripts": scripts, "hash": hash, "ask": ask}
     done = subprocess.run([str(_NODE), str(Path(__file__).with_name("swimlane_page.js"))], input=json.dumps(given),
                           capture_output=True, text=True, timeout=600)  # fmt: skip

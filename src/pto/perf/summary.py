@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .analyse import PARTS, Analysis
-from .records import COUNTERS, Records
-from .trace import core_name
+from .analysis import PARTS, Analysis
+from .records import Records
+from .tables import COUNTERS, core_name
 
 WIDTH = 110
 _NAME = 20

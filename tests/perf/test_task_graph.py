@@ -9,9 +9,10 @@ from itertools import pairwise
 
 import pytest
 
-from pto.runtime import graph_text
-from pto.runtime.analyse import Analysis
-from pto.runtime.records import Records, table
+from pto.perf import task_graph
+from pto.perf.analysis import Analysis
+from pto.perf.records import Records
+from pto.perf.tables import table
 
 from .schedule import simulate
 
@@ -41,7 +42,7 @@ def _read_dot(text: str) -> tuple[dict[int, tuple[str, int]], dict[tuple[int, in
 @pytest.mark.parametrize("clusters", [0, 3])
 def test_dot_has_every_task_and_dependency(clusters: int) -> None:
     records = simulate(50, clusters=clusters).records
-    nodes, edges = _read_dot(graph_text.dot(records))
+    nodes, edges = _read_dot(task_graph.dot(records))
     assert set(edges) == _pairs(records)
     for task in records.tasks:
         assert nodes[int(task["task_id"])] == (records.label(task), int(task["cluster"]))
@@ -50,43 +51,43 @@ def test_dot_has_every_task_and_dependency(clusters: int) -> None:
 
 def test_the_critical_path_is_drawn_so() -> None:
     records = simulate(60).records
-    text = graph_text.dot(records)
+    text = task_graph.dot(records)
     path = [int(records.tasks["task_id"][s.row]) for s in Analysis(records).path]
     _, edges = _read_dot(text)
     assert {pair for pair, facts in edges.items() if "C81E2C" in facts} == set(pairwise(path))
     red = {int(m[1]) for m in re.finditer(r"^ *t(\d+) \[.*C81E2C.*\];$", text, re.M)}
     assert red == set(path)
-    assert "C81E2C" not in graph_text.dot(records, critical=False)
+    assert "C81E2C" not in task_graph.dot(records, critical=False)
 
 
 def test_several_dependencies_share_an_arrow() -> None:
     edges = table("edges", {"pred": [0, 0, 0, 9], "succ": [1, 1, 1, 1], "kind": [1, 0, 1, 0]})
     records = Records(table("tasks", {"task_id": [0, 1]}), edges)
-    assert graph_text.arrows(records) == [(0, 1, ("RAW", "WAW"))]
-    assert graph_text.dot(records).count("->") == 1
-    assert 'label="RAW, WAW"' in graph_text.dot(records)
-    assert "RAW" not in graph_text.dot(records, kinds=False)
+    assert task_graph.arrows(records) == [(0, 1, ("RAW", "WAW"))]
+    assert task_graph.dot(records).count("->") == 1
+    assert 'label="RAW, WAW"' in task_graph.dot(records)
+    assert "RAW" not in task_graph.dot(records, kinds=False)
 
 
 def test_blocks_of_one_task_are_one_node() -> None:
     tasks = table("tasks", {"task_id": [0, 0, 0, 1], "block": [0, 1, 2, -1]})
     records = Records(tasks, table("edges", {"pred": [0], "succ": [1]}), names={0: "f"})
-    nodes, edges = _read_dot(graph_text.dot(records))
+    nodes, edges = _read_dot(task_graph.dot(records))
     assert {n: words for n, (words, _) in nodes.items()} == {0: "f(0) x3", 1: "f(1)"} and set(edges) == {
         (0, 1)
     }
-    assert graph_text.mermaid(records).count("Task0[") == 1
+    assert task_graph.mermaid(records).count("Task0[") == 1
 
 
 def test_names_are_quoted() -> None:
     records = Records(table("tasks", {"task_id": [0]}), names={0: 'a"b\\c]'})
-    assert r'label="a\"b\\c](0)"' in graph_text.dot(records)
-    assert '["a#quot;b' in graph_text.mermaid(records)
+    assert r'label="a\"b\\c](0)"' in task_graph.dot(records)
+    assert '["a#quot;b' in task_graph.mermaid(records)
 
 
 @pytest.mark.skipif(not shutil.which("dot"), reason="needs Graphviz")
 def test_graphviz_reads_it() -> None:
-    text = graph_text.dot(simulate(40, clusters=2).records)
+    text = task_graph.dot(simulate(40, clusters=2).records)
     done = subprocess.run(["dot", "-Tplain"], input=text, capture_output=True, text=True, check=True)
     assert sum(line.startswith("node ") for line in done.stdout.splitlines()) == 40
 
@@ -95,7 +96,7 @@ def test_graphviz_reads_it() -> None:
 def test_mermaid(direction: str) -> None:
     """Section 8: nodes `Task<id>["Func(id)"]`, arrows from the fan-out, classes aicStyle #66A3FF, aivStyle #FFB366."""
     records = simulate(30, clusters=1).records
-    text = graph_text.mermaid(records, direction=direction)
+    text = task_graph.mermaid(records, direction=direction)
     lines = text.splitlines()
     assert lines[0] == "```mermaid" and lines[1] == f"flowchart {direction}" and lines[-1] == "```"
     for task in records.tasks:
@@ -115,11 +116,11 @@ def test_mermaid(direction: str) -> None:
 
 def test_mermaid_compact() -> None:
     records = simulate(3).records
-    assert 'Task2["T2"]' in graph_text.mermaid(records, style="compact")
+    assert 'Task2["T2"]' in task_graph.mermaid(records, style="compact")
     with pytest.raises(ValueError, match="style"):
-        graph_text.mermaid(records, style="tiny")
+        task_graph.mermaid(records, style="tiny")
 
 
 def test_nothing() -> None:
-    assert graph_text.dot(Records()).startswith("digraph")
-    assert graph_text.mermaid(Records()).startswith("```mermaid")
+    assert task_graph.dot(Records()).startswith("digraph")
+    assert task_graph.mermaid(Records()).startswith("```mermaid")
