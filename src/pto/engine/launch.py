@@ -23,9 +23,10 @@ from .memory import GlobalMemory
 from .prepare import complete, prepared
 from .reference.control import Unsupported
 from .reference.core import RunError
-from .reference.grid import Grid, Watch
+from .reference.grid import Grid
 from .reference.lower import Program
 from .reference.semantics import preset
+from .watch import Watcher
 
 ENGINES = ("reference", "cpp")
 
@@ -75,18 +76,20 @@ class Kernel(Launchable):
         progress: Callable[[int, int, int], None] | None = None,
         max_steps: int | None = None,
         semantics: str = "hw",
+        watchers: Sequence[Watcher] = (),
     ) -> Run:
         """One launch on `blocks` blocks.
 
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
         mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on).
-        `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule` seeds an adversarial order
+        `sanitize` names checks (`pto.engine.sanitize.NAMES`, or "all"); `schedule` seeds an adversarial order
         of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives what the program prints
         (default: standard output); `max_steps` ends a run that takes more steps; `progress` is called now and
         then with the blocks begun, all blocks and the steps done. `semantics` ("hw" or "doc") says what
-        vector instructions do where the manual and the hardware differ.
+        vector instructions do where the manual and the hardware differ. `watchers` are told what happens, see
+        `engine/watch.py`.
         """
-        from .sanitize import observe, parse_names
+        from .sanitize import parse_names, watching
 
         check_options(blocks, subblocks, schedule, max_steps, memory_map)
         result = Run()
@@ -97,7 +100,7 @@ class Kernel(Launchable):
         problems = binding.bind(args)
         if problems:
             raise DiagnosticError(problems)
-        watch = observe(self.profile, names, shadow, memory_map, result)
+        watch = watching(names, shadow, memory_map, watchers)
         program = self.program(watch is not None and watch.tracks)
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
@@ -117,7 +120,7 @@ class Kernel(Launchable):
             binding.values,
             blocks,
             out or sys.stdout,
-            watch or Watch(),
+            watch,
             order,
             progress,
             max_steps,
@@ -135,7 +138,7 @@ class Kernel(Launchable):
         finally:
             binding.write_back()
         if watch is not None:
-            watch.finish(grid)
+            watch.tell("launch_ended", result)
         return result
 
 
