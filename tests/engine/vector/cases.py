@@ -21,7 +21,6 @@ import numpy as np
 from pto import isa
 from pto.engine import elements
 from pto.engine.memory import Pointer
-from pto.engine.reference.grid import Watch
 from pto.engine.reference.instr import Instr
 from pto.engine.reference.registry import find
 from pto.engine.reference.semantics import SEMANTICS
@@ -47,7 +46,7 @@ class VectorCase(Case):
         super().__init__(plan, seed)
         self.core.semantics = SEMANTICS[semantics]
         self.core.grid = SimpleNamespace(
-            tracks=False, blocks=1, watch=Watch(), span=lambda op: None, semantics=self.core.semantics
+            tracks=False, blocks=1, span=lambda op: None, semantics=self.core.semantics
         )
         self.memory: Array = self.core.buffers["vec"].data
         for declared in self.row.results:

@@ -14,9 +14,10 @@ from .. import elements
 from ..binding import Binding
 from ..entry import Launchable, Run, check_options
 from ..memory import GlobalMemory
+from ..watch import Watcher
 from .control import Unsupported
 from .core import RunError
-from .grid import Grid, Watch
+from .grid import Grid
 from .lower import Program
 from .semantics import preset
 
@@ -71,18 +72,20 @@ class ReferenceKernel(Launchable):
         progress: Callable[[int, int, int], None] | None = None,
         max_steps: int | None = None,
         semantics: str = "hw",
+        watchers: Sequence[Watcher] = (),
     ) -> Run:
         """One launch on `blocks` blocks.
 
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
         mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on).
-        `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule` seeds an adversarial order
+        `sanitize` names checks (`pto.engine.sanitize.NAMES`, or "all"); `schedule` seeds an adversarial order
         of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives what the program prints
         (default: standard output); `max_steps` ends a run that takes more steps; `progress` is called now and
         then with the blocks begun, all blocks and the steps done. `semantics` ("hw" or "doc") says what
-        vector instructions do where the manual and the hardware differ.
+        vector instructions do where the manual and the hardware differ. `watchers` are told what happens, see
+        `engine/watch.py`.
         """
-        from ..sanitize import observe, parse_names
+        from ..sanitize import parse_names, watching
 
         check_options(blocks, subblocks, schedule, max_steps, memory_map)
         result = Run()
@@ -93,7 +96,7 @@ class ReferenceKernel(Launchable):
         problems = binding.bind(args)
         if problems:
             raise DiagnosticError(problems)
-        watch = observe(self.profile, names, shadow, memory_map, result)
+        watch = watching(names, shadow, memory_map, watchers)
         program = self.program(watch is not None and watch.tracks)
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
@@ -113,7 +116,7 @@ class ReferenceKernel(Launchable):
             binding.values,
             blocks,
             out or sys.stdout,
-            watch or Watch(),
+            watch,
             order,
             progress,
             max_steps,
@@ -131,7 +134,7 @@ class ReferenceKernel(Launchable):
         finally:
             binding.write_back()
         if watch is not None:
-            watch.finish(grid)
+            watch.tell("launch_ended", result)
         return result
 
 

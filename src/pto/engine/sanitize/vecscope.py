@@ -13,20 +13,17 @@ older than the last barrier of the right kind is ordered.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...ir.core import Operation
+from ..access import Access, Place
 from ..elements import Array
 from ..memory import Buffer
-from ..reference.instr import Instr, Place, start_of
-from ..region import Region
 from ..registers import Align, Register
+from ..watch import Event, WatchedCore, WatchedLaunch
 from .reports import Reports, bytes_of
-
-if TYPE_CHECKING:
-    from ..reference.core import Core
 
 #: Accesses as the names of barriers spell them, by (on the scalar unit, store).
 _WORD = {(False, False): "VLD", (False, True): "VST", (True, False): "LD", (True, True): "ST"}
@@ -44,10 +41,11 @@ def _orders(kind: str) -> list[tuple[str, str]]:
     return [(a, b) for a in before for b in after]
 
 
-class IntervalHazards:
+class VecscopeHazards:
     """The accesses of one core inside its current vecscope."""
 
-    def __init__(self, reports: Reports) -> None:
+    def __init__(self, launch: WatchedLaunch, reports: Reports) -> None:
+        self.launch = launch
         self.reports = reports
         self.count = 0  # accesses so far, over all intervals of the launch
         self.begin = 0
@@ -58,7 +56,7 @@ class IntervalHazards:
         self.bits: dict[int, int] = {}
         self.stored = 0  # loads that values stored so far come from
         self.carried = 0  # those of them that a barrier puts before every load to come
-        self.running: Instr | None = None  # the instruction at work, and the accesses before it
+        self.running: Event | None = None  # the instruction at work, and the accesses before it
         self.before = 0
         self.streams: dict[int, tuple[Align, Operation]] = {}  # store streams that hold bytes back
 
@@ -71,7 +69,7 @@ class IntervalHazards:
         self.stored = self.carried = 0
         self.streams = {}
 
-    def ended(self, core: Core) -> None:
+    def ended(self, core: WatchedCore) -> None:
         for align, op in self.streams.values():
             d = core.diagnostic(
                 op,
@@ -87,14 +85,14 @@ class IntervalHazards:
             if pair == ("VST", "VLD"):
                 self.carried = self.stored
 
-    def access(self, i: Instr, place: Place, write: bool, region: Region | None, at: Array | None) -> None:
+    def access(self, event: Event, access: Access) -> None:
         """One access of an instruction of the interval to the unified buffer."""
-        where = _bytes(place, region, at)
+        place, where = access.place, _bytes(access)
         if where is None:
             return
-        if i is not self.running:
-            self.running, self.before = i, self.count
-        word = _WORD[i.op.row is not None and i.op.row.pipe == "S", write]
+        if event is not self.running:
+            self.running, self.before = event, self.count
+        word = _WORD[event.op.row is not None and event.op.row.pipe == "S", access.write]
         for other in ("VLD", "VST", "LD", "ST"):
             if not (word.endswith("ST") or other.endswith("ST")) or len(word) == len(other) == 2:
                 continue  # two loads, or two accesses of the scalar unit
@@ -102,12 +100,12 @@ class IntervalHazards:
                 continue
             last = self.last.get(other)
             if last is not None:
-                self._compare(i, place, word, other, where, last)
+                self._compare(event, place, word, other, where, last)
         self.count += 1
-        self.ops.append(i.op)
+        self.ops.append(event.op)
         self._table(word, place.buffer)[where] = self.count
         if word == "VST":
-            self.stored |= _past(i)
+            self.stored |= _past(event)
         elif word == "VLD":
             if len(self.bits) == REMEMBERED:
                 del self.bits[next(iter(self.bits))]
@@ -123,7 +121,7 @@ class IntervalHazards:
             found = self.last[word] = made
         return found
 
-    def _compare(self, i: Instr, place: Place, word: str, other: str, where: Any, last: Array) -> None:
+    def _compare(self, event: Event, place: Place, word: str, other: str, where: Any, last: Array) -> None:
         fence = max(self.begin, self.fences.get((other, word), 0))
         seen = last[where]
         latest = int(seen.max())
@@ -133,7 +131,7 @@ class IntervalHazards:
         if latest <= fence:
             return
         if (other, word) == ("VLD", "VST"):  # ordered where the value stored comes from the value loaded
-            past = _past(i)
+            past = _past(event)
             if not isinstance(where, slice) or (seen != latest).any():
                 late = (int(n) for n in np.unique(seen) if n > fence)
             else:
@@ -142,20 +140,20 @@ class IntervalHazards:
             if not unordered:
                 return
             latest = unordered[-1]
-        self._report(i, place, word, other, where, seen, latest)
+        self._report(event, place, word, other, where, seen, latest)
 
     def _report(
-        self, i: Instr, place: Place, word: str, other: str, where: Any, seen: Array, number: int
+        self, event: Event, place: Place, word: str, other: str, where: Any, seen: Array, number: int
     ) -> None:
-        core: Any = i.core
+        op = event.op
         first = self.ops[number - self.begin - 1]
         named = first.row.name if first.row else first.name
         inside = np.flatnonzero(seen == number)
         at = inside + where.start if isinstance(where, slice) else where[inside]
         what = bytes_of(place, int(at.min()), int(at.max()) + 1)
         kind = f"{other}_{word}"
-        d = core.diagnostic(
-            i.op,
+        d = event.core.diagnostic(
+            op,
             "PTO-E2206",
             f"reads {what}, which {named} of this vecscope may not have written yet"
             if word.endswith("LD")
@@ -164,17 +162,17 @@ class IntervalHazards:
             else f"writes {what}, as {named} of this vecscope does, in either order",
             help=f'put pto.mem_bar "{kind}" between them',
         )
-        again = " in an earlier iteration" if first is i.op or first.start > i.op.start else ""
+        again = " in an earlier iteration" if first is op or first.start > op.start else ""
         d.notes.append((f"{named} {'writes' if other.endswith('ST') else 'reads'} them{again}",
-                        core.grid.span(first)))  # fmt: skip
-        self.reports.add(("interval", i.op, first), d)
+                        self.launch.span(first)))  # fmt: skip
+        self.reports.add(("interval", op, first), d)
 
-    def done(self, i: Instr) -> None:
+    def done(self, event: Event) -> None:
         """Registers know the loads that they come from; streams that hold bytes back are remembered."""
-        results = {declared.name for declared in i.op.row.results} if i.op.row else set[str]()
+        results = {declared.name for declared in event.op.row.results} if event.op.row else set[str]()
         made: list[Register] = []
         past = 0
-        for name, value in i.args.items():
+        for name, value in event.args.items():
             if isinstance(value, Register):
                 if name in results:
                     made.append(value)
@@ -184,34 +182,29 @@ class IntervalHazards:
                         self.streams.pop(id(value), None)
         if made:
             n = self.count
-            while n > self.begin and self.ops[n - self.begin - 1] is i.op and n in self.bits:
+            while n > self.begin and self.ops[n - self.begin - 1] is event.op and n in self.bits:
                 past |= self.bits[n] | self.carried  # what this instruction itself loaded
                 n -= 1
             for register in made:
                 register.past = past
                 if isinstance(register, Align) and register.kind == "store" and register.pending:
-                    self.streams[id(register)] = (register, i.op)
+                    self.streams[id(register)] = (register, event.op)
 
 
-def _past(i: Instr) -> int:
+def _past(event: Event) -> int:
     past = 0
-    for value in i.args.values():
+    for value in event.args.values():
         if isinstance(value, Register):
             past |= value.past
     return past
 
 
-def _bytes(place: Place, region: Region | None, at: Array | None) -> Any:
+def _bytes(access: Access) -> Any:
     """The bytes of an access: a slice where it has no gaps, else their offsets; None where it has none."""
-    if region is not None:
-        low, high = region.bounds
-        if low == high:
-            return None
-        return slice(low, high) if region.dense else region.byte_offsets()
-    assert at is not None
-    if not at.size:
+    region = access.region
+    if region is None:
+        return access.bytes() if access.at is not None and access.at.size else None
+    low, high = region.bounds
+    if low == high:
         return None
-    base, bits, nibble = start_of(place)
-    item = max(8, bits) // 8
-    first = (base + (at.ravel() + nibble) * bits // 8)[:, None]
-    return (first + np.arange(item)).ravel() if item > 1 else first.ravel()
+    return slice(low, high) if region.dense else region.byte_offsets()

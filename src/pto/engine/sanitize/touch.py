@@ -1,50 +1,52 @@
-"""One access of an instruction to memory, as the race checkers see it."""
+"""One access of an instruction to memory, as the race checkers see it: what it touches, and what it knows."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from ...ir.core import Operation
+from ..access import Access
 from ..elements import Array
-from ..reference.instr import Instr, Place
-from ..region import Region
-from .clock import agent_pipe
+from ..watch import Event
+from .clock import Clock, Token, agent_pipe
 
 
-class Access:
-    """One access: bytes `low` to `high` of a buffer by an event; `region` or `at` give them exactly, where it
-    has gaps."""
+class Touch:
+    """Bytes `low` to `high` of a buffer, touched by an event of an agent; `region` or `at` give them exactly,
+    where it has gaps."""
 
     __slots__ = (
-        "agent", "at", "atomic", "core", "dense", "high", "know", "low", "op", "pipe", "place", "region",
-        "replaced", "sequence", "write",
+        "agent", "at", "atomic", "clock", "core", "dense", "high", "know", "low", "op", "pipe", "place",
+        "region", "replaced", "sequence", "write",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        i: Instr,
-        place: Place,
-        low: int,
-        high: int,
-        write: bool,
-        region: Region | None,
-        at: Array | None,
-    ) -> None:
-        self.agent, self.sequence, self.know = i.event
-        self.low, self.high = low, high
-        self.core = i.core
-        self.write = write
-        self.region = region
-        self.at = at
+    def __init__(self, event: Event, happened: tuple[int, int, Token], clock: Clock, access: Access) -> None:
+        self.agent, self.sequence, self.know = happened
+        self.clock = clock
+        self.core: Any = event.core
+        self.write = access.write
+        self.region = region = access.region
+        self.at: Array | None = None
+        if region is not None:
+            self.low, self.high = region.bounds
+            self.dense = region.dense
+        elif access.at is None or not access.at.size:
+            self.low = self.high = 0
+            self.dense = False
+        else:
+            self.at = access.bytes()
+            self.low, self.high = int(self.at.min()), int(self.at.max()) + 1
+            # at most one element is its bytes without a gap
+            self.dense = self.at.size == self.high - self.low <= 8
         self.replaced = 0  # what this one stands for: an earlier write of its agent, by sequence
-        # at most one element is its bytes without a gap
-        self.dense = region.dense if region is not None else at is not None and at.size == high - low <= 8
-        self.op = i.op
-        self.pipe = agent_pipe(i)
-        self.place = place
-        self.atomic = is_atomic(i.op)
+        self.op = event.op
+        self.pipe = agent_pipe(event.pipe)
+        self.place = access.place
+        self.atomic = is_atomic(event.op)
 
-    def covers(self, old: Access) -> bool:
+    def covers(self, old: Touch) -> bool:
         """Whether every byte of an older access is one of this: it has no gaps, or the same ones."""
         if self.dense:
             return self.low <= old.low and old.high <= self.high
@@ -79,7 +81,7 @@ def hazard(new_writes: bool, old_writes: bool) -> str:
     return "RAW" if not new_writes else "WAW" if old_writes else "WAR"
 
 
-def overlap(a: Access, b: Access) -> tuple[int, int] | None:
+def overlap(a: Touch, b: Touch) -> tuple[int, int] | None:
     """The first byte that two accesses share and the one behind the last; None where they share none."""
     low, high = max(a.low, b.low), min(a.high, b.high)
     if low >= high:
