@@ -198,9 +198,7 @@ class Row(Record):
     expr_on: dict[str, str] = _NO_TEXTS  # the expression by legality column, where it is another
     over: str = ""  # what the expression ranges over: see OVER
     start: str = ""  # of a fold: the value before the first element, or "first": that is the first element
-    steps: str = (
-        ""  # of a fold: the type in which 16-bit floats accumulate; empty: each step rounds to theirs
-    )
+    steps: str = ""  # of a fold: the type in which 16-bit floats accumulate; empty: each step rounds
     skip: str = ""  # where this holds of the scalars, nothing is written
     store: str = ""  # how the result becomes an element: see STORES
     operands: tuple[Operand, ...] = ()
@@ -235,7 +233,6 @@ class Row(Record):
     infer: dict[str, str] = _NO_TEXTS  # result type where the text omits it
     types: dict[str, str] = _NO_TEXTS  # witness types, see pto.witness
     notes: tuple[str, ...] = ()
-    since: str = "0.1"
 
     if not TYPE_CHECKING:
 
