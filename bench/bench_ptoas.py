@@ -1,6 +1,6 @@
 """The assembler: what an operation costs from text to C++, a batch of kernels, and one call of the tool.
 
-python bench/bench_ptoas.py [FILE.pto ...]
+    python bench/bench_ptoas.py [FILE.pto ...]
 
 Without files the kernels of examples/kernels are taken, over and over until there are 17. Times are those of
 the processor where the machine is shared. The peer is the field's C++ assembler,

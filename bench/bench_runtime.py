@@ -1,6 +1,6 @@
 """The task runtime: what a task costs, from submission to retirement, and what a run costs besides.
 
-python bench/bench_runtime.py [--quick] [--folders] [--plot FILE.svg]
+    python bench/bench_runtime.py [--quick] [--folders] [--plot FILE.svg]
 
 Orchestration and kernels are C++ sources, compiled and loaded as a user's are; the kernel is empty. The peer
 is the field's runtime, in its simulation; it is not here, so its published figures on a machine like this one

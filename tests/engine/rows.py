@@ -1,10 +1,12 @@
 """Run one instruction on given data, outside any program: the bench of the executor tests.
 
-case = Case(plan)                          # a legal instance of a row, see pto.witness
-case.tile("src0").v_row = 3                # change descriptors before the run
-case.set("src0", codes)                    # codes of the whole physical tile
-case.run()
-case.get("dst")                            # codes of the whole physical tile afterwards
+    case = Case(plan)                          # a legal instance of a row, see pto.witness
+    case.tile("src0").v_row = 3                # change descriptors before the run
+    case.set("src0", codes)                    # codes of the whole physical tile
+    case.run()
+    case.get("dst")                            # codes of the whole physical tile afterwards
+
+There is no program: nothing is parsed or verified.
 """
 
 from __future__ import annotations

@@ -86,8 +86,7 @@ def _changed(field: str, row: int, value: int, of: str = "tasks") -> Records:
 def test_e2802_contradictions(records: Records, words: str) -> None:
     errors = [d.message for d in records.check() if d.severity == "error"]
     assert any(words in message for message in errors), errors
-    with pytest.raises(DiagnosticError, match="PTO-E2802"):
-        records.require_valid()
+    assert {d.code for d in records.check()} == {"PTO-E2802"}
 
 
 def test_blocks_have_a_row_each_and_only_one() -> None:
@@ -126,7 +125,6 @@ def test_times_out_of_order_are_a_warning() -> None:
     found = records.check()
     assert {d.severity for d in found} == {"warning"}
     assert any("task 5" in d.message and "dispatch" in d.message for d in found)
-    assert records.require_valid() is records
 
 
 def test_an_edge_to_an_unknown_task_is_a_warning() -> None:

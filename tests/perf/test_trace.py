@@ -26,7 +26,7 @@ def records() -> Records:
 
 @pytest.fixture(scope="module")
 def events(records: Records) -> list[dict[str, Any]]:
-    return trace.chrome_trace(records)["traceEvents"]
+    return list(trace.events(records))
 
 
 def _of(events: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ def test_functions_without_a_name() -> None:
     """Section 8: `Func_<id>(task)` without names."""
     records = simulate(3).records
     records.names = {}
-    bars = _of(trace.chrome_trace(records)["traceEvents"], ph="X", pid=1)
+    bars = _of(list(trace.events(records)), ph="X", pid=1)
     expected = {f"Func_{t['func_id']}({t['task_id']})" for t in records.tasks}
     assert {e["name"] for e in bars} == expected
 
@@ -115,7 +115,7 @@ def test_arrows_stay_on_bars_shorter_than_their_offset() -> None:
     records = Records(
         table("tasks", {"task_id": [0, 1], **times}), table("edges", {"pred": [0], "succ": [1]})
     )
-    (begin,) = _of(trace.chrome_trace(records)["traceEvents"], ph="s", pid=1)
+    (begin,) = _of(list(trace.events(records)), ph="s", pid=1)
     assert begin["ts"] == 0.005
 
 
@@ -182,7 +182,7 @@ def test_without_dispatch_and_finish_there_is_no_aicpu_view() -> None:
     """Section 8: pid 2 only if a task has both times."""
     records = simulate(20).records
     records.tasks["dispatch"] = -1
-    events = trace.chrome_trace(Records(records.tasks, records.edges))["traceEvents"]
+    events = list(trace.events(Records(records.tasks, records.edges)))
     assert {e["pid"] for e in events} == {1, 6}
 
 
@@ -197,12 +197,12 @@ def test_tasks_that_did_not_run_or_end() -> None:
     }
     records = Records(table("tasks", {"task_id": [0, 1, 2], "core": [0, 1, -1], **times}),
                       table("edges", {"pred": [0, 1], "succ": [1, 2]}))  # fmt: skip
-    bars = _of(trace.chrome_trace(records)["traceEvents"], ph="X", pid=1)
+    bars = _of(list(trace.events(records)), ph="X", pid=1)
     assert [(b["args"]["taskId"], b["dur"], b["args"].get("unfinished")) for b in bars] == [
         (0, 0.001, None),
         (1, 0.061, True),
     ]
-    assert not _of(trace.chrome_trace(records)["traceEvents"], tid=1001, ph="s")
+    assert not _of(list(trace.events(records)), tid=1001, ph="s")
 
 
 def test_the_written_trace_is_the_same(

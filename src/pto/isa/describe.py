@@ -402,7 +402,6 @@ def facts(row: Row) -> tuple[tuple[str, str], ...]:
         ("bytecode", f"0x{row.opcode:04X}{variant}"),
         ("aliases", ", ".join(row.aliases)),
         ("terminator", "ends a block" if row.terminator else ""),
-        ("since", row.since),
     )
     return tuple((label, value) for label, value in pairs if value)
 

@@ -256,7 +256,6 @@ class Row(Record):
     infer: dict[str, str] = _NO_TEXTS  # result type where the text omits it
     types: dict[str, str] = _NO_TEXTS  # witness types, see pto.witness
     notes: tuple[str, ...] = ()
-    since: str = "0.1"
 
     if not TYPE_CHECKING:
 

@@ -206,13 +206,6 @@ class Records:
             times = f"{e['succ']} starts at {start[n]} ns, {e['pred']} ends {when}"
             yield "error", f"{_edge(e)} was not kept: {times}"
 
-    def require_valid(self) -> Records:
-        """These records, or `DiagnosticError` with all their errors."""
-        errors = [d for d in self.check() if d.severity == "error"]
-        if errors:
-            raise DiagnosticError(errors)
-        return self
-
     # -- files -----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:

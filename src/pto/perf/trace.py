@@ -44,11 +44,6 @@ LEAVE_NS = 10
 Event = dict[str, Any]
 
 
-def chrome_trace(records: Records) -> dict[str, Any]:
-    """The trace as a JSON object."""
-    return {"traceEvents": list(events(records)), "displayTimeUnit": "ns"}
-
-
 def write(records: Records, path: str | os.PathLike[str]) -> Path:
     """Write the trace to a file."""
     encoder = json.JSONEncoder(separators=(",", ":"))

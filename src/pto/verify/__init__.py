@@ -1,6 +1,8 @@
 """Legality, per target profile. Driven by the table; one module per kind of rule.
 
-verify(module, target="a3")  ->  list[Diagnostic]
+    verify(module, target="a3")  ->  list[Diagnostic]
+
+A program is legal if there is no error among them.
 """
 
 from __future__ import annotations

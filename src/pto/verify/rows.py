@@ -552,11 +552,6 @@ def type_rules(row: Row) -> tuple[Rule, ...]:
     return _rules(row).by_type
 
 
-def value_rules(row: Row) -> tuple[Rule, ...]:
-    """Rules that ask for constants or the declared layout of a view."""
-    return _rules(row).by_value
-
-
 def _attr_list(row: Row) -> str:
     return f"attributes: {', '.join(row.attr_index)}" if row.attrs else "it takes no attributes"
 

@@ -1,12 +1,14 @@
 """Run one vector, predicate or cube micro-instruction on given data: the bench of the tests of this folder.
 
-case = VectorCase(plan)                     # a legal instance of a row, see `plans_of`
-case.set("lhs", codes)                      # 1-D unsigned codes of a register
-case.on("mask", lanes)                      # which lanes of a mask are on, at its own granularity
-case.args["scalar"] = 3
-out = case.run()                            # the scalar results, if any
-case.get("r"), case.lanes("carry")          # codes of a register, lanes of a mask afterwards
-case.memory[64:128] = ...                   # the unified buffer as bytes; pointers start at `case.base`
+    case = VectorCase(plan)                     # a legal instance of a row, see `plans_of`
+    case.set("lhs", codes)                      # 1-D unsigned codes of a register
+    case.on("mask", lanes)                      # which lanes of a mask are on, at its own granularity
+    case.args["scalar"] = 3
+    out = case.run()                            # the scalar results, if any
+    case.get("r"), case.lanes("carry")          # codes of a register, lanes of a mask afterwards
+    case.memory[64:128] = ...                   # the unified buffer as bytes; pointers start at `case.base`
+
+There is no program: nothing is parsed or verified.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Mode registers of a core. They change no data; instructions issued later read them as `i.registers`.
 
-FMATRIX_A, FMATRIX_B                      feature map of img2col, as one 64-bit word
-IMG2COL_RPT_A, .._B                       its repeat settings, a word
-IMG2COL_PADDING_A, .._B                   what it reads outside the feature map, a bit pattern
-QUANT_SCALAR_n, QUANT_VECTOR_n            quantisation word, or tile of words, of FIFO n
-hf32, tf32                                rounding of f32 matrix operands; None where off
-CTRL                                      control word: bit 46 TF32 on, bit 47 its rounding, bit 48 saturation
-FFTS                                      address of the cross-core flags
+    FMATRIX_A, FMATRIX_B            feature map of img2col, as one 64-bit word
+    IMG2COL_RPT_A, .._B             its repeat settings, a word
+    IMG2COL_PADDING_A, .._B         what it reads outside the feature map, a bit pattern
+    QUANT_SCALAR_n, QUANT_VECTOR_n  quantisation word, or tile of words, of FIFO n
+    hf32, tf32                      rounding of f32 matrix operands; None where off
+    CTRL                            control word: bit 46 TF32 on, bit 47 its rounding, bit 48 saturation
+    FFTS                            address of the cross-core flags
+
+A register that no instruction has set is not there.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "tmr.hpp"
+#include "tensormap_graph.hpp"
 
 namespace pto2 {
 
@@ -39,11 +39,11 @@ uint64_t power_from(uint64_t value) {
 
 }  // namespace
 
-std::string Tmr::site_text(Site site) const {
+std::string TensormapGraph::site_text(Site site) const {
   return site.file == nullptr ? "unknown place" : std::string(site.file) + ":" + std::to_string(site.line);
 }
 
-std::string Tmr::task_line(int64_t id) const {
+std::string TensormapGraph::task_line(int64_t id) const {
   const TaskDescriptor& task = memory_.task(id);
   const Kernel* kernel = kernels_.find(task.kernel_id);
   return format("task %lld (%s, submitted at ", static_cast<long long>(id),
@@ -52,7 +52,7 @@ std::string Tmr::task_line(int64_t id) const {
 }
 
 /// Used, free and peak of everything that can run out.
-std::string Tmr::rings() const {
+std::string TensormapGraph::rings() const {
   const auto line = [](const char* name, uint64_t used, uint64_t size, uint64_t peak, const char* unit) {
     return format("  %-12s used %llu of %llu %s (free %llu, peak %llu)\n", name, ull(used), ull(size), unit,
                   ull(size - used), ull(peak));
@@ -67,7 +67,7 @@ std::string Tmr::rings() const {
               static_cast<uint64_t>(clusters_.peak()), "blocks");
 }
 
-void Tmr::say_blocked(Resource resource, uint64_t wanted, int spins) {
+void TensormapGraph::say_blocked(Resource resource, uint64_t wanted, int spins) {
   const auto current = static_cast<long long>(next_id_), oldest = static_cast<long long>(alive());
   const auto window = static_cast<long long>(options_.task_window);
   switch (resource) {
@@ -97,14 +97,14 @@ void Tmr::say_blocked(Resource resource, uint64_t wanted, int spins) {
 }
 
 /// Only where it was said to be blocked before.
-void Tmr::say_unblocked(Resource resource, int spins) {
+void TensormapGraph::say_unblocked(Resource resource, int spins) {
   static constexpr const char* names[] = {"TaskRing", "HeapRing", "DepPool", "TensorMap", "Cluster"};
   const std::string task =
       resource == kTaskRing ? format(", task_id=%lld", static_cast<long long>(next_id_)) : "";
   log_(Level::Info, "submit", "[%s] Unblocked after %d spins%s", names[resource], spins, task.c_str());
 }
 
-Progress Tmr::progress() const {
+Progress TensormapGraph::progress() const {
   const int64_t total = memory_.header().current_task_index.load(std::memory_order_acquire);
   Progress progress{alive(), total};
   for (int64_t id = alive(); id < total; ++id) {
@@ -113,12 +113,12 @@ Progress Tmr::progress() const {
   return progress;
 }
 
-std::string Tmr::site(int64_t id) const {
+std::string TensormapGraph::site(int64_t id) const {
   const TaskDescriptor& task = memory_.task(id);
   return task.task_id == id && task.site_file != nullptr ? site_text({task.site_file, task.site_line}) : "";
 }
 
-std::string Tmr::stuck(int running) const {
+std::string TensormapGraph::stuck(int running) const {
   constexpr int kReadyShown = 8, kWaitShown = 4;
   std::string text;
   int ready = 0, waiting = 0;
@@ -140,7 +140,7 @@ std::string Tmr::stuck(int running) const {
 }
 
 /// What cannot go on, and why.
-std::string Tmr::cause(Resource resource, uint64_t wanted, int spins) const {
+std::string TensormapGraph::cause(Resource resource, uint64_t wanted, int spins) const {
   const int64_t oldest = alive();
   const auto active = static_cast<uint64_t>(next_id_ - oldest);
   std::string text = kRule;
@@ -194,7 +194,7 @@ std::string Tmr::cause(Resource resource, uint64_t wanted, int spins) const {
 }
 
 /// Sizes that are large enough: for what was counted, and at least twice what was in use.
-std::string Tmr::solution(const Deadlock& found, bool all) const {
+std::string TensormapGraph::solution(const Deadlock& found, bool all) const {
   const Resource resource = found.resource;
   if (resource == kClusters) return "Solution: free clusters before allocating more than block_dim\n";
   const Demand& most = demand_.most();
@@ -242,7 +242,7 @@ std::string Tmr::solution(const Deadlock& found, bool all) const {
 }
 
 /// Who waits for whom, and what is in use.
-std::string Tmr::circle(Resource resource) const {
+std::string TensormapGraph::circle(Resource resource) const {
   const int64_t oldest = alive();
   std::string text;
   text += "Who waits for whom:\n  the orchestrator, at " + site_text(site_) + ", waits for ";

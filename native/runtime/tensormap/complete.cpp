@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tmr.hpp"
+#include "tensormap_graph.hpp"
 
 namespace pto2 {
 
@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kScanAtOnce = 32;
 }
 
-bool Tmr::has_unseen() const {
+bool TensormapGraph::has_unseen() const {
   return next_scan_.load(std::memory_order_acquire) !=
          memory_.header().current_task_index.load(std::memory_order_acquire);
 }
@@ -18,7 +18,7 @@ bool Tmr::has_unseen() const {
 /// Phase 3: go over the tasks published since the last time and start those that wait for nobody; one thread
 /// does it at a time, and no slot is used again before this has passed it. Phase 4: take what the
 /// orchestrator found to be ready.
-int Tmr::look_for_ready(int scheduler) {
+int TensormapGraph::look_for_ready(int scheduler) {
   int found = 0;
   if (has_unseen() && scan_lock_.try_lock()) {
     const int64_t first = next_scan_.load(std::memory_order_relaxed);
@@ -44,7 +44,7 @@ int Tmr::look_for_ready(int scheduler) {
 }
 
 /// A task that has been counted goes to the queues.
-void Tmr::make_ready(TaskDescriptor& task, int from) {
+void TensormapGraph::make_ready(TaskDescriptor& task, int from) {
   if (records_) (*records_)[memory_.slot(task.task_id)].ready = now_ns();
   const auto type = static_cast<CoreType>(task.worker_type);
   if (task.cluster_ids == nullptr) {
@@ -57,7 +57,7 @@ void Tmr::make_ready(TaskDescriptor& task, int from) {
   for (int64_t b = 0; b < blocks; ++b) exec_.ready(id | (b + 1) << kBlockShift, type, clusters[b], from);
 }
 
-void Tmr::fill(int64_t ticket, DispatchPayload& payload, int scheduler) {
+void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int scheduler) {
   const int64_t id = ticket & ((int64_t{1} << kBlockShift) - 1);
   TaskDescriptor& task = memory_.task(id);
   payload.task_id = id;
@@ -85,7 +85,7 @@ void Tmr::fill(int64_t ticket, DispatchPayload& payload, int scheduler) {
 
 /// Of the tensors of a task, the buffers: a kernel in C++ may look at more of one than the task says, and
 /// what it takes from numbers is not known at all.
-int Tmr::memory(const DispatchPayload& payload, pto_array* out) const {
+int TensormapGraph::memory(const DispatchPayload& payload, pto_array* out) const {
   static constexpr const char* names[kMaxParams] = {
       "parameter 0",  "parameter 1",  "parameter 2",  "parameter 3", "parameter 4",  "parameter 5",
       "parameter 6",  "parameter 7",  "parameter 8",  "parameter 9", "parameter 10", "parameter 11",
@@ -101,7 +101,7 @@ int Tmr::memory(const DispatchPayload& payload, pto_array* out) const {
 
 /// A write is undeclared if some of it lies in an input and in no output, counting what is between the first
 /// and the last element of each.
-bool Tmr::judge(const DispatchPayload& payload, UseRecord& use) const {
+bool TensormapGraph::judge(const DispatchPayload& payload, UseRecord& use) const {
   if (use.use == Use::Read) return false;
   const auto bytes = [&](int i) {
     const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[i]);
@@ -122,7 +122,7 @@ bool Tmr::judge(const DispatchPayload& payload, UseRecord& use) const {
   return false;
 }
 
-bool Tmr::completed(int64_t id, int scheduler) {
+bool TensormapGraph::completed(int64_t id, int scheduler) {
   TaskDescriptor& task = memory_.task(id);
   if (task.block_dim > 0) {
     const int32_t blocks = task.block_dim;  // before this one counts: then the slot may be another task's
@@ -174,7 +174,7 @@ bool Tmr::completed(int64_t id, int scheduler) {
 }
 
 /// A consumer or the scope lets go of a task; true if nobody holds it any more.
-bool Tmr::release(TaskDescriptor& task) {
+bool TensormapGraph::release(TaskDescriptor& task) {
   const Locked guard(task.fanout_lock, exec_.pause());
   ++task.fanout_released;
   if (!task.handled || task.fanout_released != task.fanout_count) return false;
@@ -186,7 +186,7 @@ bool Tmr::release(TaskDescriptor& task) {
 /// and whoever has consumed a task comes here after it, so none is forgotten: of two threads that have
 /// consumed neighbours, at least one sees both (stores and loads of the state are sequentially consistent
 /// here).
-void Tmr::advance() {
+void TensormapGraph::advance() {
   SharedMemoryHeader& header = memory_.header();
   int64_t oldest = header.last_task_alive.load(std::memory_order_acquire);
   bool moved = false;
@@ -208,7 +208,7 @@ void Tmr::advance() {
   if (moved) exec_.released(oldest);
 }
 
-void Tmr::sample(Recorder& recorder, int64_t now) {
+void TensormapGraph::sample(Recorder& recorder, int64_t now) {
   const SharedMemoryHeader& header = memory_.header();
   const int64_t tasks = header.current_task_index.load(std::memory_order_relaxed) - alive();
   recorder.counters.push_back({now, tasks, Counter::TaskRing});

@@ -10,13 +10,13 @@ namespace {
 
 /// What an orchestration sees as PTO2Runtime.
 struct Handle : PTO2Runtime {
-  Tmr& tmr;
+  TensormapGraph& graph;
   TensorPool& pool;
 };
 
 thread_local Log* log_of_thread = nullptr;  // log functions take no runtime
 
-Tmr& tmr_of(PTO2Runtime* rt) { return static_cast<Handle*>(rt)->tmr; }
+TensormapGraph& graph_of(PTO2Runtime* rt) { return static_cast<Handle*>(rt)->graph; }
 
 void submit(PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count,
             int32_t cluster, int32_t block_dim, const int32_t* cluster_ids) {
@@ -30,7 +30,7 @@ void submit(PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* pa
       args[i].tensor = &handle.pool.data(param.tensor.index);
     }
   }
-  handle.tmr.submit({kernel, static_cast<int32_t>(worker), args, count, cluster, block_dim, cluster_ids});
+  handle.graph.submit({kernel, static_cast<int32_t>(worker), args, count, cluster, block_dim, cluster_ids});
   for (int i = 0; i < count; ++i) {  // the tensors have moved into the task
     if (params[i].tensor.index != 0) handle.pool.release(params[i].tensor.index);
     params[i].tensor.index = 0;
@@ -49,10 +49,10 @@ constexpr PTO2RuntimeOps kOps = {
     [](PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count) {
       submit(rt, kernel, worker, params, count, -1, 0, nullptr);
     },
-    [](PTO2Runtime* rt) { tmr_of(rt).scope_begin(); },
+    [](PTO2Runtime* rt) { graph_of(rt).scope_begin(); },
     [](PTO2Runtime* rt) {
       try {
-        tmr_of(rt).scope_end();
+        graph_of(rt).scope_end();
       } catch (const Aborted&) {  // called from destructors; the next call throws
       }
     },
@@ -63,9 +63,9 @@ constexpr PTO2RuntimeOps kOps = {
     log_line<Level::Debug>,
     log_line<Level::Always>,
     [](PTO2Runtime* rt) { return &static_cast<Handle*>(rt)->pool; },
-    [](PTO2Runtime* rt, const char* file, int line) { tmr_of(rt).set_site({file, line}); },
-    [](PTO2Runtime* rt) { return tmr_of(rt).allocate_cluster(); },
-    [](PTO2Runtime* rt, int32_t cluster) { tmr_of(rt).free_cluster(cluster); },
+    [](PTO2Runtime* rt, const char* file, int line) { graph_of(rt).set_site({file, line}); },
+    [](PTO2Runtime* rt) { return graph_of(rt).allocate_cluster(); },
+    [](PTO2Runtime* rt, int32_t cluster) { graph_of(rt).free_cluster(cluster); },
     [](PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count,
        int32_t cluster) { submit(rt, kernel, worker, params, count, cluster, 0, nullptr); },
     [](PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count,
@@ -77,7 +77,7 @@ constexpr PTO2RuntimeOps kOps = {
 
 }  // namespace
 
-std::unique_ptr<SharedObject> run_orchestration(Tmr& tmr, Log& log, const std::string& path,
+std::unique_ptr<SharedObject> run_orchestration(TensormapGraph& graph, Log& log, const std::string& path,
                                                 std::vector<uint64_t> args) {
   auto loaded = std::make_unique<SharedObject>(path);
   const SharedObject& library = *loaded;
@@ -86,10 +86,10 @@ std::unique_ptr<SharedObject> run_orchestration(Tmr& tmr, Log& log, const std::s
   auto* bind = library.find<void(TensorPool*)>("pto2_bind_tensor_pool");
   const auto count = static_cast<int>(args.size());
   TensorPool pool;
-  Handle handle{{&kOps}, tmr, pool};
+  Handle handle{{&kOps}, graph, pool};
   log_of_thread = &log;
   if (bind != nullptr) bind(&pool);
-  tmr.run([&] {
+  graph.run([&] {
     log_of_thread = &log;
     if (config != nullptr) {
       int expected = 0;

@@ -3,16 +3,14 @@
 //
 // How a task lives (the lock is the producer's fanout_lock):
 //   submit    the orchestrator takes a slot and output memory, finds producers, and under each producer's
-//   lock
-//             either joins its list of consumers or sees that it has completed already;
+//             lock either joins its list of consumers or sees that it has completed already;
 //   ready     when the last producer has completed: whoever makes fanin_refcount reach fanin_count and turns
-//   the
-//             state from 0 to 1 hands it on, so exactly one does (both are sequentially consistent: the
+//             the state from 0 to 1 hands it on, so exactly one does (both are sequentially consistent: the
 //             orchestrator writes the count and reads the refcount, schedulers the other way round);
 //   completed under the lock the state becomes 2 and the list of consumers is final;
 //   consumed  under the lock, when its completion has been handled and scope and consumers have all released
-//   it; retired   when it is consumed and everything older is: last_task_alive passes it, its slot, entries
-//   and
+//             it;
+//   retired   when it is consumed and everything older is: last_task_alive passes it, its slot, entries and
 //             output memory can be used again.
 #pragma once
 
@@ -36,7 +34,7 @@
 
 namespace pto2 {
 
-struct TmrOptions {
+struct TensormapOptions {
   ExecOptions exec;
   uint64_t task_window = 65536;       // PTO2_RING_TASK_WINDOW
   uint64_t heap = uint64_t{1} << 30;  // PTO2_RING_HEAP
@@ -71,18 +69,18 @@ struct Site {
 };
 
 /// What somebody wants to know after a run.
-struct TmrStats {
+struct TensormapStats {
   int64_t tasks = 0, edges = 0;
   uint64_t window_peak = 0, heap_peak = 0, dep_peak = 0, map_peak = 0;
   int64_t blocked[5] = {};  // times the orchestrator had to wait, by Resource
   int max_scope_tasks = 0, max_depth = 0;
 };
 
-class Tmr final : public Graph {
+class TensormapGraph final : public Graph {
  public:
   enum Resource { kTaskRing, kHeapRing, kDepPool, kTensorMap, kClusters };
 
-  Tmr(const TmrOptions& options, const Kernels& kernels, Log& log);
+  TensormapGraph(const TensormapOptions& options, const Kernels& kernels, Log& log);
 
   /// Run an orchestration inside an outer scope, and everything it submits. What went wrong is in failure().
   void run(const std::function<void()>& orchestrate);
@@ -111,8 +109,8 @@ class Tmr final : public Graph {
   std::string site(int64_t id) const override;
   TaskRecord* record(int64_t id) override { return records_ ? &(*records_)[memory_.slot(id)] : nullptr; }
 
-  const TmrOptions& options() const { return options_; }
-  TmrStats stats() const;
+  const TensormapOptions& options() const { return options_; }
+  TensormapStats stats() const;
   Exec& exec() { return exec_; }
   const SharedMemory& memory() const { return memory_; }
   const std::vector<EdgeRecord>& edges() const { return edges_; }
@@ -174,7 +172,7 @@ class Tmr final : public Graph {
   std::string rings() const;
   int64_t alive() const { return memory_.header().last_task_alive.load(std::memory_order_seq_cst); }
 
-  const TmrOptions options_;
+  const TensormapOptions options_;
   const Kernels& kernels_;
   Log& log_;
   SharedMemory memory_;
@@ -209,7 +207,7 @@ class Tmr final : public Graph {
   std::vector<Hazard> found_hazards_;
   std::vector<EdgeRecord> edges_;
   std::vector<Site> task_sites_;
-  TmrStats stats_;
+  TensormapStats stats_;
 };
 
 inline constexpr int kBlockShift = 48;  // a ticket is a task id, and from this bit on a block + 1

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tmr.hpp"
+#include "tensormap_graph.hpp"
 
 namespace pto2 {
 
@@ -52,7 +52,7 @@ int64_t thread_ns() {
 
 }  // namespace
 
-Tmr::Tmr(const TmrOptions& options, const Kernels& kernels, Log& log)
+TensormapGraph::TensormapGraph(const TensormapOptions& options, const Kernels& kernels, Log& log)
     : options_(options),
       kernels_(kernels),
       log_(log),
@@ -68,7 +68,7 @@ Tmr::Tmr(const TmrOptions& options, const Kernels& kernels, Log& log)
   if (options.exec.record) records_ = std::make_unique<ZeroedArray<TaskRecord>>(options.task_window);
 }
 
-void Tmr::run(const std::function<void()>& orchestrate) {
+void TensormapGraph::run(const std::function<void()>& orchestrate) {
   exec_.run([&] {
     scope_begin();
     try {
@@ -83,7 +83,7 @@ void Tmr::run(const std::function<void()>& orchestrate) {
   });
 }
 
-void Tmr::fatal(ErrorCode code, const std::string& text) {
+void TensormapGraph::fatal(ErrorCode code, const std::string& text) {
   if (surveys()) end_survey(false);
   exec_.fail(code, text);
   throw Aborted();
@@ -92,7 +92,7 @@ void Tmr::fatal(ErrorCode code, const std::string& text) {
 // --- deadlocks ---------------------------------------------------------------------------------------------
 
 /// The run has failed. Where rings are too small, it ends when it is known how large they have to be.
-void Tmr::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins) {
+void TensormapGraph::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins) {
   // By the task that is being submitted.
   const bool slot_taken = resource != kTaskRing && resource != kClusters;
   const bool seeded = options_.exec.deterministic;
@@ -119,7 +119,7 @@ void Tmr::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins
 }
 
 /// What would be a task.
-int64_t Tmr::survey(const Submission& submission) {
+int64_t TensormapGraph::survey(const Submission& submission) {
   exec_.throw_if_failed();
   uint64_t bytes = 0, entries = 0;
   for (int i = 0; i < std::min(submission.count, kMaxParams); ++i) {  // nobody has checked them
@@ -136,7 +136,7 @@ int64_t Tmr::survey(const Submission& submission) {
 }
 
 /// One call of an orchestration that is being surveyed.
-bool Tmr::survey_is_over() {
+bool TensormapGraph::survey_is_over() {
   const bool timed = deadlock_->until != INT64_MAX;
   const bool over =
       --deadlock_->left <= 0 || (timed && (thread_ns() > deadlock_->until || now_ns() > deadlock_->latest));
@@ -144,14 +144,14 @@ bool Tmr::survey_is_over() {
   return over;
 }
 
-void Tmr::end_survey(bool all) {
+void TensormapGraph::end_survey(bool all) {
   const std::unique_ptr<Deadlock> found = std::move(deadlock_);
   exec_.fail(found->code, found->cause + solution(*found, all) + found->circle);
 }
 
 // --- submit ------------------------------------------------------------------------------------------------
 
-int64_t Tmr::submit(const Submission& submission) {
+int64_t TensormapGraph::submit(const Submission& submission) {
   if (deadlock_ == nullptr) {
     try {
       return submit_task(submission);
@@ -161,7 +161,7 @@ int64_t Tmr::submit(const Submission& submission) {
   return survey(submission);
 }
 
-int64_t Tmr::submit_task(const Submission& submission) {
+int64_t TensormapGraph::submit_task(const Submission& submission) {
   exec_.throw_if_failed();
   check(submission);
   Steps steps(exec_.recorder(), next_id_);
@@ -253,7 +253,7 @@ int64_t Tmr::submit_task(const Submission& submission) {
 }
 
 /// What no later stage could make sense of.
-void Tmr::check(const Submission& submission) {
+void TensormapGraph::check(const Submission& submission) {
   const auto refuse = [&](const std::string& what) {
     const Kernel* kernel = kernels_.find(submission.kernel_id);
     fatal(ErrorCode::InvalidArgs, "task " + std::to_string(next_id_) + " (kernel " +
@@ -304,7 +304,7 @@ void Tmr::check(const Submission& submission) {
 }
 
 /// Step 0: see how far tasks have been retired, and take back what they held.
-void Tmr::sync(bool force) {
+void TensormapGraph::sync(bool force) {
   if (!force && (next_id_ & 31) != 0) return;  // the watermark is where other threads write
   const int64_t alive_now = alive();
   if (!force && alive_now - map_.cleaned() < kCleanupInterval) return;
@@ -324,14 +324,14 @@ void Tmr::sync(bool force) {
 }
 
 /// At most window - 1 tasks are alive; and who had the slot before has been seen by the scan.
-bool Tmr::slot_is_free() {
+bool TensormapGraph::slot_is_free() {
   const auto window = static_cast<int64_t>(options_.task_window);
   if (next_id_ - seen_alive_ >= window - 1) sync(true);
   if (next_id_ - window >= seen_scan_) seen_scan_ = next_scan_.load(std::memory_order_acquire);
   return next_id_ - seen_alive_ < window - 1 && next_id_ - window < seen_scan_;
 }
 
-int64_t Tmr::take_slot() {
+int64_t TensormapGraph::take_slot() {
   if (!slot_is_free()) {
     if (tasks_in_scopes_.size() + 1 >= options_.task_window) {  // they cannot be consumed before scope_end
       ++stats_.blocked[kTaskRing];
@@ -347,7 +347,7 @@ int64_t Tmr::take_slot() {
 }
 
 /// All OUTPUTs without an address share one block of the heap, each at a multiple of 1024 from its start.
-uint64_t Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
+uint64_t TensormapGraph::take_buffers(const Submission& submission, TaskDescriptor& task) {
   uint64_t bytes = 0;
   for (int i = 0; i < submission.count; ++i) {
     const Arg& arg = submission.args[i];
@@ -382,7 +382,7 @@ uint64_t Tmr::take_buffers(const Submission& submission, TaskDescriptor& task) {
   return bytes;
 }
 
-TensorData* Tmr::take_descriptors(int count, TaskDescriptor& task) {
+TensorData* TensormapGraph::take_descriptors(int count, TaskDescriptor& task) {
   const uint64_t size = options_.task_window * kDescriptorsPerTask;
   uint64_t begin = tensors_taken_;
   const auto wanted = static_cast<uint64_t>(count);
@@ -401,7 +401,7 @@ TensorData* Tmr::take_descriptors(int count, TaskDescriptor& task) {
   return &tensors_[begin % size];
 }
 
-void Tmr::find_producers(const Submission& submission, TaskDescriptor& task) {
+void TensormapGraph::find_producers(const Submission& submission, TaskDescriptor& task) {
   producers_.clear();
   producer_args_.clear();
   producer_kinds_.clear();
@@ -420,7 +420,7 @@ void Tmr::find_producers(const Submission& submission, TaskDescriptor& task) {
   }
 }
 
-void Tmr::find_hazards(const Submission& submission, TaskDescriptor& task) {
+void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& task) {
   PTOParamType types[kMaxParams];
   const TensorData* tensors[kMaxParams];
   for (int i = 0; i < submission.count; ++i) {
@@ -452,7 +452,7 @@ void Tmr::find_hazards(const Submission& submission, TaskDescriptor& task) {
 }
 
 /// Steps 4 and 7: an edge from every producer.
-void Tmr::hook(TaskDescriptor& task) {
+void TensormapGraph::hook(TaskDescriptor& task) {
   if (!deps_.has(producers_.size())) {
     uint64_t wanted = 0;  // producers that are consumed meanwhile need no entry
     const auto enough = [&] {
@@ -497,7 +497,7 @@ void Tmr::hook(TaskDescriptor& task) {
   task.fanin_count.store(edges, std::memory_order_seq_cst);
 }
 
-uint64_t Tmr::make_room(const Submission& submission) {
+uint64_t TensormapGraph::make_room(const Submission& submission) {
   uint64_t wanted = 0;
   for (int i = 0; i < submission.count; ++i) {
     const PTOParamType type = submission.args[i].type;
@@ -510,7 +510,7 @@ uint64_t Tmr::make_room(const Submission& submission) {
   return wanted;
 }
 
-void Tmr::insert(const Submission& submission, TaskDescriptor& task) {
+void TensormapGraph::insert(const Submission& submission, TaskDescriptor& task) {
   for (int i = 0; i < submission.count; ++i) {
     const PTOParamType type = submission.args[i].type;
     if (type != PTOParamType::OUTPUT && type != PTOParamType::INOUT) continue;
@@ -521,7 +521,7 @@ void Tmr::insert(const Submission& submission, TaskDescriptor& task) {
 
 /// Step 8, and what is left of step 7: roots are found by the schedulers' scan; who had all its producers
 /// completed while it was being submitted is handed over here.
-void Tmr::publish(TaskDescriptor& task) {
+void TensormapGraph::publish(TaskDescriptor& task) {
   ++stats_.tasks;
   if (task.cluster_id >= 0) clusters_.submitted(task.cluster_id);
   if (task.cluster_ids != nullptr) {
@@ -550,7 +550,7 @@ void Tmr::publish(TaskDescriptor& task) {
 /// back for every task that is retired only disturbs who retires them. So it looks again when a fraction of
 /// what can be retired has been (`wake_at`; Exec::released wakes it then), or earlier: when a core waits,
 /// perhaps for a task that is yet to come, when some time has passed, and when nothing else can happen.
-void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted) {
+void TensormapGraph::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted) {
   ++stats_.blocked[resource];
   int spins = 0;
   bool said = false;
@@ -579,7 +579,7 @@ void Tmr::wait_for(Resource resource, const std::function<bool()>& free, const u
 
 // --- scopes ------------------------------------------------------------------------------------------------
 
-void Tmr::scope_begin() {
+void TensormapGraph::scope_begin() {
   exec_.throw_if_failed();
   if (surveys() && survey_is_over()) throw Aborted();
   if (scopes_.size() >= kMaxScopeDepth) {
@@ -591,7 +591,7 @@ void Tmr::scope_begin() {
     stats_.max_depth = static_cast<int>(scopes_.size());
 }
 
-void Tmr::scope_end() {
+void TensormapGraph::scope_end() {
   exec_.only_orchestrators();
   if (exec_.failure().failed())
     return;  // called while the orchestration unwinds: nothing is waited for any more
@@ -620,7 +620,7 @@ void Tmr::scope_end() {
 
 // --- clusters ----------------------------------------------------------------------------------------------
 
-int32_t Tmr::allocate_cluster() {
+int32_t TensormapGraph::allocate_cluster() {
   if (surveys()) end_survey(false);
   exec_.throw_if_failed();
   if (scopes_.empty()) fatal(ErrorCode::InvalidArgs, "a cluster is allocated inside a scope");
@@ -632,7 +632,7 @@ int32_t Tmr::allocate_cluster() {
   return cluster;
 }
 
-void Tmr::free_cluster(int32_t cluster) {
+void TensormapGraph::free_cluster(int32_t cluster) {
   exec_.only_orchestrators();
   if (exec_.failure().failed() || surveys()) return;
   if (!clusters_.allocated(cluster)) {
@@ -642,8 +642,8 @@ void Tmr::free_cluster(int32_t cluster) {
   clusters_.free(cluster);
 }
 
-TmrStats Tmr::stats() const {
-  TmrStats stats = stats_;
+TensormapStats TensormapGraph::stats() const {
+  TensormapStats stats = stats_;
   stats.heap_peak = heap_.peak();
   stats.dep_peak = deps_.peak();
   stats.map_peak = map_.peak();
