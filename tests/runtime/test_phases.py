@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pto import _runtime
+from pto import _runtime, cache
 from pto.diag import DiagnosticError
-from pto.engine.cpp import build
 from pto.runtime import kernel, run
 from pto.runtime.compile import Job, compile_all
 from pto.runtime.engine import TaskEngine
@@ -218,7 +217,7 @@ def test_libraries_that_cannot_be_loaded(variant: str, step: str, tmp_path: Path
 def test_sources_that_cannot_be_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file stays behind in the cache, and no compiler."""
     monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "cache"))  # others build in the usual one
-    folder = build.cache_dir()
+    folder = cache.folder()
 
     def files() -> set[str]:
         return {p.name for p in folder.iterdir() if not p.name.endswith(".lock")}
@@ -243,19 +242,19 @@ exec {COMPILER} "$@"
 """)
     slow.chmod(0o700)
     (tmp_path / "k.cpp").write_text(KERNEL + f"// {tmp_path}\n")
-    cache = tmp_path / "cache"
+    where = tmp_path / "cache"
     code = f"""
 from pto.runtime.compile import Job, compile_all
 print(compile_all([Job('k', {str(tmp_path / "k.cpp")!r}, 'aiv')])[0].path)
 """
-    settings = {**os.environ, "PTO_CACHE_DIR": str(cache), "PTO_CXX": str(slow)}
+    settings = {**os.environ, "PTO_CACHE_DIR": str(where), "PTO_CXX": str(slow)}
     child = subprocess.Popen([sys.executable, "-c", code], env=settings, start_new_session=True)
     try:
         for _ in range(6000):
             if (tmp_path / "reached").exists():
                 break
             time.sleep(0.05)
-        (left,) = cache.rglob(".build-*")
+        (left,) = where.rglob(".build-*")
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()

@@ -16,6 +16,7 @@ from tests.each import each
 
 from pto.asm import FORMS, parse, to_text
 from pto.diag import Diagnostic
+from pto.ir.context import Context
 from pto.ir.types import Type
 from pto.isa import Row, Rule, profile, rows
 from pto.isa import row as find_row
@@ -24,7 +25,6 @@ from pto.isa.profiles import ISAS
 from pto.isa.rule_trees import explain
 from pto.isa.rules import broken
 from pto.verify import verify
-from pto.verify.context import Context
 from pto.verify.rows import RowChecker
 from pto.witness.mutate import variants
 from pto.witness.plan import (

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..isa import meaning
 from ..isa import rows as all_rows
-from ..isa.dtypes import DTYPES
+from ..isa.dtypes import DTYPES, NUMBERS
 from ..isa.machine import MEMORIES
 from ..isa.profiles import ARCH_NAMES, ISAS
 from ..isa.row import Operand, Row
@@ -29,7 +29,8 @@ from ..isa.rules import CONSTANTS, Rule, facts_in
 TARGET = Path(__file__).parents[3] / "native/include/pto/ops/meanings.hpp"
 
 #: Rows whose intrinsic is written by hand: their operands come in more than one order or number.
-BY_HAND = frozenset({"tdivs", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "texpands", "taxpy", "tadddeqrelu"})
+BY_HAND = frozenset({"tdivs", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "texpands", "taxpy", "tadddeqrelu",
+                     "trowexpand", "tcolexpand"})  # fmt: skip
 #: C++ for the operations of `isa.meaning`: functions of core/numbers.hpp, with `<T>` where the element type
 #: matters.
 _SPELLED: dict[str, str] = {
@@ -88,10 +89,6 @@ _FACTS = {"loc": "Loc", "blayout": "BFractal", "slayout": "SFractal", "rows": "R
           "fractal": "SFractalSize", "bits": "bits", "boxed": "isBoxedLayout", "layout": "form"}  # fmt: skip
 _LOCATIONS = {loc.upper(): memory.tile_type for loc, memory in MEMORIES.items()}
 _FIX = {"loc": "move it there with TMOV", "dtype": "convert with TCVT", "blayout": "use BLayout::RowMajor"}
-#: Numbers of the C++ enumeration DType (detail/fields.hpp).
-_NUMBERS = {name: k for k, name in enumerate(
-    "f64 f32 f16 bf16 f8e4m3 f8e5m2 f8e8m0 hif8 f4e2m1 f4e1m2 s4 i1 i8 u8 i16 u16 i32 u32 i64 u64".split()
-)}  # fmt: skip
 _CLASSES = (
     ("PTO-E0301", frozenset({"dtype", "bits", "bytes"})),
     ("PTO-E0401", frozenset({"rows", "cols", "shape"})),
@@ -171,7 +168,7 @@ def _code(rule: Rule) -> str:
 
 def _mask(names: Iterable[str]) -> str:
     """Element types as bits, in the order of the C++ enumeration."""
-    return hex(sum(1 << _NUMBERS[n] for n in names))
+    return hex(sum(1 << NUMBERS[n] for n in names))
 
 
 def _columns(values: list[str]) -> str:
@@ -215,7 +212,7 @@ def _combinations(row: Row, known: frozenset[str]) -> Iterator[str]:
             table: dict[int, set[str]] = {}
             for combo in combos.legal.get(isa, ()):
                 *head, last = (combo[k] for k in kept)
-                table.setdefault(sum(_NUMBERS[t] << 8 * i for i, t in enumerate(head)), set()).add(last)
+                table.setdefault(sum(NUMBERS[t] << 8 * i for i, t in enumerate(head)), set()).add(last)
             lists.append(", ".join(f"{{{key:#x}, {_mask(lasts)}}}" for key, lasts in table.items()))
         names = [combos.operands[k] for k in kept]
         code = combos.code or row.dtype_code or "PTO-E0302"
@@ -394,7 +391,10 @@ _CHECKED = ("tpartadd", "tpartmul", "tpartmax", "tpartmin", "tpartargmax", "tpar
 
 def _regular(over: bool) -> list[Row]:
     """Tile rows with an expression: over their elements, or over something else."""
-    return [r for r in all_rows() if r.set == "tile" and r.expr and bool(r.over) == over]
+    return [
+        r for r in all_rows()
+        if r.set == "tile" and r.expr and bool(r.over) == over and r.name not in BY_HAND - {"tdivs"}
+    ]  # fmt: skip
 
 
 def generate() -> str:

@@ -18,6 +18,7 @@ from ..ir.types import ConvTileType, MemRefType, TileBufType
 from ..isa import tile as tiles
 from ..isa import view as views
 from ..isa.dtypes import DTYPES
+from ..isa.machine import MOST_ALIGN
 from ..isa.profiles import LOCATIONS, Profile
 from . import elements
 from .elements import Array
@@ -50,7 +51,7 @@ class Buffer:
         self.data = data
         self.base = base
         self.limit = data.size if limit is None else limit
-        self.unplaced = -(-self.limit // 512) * 512
+        self.unplaced = -(-self.limit // MOST_ALIGN) * MOST_ALIGN
         #: What sanitizers keep beside the data, by their own keys.
         self.shadows: dict[str, Any] = {}
 
@@ -64,7 +65,7 @@ class Buffer:
     def reserve(self, size: int) -> int:
         """An address behind the capacity, for a tile without one."""
         at = self.unplaced
-        self.unplaced = -(-(at + max(size, 1)) // 512) * 512
+        self.unplaced = -(-(at + max(size, 1)) // MOST_ALIGN) * MOST_ALIGN
         self.grow(self.unplaced)
         return at
 

@@ -15,7 +15,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..ir.core import Operation
-from ..verify.context import pipe_of
+from ..ir.facts import pipe_of
 from .memory_plan import FunctionPlan, MemoryPlan, Space, Tile
 from .share_memory import SHARING
 

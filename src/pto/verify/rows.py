@@ -13,7 +13,9 @@ from typing import Any
 
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, EnumAttr
+from ..ir.context import Context
 from ..ir.core import Operation, Value, constant_of
+from ..ir.facts import Args, environment, view_layout
 from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, TileBufType, Type, ViewType
 from ..isa.dtypes import DTYPES
@@ -22,7 +24,6 @@ from ..isa.profiles import ARCH_NAMES, PROFILES, Profile
 from ..isa.row import KINDS, Attr, Combos, Row
 from ..isa.rules import Rule, broken, facts_in, holds
 from ..isa.tile import LAYOUT_PARTS
-from .context import Args, Context, environment, view_layout
 
 _SHAPE = frozenset(
     {

@@ -20,8 +20,8 @@ from pto import isa
 from pto.codegen.cpp import emit
 from pto.diag import DiagnosticError, has_errors
 from pto.engine import elements
+from pto.engine.compiled.library import Library
 from pto.engine.cpp import build, compiler
-from pto.engine.cpp.library import Library
 from pto.engine.memory import MemoryFault, Pointer, Tile, View
 from pto.engine.reference.instr import IllegalInstruction
 from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr, UnitAttr

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Operation, Value
+from ...isa.machine import QUEUES
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, MemoryFault
 from .code import Code
@@ -23,9 +24,6 @@ from .state import CoreState
 BLOCKED = -1
 MOVED = -2  # the frame changed: go on at core.code, core.pc
 ENDED = -3
-
-#: Queues of a core; S is the scalar unit itself and has none.
-PIPES = ("V", "M", "MTE1", "MTE2", "MTE3", "FIX", "MTE4", "MTE5", "V2")
 
 
 def _provenance(pointer: Value) -> Iterator[tuple[str, Operation]]:
@@ -128,7 +126,7 @@ class Core(CoreState):
         #: What runs an instruction instead of the core, where sanitizers watch.
         self.observer: Callable[[Instr, Callable[[Instr], Any]], Any] | None = None
 
-        self.queues: dict[str, deque[Item]] = {p: deque() for p in PIPES}
+        self.queues: dict[str, deque[Item]] = {p: deque() for p in QUEUES}
         self.queued = 0
         self.flags: dict[tuple[str, str, int], deque[tuple[Any, Operation]]] = {}
         #: Sets less waits of every flag in the order of issue, and the set issued last.

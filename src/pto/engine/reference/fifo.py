@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
+from ...ir.facts import pipe_of
 from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
 from ...isa.machine import LOCATION_OF
-from ...verify.context import pipe_of
 from ..memory import Buffer, Pointer, Tile, View, array_of
 from . import fixpipe
 from .core import BLOCKED, Core, Item, queued

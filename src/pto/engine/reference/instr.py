@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
+from ...isa.algorithms import kind_of
 from ...isa.dtypes import DTYPES
 from .. import elements
 from ..elements import Array
@@ -161,6 +162,12 @@ class Instr:
         return self.op.row.name
 
     @property
+    def kind(self) -> str:
+        """Which kind of its algorithm the row names."""
+        assert self.op.row is not None
+        return kind_of(self.op.row)[1]
+
+    @property
     def isa(self) -> str:
         """Legality column of the profile: cpu, a2a3 or a5."""
         return self.core.profile.isa
@@ -180,6 +187,14 @@ class Instr:
     def attr(self, name: str) -> Any:
         """Python value of an attribute, its declared default where absent."""
         return self.op.attr(name)
+
+    def chosen(self, name: str) -> str:
+        """The value of an attribute that decides what is computed; the first one where it is absent."""
+        found = self.op.attr(name)
+        if found is not None:
+            return str(found)
+        assert self.op.row is not None
+        return str(self.op.row.attr_index[name].domain[0])
 
     def valid(self, name: str) -> Shape:
         """Valid rows and columns of a tile operand."""

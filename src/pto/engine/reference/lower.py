@@ -11,9 +11,9 @@ from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Module, Operation
+from ...ir.facts import pipe_of
 from ...ir.types import MemRefType, ScalarType
 from ...isa.profiles import Profile
-from ...verify.context import pipe_of
 from ..registers import Register, is_register, maker
 from . import fifo, handles, registry, scalars, sync
 from .code import Code, Step

@@ -12,7 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 from ...ir.core import Operation
-from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
+from ...isa.enums import SYNC_OP_PIPE
+from ...isa.kinds import pipe_of_kind
+from ...isa.machine import SEMAPHORES, TOKENS
 from ..memory import MemoryFault
 from .core import BLOCKED, Core, Item, queued
 from .instr import IllegalInstruction, Instr, Port
@@ -204,7 +206,7 @@ def tsync(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     tokens are tiles here, so every pipe that may have written them is drained."""
     written = op.attr("op")
     if written is not None:
-        return _barrier(core, op, OP_PIPE.get(str(written), "PIPE_ALL").removeprefix("PIPE_"))
+        return _barrier(core, op, pipe_of_kind(str(written), core.profile.isa))
     return stall(core, DrainAll(op)) if args.get("events") else None
 
 
@@ -289,7 +291,7 @@ class RlsBuf(Item):
 
 def _buffer_id(op: Operation, args: dict[str, Any]) -> int:
     if "buf_id_dyn" in args:
-        return _checked("buffer token", int(args["buf_id_dyn"]), 31)
+        return _checked("buffer token", int(args["buf_id_dyn"]), TOKENS - 1)
     return int(op.attr("buf_id") or 0)
 
 
@@ -470,20 +472,21 @@ def wait_flag_dev(core: Core, op: Operation, args: dict[str, Any]) -> int | None
 
 def _id(op: Operation, args: dict[str, Any]) -> int:
     if "event_id_dyn" in args:
-        return _checked("semaphore", int(args["event_id_dyn"]), 31)
+        return _checked("semaphore", int(args["event_id_dyn"]), 2 * SEMAPHORES - 1)
     return int(op.attr("event_id") or 0)
 
 
 def _intra_target(core: Core, id: int) -> tuple[str, int]:
     """A5: ids of the cube core address AIV0 (0..15) or AIV1 (16..31); AIV1 arrives as id + 16."""
     if core.kind == "vector":
-        return "AIC", _own(core, id) + 16 * core.sub
-    return ("AIV1", id - 16) if id >= 16 else ("AIV0", id)
+        return "AIC", _own(core, id) + SEMAPHORES * core.sub
+    return ("AIV1", id - SEMAPHORES) if id >= SEMAPHORES else ("AIV0", id)
 
 
 def _own(core: Core, id: int) -> int:
     """The semaphore that a core means; AIV1 may name its own as the cube core does, 16 higher."""
-    return id - 16 if core.kind == "vector" and core.sub == 1 and id >= 16 else id
+    second = core.kind == "vector" and core.sub == 1
+    return id - SEMAPHORES if second and id >= SEMAPHORES else id
 
 
 @sync("set_intra_block")
@@ -515,7 +518,8 @@ def _one_by_one(op: Operation) -> bool:
 
 @lru_cache(maxsize=64)
 def _names_second(top: Operation) -> bool:
-    return any((o.attr("event_id") or 0) >= 16 for o in top.walk() if o.row and o.row.name == "sync.set")
+    signals = (o for o in top.walk() if o.row is not None and o.row.name == "sync.set")
+    return any((o.attr("event_id") or 0) >= SEMAPHORES for o in signals)
 
 
 @sync("sync.set")
@@ -525,7 +529,7 @@ def sync_set(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
         return _signal(core, pipe, _cross(core, op, op.attr("ffts_mode"), id))
     targets = [_intra_target(core, id)]
     if pipe == "FIX" and core.kind != "vector" and len(core.cluster.vectors) > 1 and not _one_by_one(op):
-        targets.append(_intra_target(core, id + 16))
+        targets.append(_intra_target(core, id + SEMAPHORES))
     return _signal(core, pipe, Signal(op, targets))
 
 

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ...cache import Built
+
 _ERROR_SIZE = 8192
 
 
@@ -149,6 +151,18 @@ class Library:
             launch.arrays, launch.array_count = ctypes.addressof(table), len(arrays)
         status = int(function(ctypes.byref(launch)))
         return Outcome(status, error.value.decode("utf-8", "replace"), launch.mark, range(*launch.touched))
+
+
+def loaded(build: Callable[[], Built]) -> tuple[Built, Library]:
+    """What was built, loaded. Where somebody clears the cache in between, what came from it is built again."""
+    built = build()
+    try:
+        return built, Library(built.path)
+    except OSError:
+        if not built.cached:
+            raise
+    built = build()
+    return built, Library(built.path)
 
 
 def _write(write: Callable[[str], Any], text: bytes) -> None:

@@ -1,71 +1,49 @@
-"""What every check shares: the module, the profile, and how a problem is reported with its place."""
+"""What an operation or a module is, apart from whether it is right: pipe, layouts, what rules see, entries.
+
+Every stage asks here; a fact that the text leaves open is None or empty.
+"""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from typing import Any
 
-from ..diag import Diagnostic, Span
-from ..ir.core import Module, Operation, Value, constant_of
-from ..ir.types import Type, ViewType
 from ..isa.enums import SYNC_OP_PIPE
-from ..isa.profiles import ARCH_NAMES, Profile
+from ..isa.profiles import Profile, resolve
 from ..isa.row import Row
 from ..isa.rules import holds
 from ..isa.tile import LAYOUTS
+from .core import Block, Module, Operation, Value, constant_of, entry_mark
+from .types import Type, ViewType
+
+# --- a module
 
 
-class Context:
-    def __init__(
-        self, module: Module, profile: Profile, level: str | None = None, insert_sync: bool = False
-    ) -> None:
-        self.module = module
-        self.profile = profile
-        self.level = level
-        self.insert_sync = insert_sync
-        self.target_given = False
-        self.diagnostics: list[Diagnostic] = []
-
-    @property
-    def arch(self) -> str:
-        """The profile as the field writes it in messages."""
-        return ARCH_NAMES[self.profile.isa]
-
-    def report(
-        self, op: Operation, code: str, message: str, *, at: str | Value | None = None, skip: int = 0,
-        expected: str = "", got: str = "", help: str = "", severity: str = "error",
-    ) -> Diagnostic:  # fmt: skip
-        """Record a problem of `op`, pointing at one operand where `at` names it."""
-        name = op.row.name if op.row else op.name
-        span = self.span(op, at, skip)
-        d = Diagnostic(code, f"{name}: {message}", span, severity, expected, got, help)
-        self.diagnostics.append(d)
-        return d
-
-    def span(self, op: Operation, at: str | Value | None = None, skip: int = 0) -> Span:
-        """The operation's first line, or an occurrence (after `skip` others) of an operand or word in it."""
-        text = self.module.source.text
-        start, end = op.start, op.end
-        if isinstance(at, Value):
-            at = f"%{at.name}" if at.name else None
-        if at:
-            pattern = re.compile(re.escape(at) + r"(?![\w$.\-])")
-            last = _head_end(text, start, end) if op.regions else end
-            found = list(pattern.finditer(text, start, last))
-            if found:
-                m = found[min(skip, len(found) - 1)]
-                return Span(self.module.source, m.start(), m.end())
-        return Span(self.module.source, start, _head_end(text, start, end))
-
-    def note_definition(self, d: Diagnostic, value: Value, label: str = "defined here") -> None:
-        owner = value.op
-        if owner is not None and owner.end:
-            d.notes.append((label, self.span(owner)))
+def module_profile(module: Module, target: str | Profile | None = None) -> Profile:
+    """The profile a module is held to: the given one, else its attribute, else the default."""
+    written = module.attrs.get("pto.target_arch")
+    return resolve(target, str(written.value) if written is not None else None)
 
 
-def _head_end(text: str, start: int, end: int) -> int:
-    newline = text.find("\n", start, end)
-    return end if newline < 0 else newline
+def is_manual(module: Module, level: str | None) -> bool:
+    """Manual mode (level3): asked for, or the program carries addresses of its own."""
+    if level is not None:
+        return level == "level3"
+    return any(
+        op.name in ("pto.alloc_tile", "pto.tassign") and op.get("addr") is not None for op in module.walk()
+    )
+
+
+def entries(functions: dict[str, Operation]) -> list[Operation]:
+    """Kernel entries: marked ones, or the only function that has a body."""
+    marked = [f for f in functions.values() if entry_mark(f)]
+    if marked:
+        return marked
+    defined = [f for f in functions.values() if f.regions[0].blocks]
+    return defined if len(defined) == 1 else []
+
+
+# --- an operation
 
 
 class Arg:
@@ -155,3 +133,15 @@ def view_layout(value: Value | None) -> str | None:
             return None
         value = op.operands[0]
     return None
+
+
+def enclosing(place: Operation | Block) -> Iterator[Operation]:
+    """An operation (or the one a block belongs to) and everything it stands in, from the inside out."""
+    op = place if isinstance(place, Operation) else _owner(place)
+    while op is not None:
+        yield op
+        op = _owner(op.parent)
+
+
+def _owner(block: Block | None) -> Operation | None:
+    return block.parent.parent if block is not None and block.parent is not None else None
