@@ -281,7 +281,7 @@ class _Plan(cache.Files):
         if done.returncode:
             return Built("", done.stderr)
         users = {os.path.abspath(p) for p in _listed(listing.read_text(encoding="utf-8", errors="replace"))}
-        known = (f"{compiler.include_dir() / 'pto'}{os.sep}", f"{work}{os.sep}")
+        known = (f"{compiler.include_dir() / 'pto'}{os.sep}", f"{os.path.abspath(work)}{os.sep}")
         users = {p for p in users if p != self.source and not p.startswith(known)}
         return Built(str(target), done.stderr, files=tuple(sorted(map(self._name, users))))
 
