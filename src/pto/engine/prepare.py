@@ -11,11 +11,9 @@ from ..diag import DiagnosticError, has_errors
 from ..ir.core import Module, Operation
 from ..isa.profiles import Profile
 
-#: Barriers, and synchronisation between cores: also in programs that leave their pipes to the tools.
-_BESIDES = (
-    "barrier", "barrier_sync", "mem_bar",
-    "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_core", "sync.set", "sync.wait",
-)  # fmt: skip
+#: Flags and tokens. Barriers and synchronisation between cores are also in programs that leave their pipes to
+#: the tools.
+_ORDERS_PIPES = ("set", "wait", "get", "release")
 
 
 def complete(module: Module) -> tuple[bool, bool]:
@@ -34,7 +32,7 @@ def complete(module: Module) -> tuple[bool, bool]:
 
 def _orders_pipes(op: Operation) -> bool:
     assert op.row is not None
-    return op.row.family == "pipeline-sync" and op.row.name not in _BESIDES
+    return op.row.order in _ORDERS_PIPES
 
 
 def prepared(module: Module, profile: Profile, insert_sync: bool = False) -> Module:

@@ -165,9 +165,8 @@ class Observer(Watch):
                 self._beside = False
             for place, region in port.unspecified:
                 self.undefine(i, place, region, PADDING)
-        for declared in row.operands if row is not None else ():
-            if declared.role == "tmp":
-                self._scratch(i, i.args.get(declared.name))
+        for name in row.scratch_on(i.isa) if row is not None else ():
+            self._scratch(i, i.args.get(name))
         if self.race is not None and row is not None and row.family == "signal":
             self._signal(i, row.name, result)
         if self.shadow is not None and again:
@@ -180,10 +179,7 @@ class Observer(Watch):
         return result
 
     def _scratch(self, i: Instr, place: Any) -> None:
-        """A scratch operand is written with nobody knows what, if the target uses it."""
-        row = i.op.row
-        if row is not None and row.tmp_on and i.isa not in row.tmp_on:
-            return
+        """A scratch operand is written with nobody knows what."""
         if not isinstance(place, Tile) or place.address is None or place.buffer.space == "gm":
             return
         region = place.region(*place.valid)
@@ -214,9 +210,7 @@ class Observer(Watch):
         elif found.result:
             i.core.registers["undefined scalar"] = origin
         number = undef.number(origin) if any(t.any() for t in found.taints) else 0
-        fifo = i.op.row is not None and i.op.row.name.startswith(
-            "tpush"
-        )  # its slot carries what is undefined
+        fifo = i.op.row is not None and i.op.row.fifo == "push"  # its slot carries what is undefined
         for (place, where, _), taint in zip(port.stores, found.taints, strict=True):
             bad = taint.any() and not found.address
             if place.buffer.space != "gm":
