@@ -29,7 +29,8 @@ from ..isa.rules import CONSTANTS, Rule, facts_in
 TARGET = Path(__file__).parents[3] / "native/include/pto/ops/meanings.hpp"
 
 #: Rows whose intrinsic is written by hand: their operands come in more than one order or number.
-BY_HAND = frozenset({"tdivs", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "texpands", "taxpy", "tadddeqrelu"})
+BY_HAND = frozenset({"tdivs", "tcmp", "tcmps", "tsel", "tsels", "tcvt", "texpands", "taxpy", "tadddeqrelu",
+                     "trowexpand", "tcolexpand"})  # fmt: skip
 #: C++ for the operations of `isa.meaning`: functions of core/numbers.hpp, with `<T>` where the element type
 #: matters.
 _SPELLED: dict[str, str] = {
@@ -390,7 +391,10 @@ _CHECKED = ("tpartadd", "tpartmul", "tpartmax", "tpartmin", "tpartargmax", "tpar
 
 def _regular(over: bool) -> list[Row]:
     """Tile rows with an expression: over their elements, or over something else."""
-    return [r for r in all_rows() if r.set == "tile" and r.expr and bool(r.over) == over]
+    return [
+        r for r in all_rows()
+        if r.set == "tile" and r.expr and bool(r.over) == over and r.name not in BY_HAND - {"tdivs"}
+    ]  # fmt: skip
 
 
 def generate() -> str:

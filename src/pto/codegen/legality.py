@@ -173,7 +173,10 @@ namespace pto::detail {
 
 def _forms() -> list[tuple[str, str, str, dict[str, str | int]]]:
     """Those of rows with an expression follow from the row: scratch is not looked at."""
-    made = [r for r in isa.rows() if r.set == "tile" and r.expr and r.over and r.over != "parts"]
+    made = [
+        r for r in isa.rows()
+        if r.set == "tile" and r.expr and r.over and r.over != "parts" and r.name not in intrinsics.BY_HAND
+    ]  # fmt: skip
     return [
         *((r.name, "", " ".join(o.name for o in r.operands if o.role != "tmp"), {}) for r in made),
         *FORMS,

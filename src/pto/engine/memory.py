@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.types import ConvTileType, MemRefType, TileBufType, ViewType
+from ..ir.types import ConvTileType, MemRefType, TileBufType
 from ..isa import tile as tiles
 from ..isa import view as views
 from ..isa.dtypes import DTYPES
@@ -399,11 +399,6 @@ def memref_strides(type: MemRefType) -> tuple[tuple[int, ...], int] | None:
     if "?" in words or not all(w.lstrip("-").isdigit() for w in words):
         return None
     return tuple(int(w) for w in words), int(offset) if offset.isdigit() else 0
-
-
-def element_dtype(type: TileBufType | ConvTileType | ViewType | MemRefType | Any) -> str:
-    """Name of the element type of a value that holds elements."""
-    return str(type.dtype)
 
 
 @cache

@@ -18,9 +18,9 @@ the whole story.
 from __future__ import annotations
 
 from ..ir.core import Operation
+from ..ir.facts import pipe_of
 from ..isa.machine import ONLY_ON, SECTIONS
 from ..isa.profiles import Profile
-from ..verify.context import pipe_of
 from .pipeline import PassContext
 from .sync.check import Check, Unbalanced
 from .sync.emit import Emitter, add_tails

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..diag import Diagnostic
+from ..ir.context import Context
 from ..ir.core import Operation, constant_of, entry_mark
+from ..ir.facts import enclosing
 from ..isa.enums import SYNC_OP_PIPE
 from ..isa.machine import SECTIONS
 from .balance import Failure, Walk, runs_on
-from .conditions import enclosing
-from .context import Context
 
 #: What takes a flag or token, and what gives it back.
 _TAKE, _RELEASE = ("set", "get"), ("wait", "release")

@@ -6,10 +6,10 @@ Buffer tokens are left out: public programs name them by operation classes of th
 
 from __future__ import annotations
 
+from ..ir.context import Context
 from ..ir.core import Operation
 from ..isa.enums import SYNC_OP_PIPE
 from ..isa.machine import CORES, ONLY_ON, SECTIONS
-from .context import Context
 
 _NAMES = ("src_pipe", "dst_pipe", "pipe", "src_op", "dst_op", "op_type")
 _ORDERS = ("set", "wait", "barrier")

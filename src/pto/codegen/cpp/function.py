@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...ir.core import Block, Operation, Value
+from ...ir.facts import view_layout
 from ...ir.types import (
     ConvTileType,
     FunctionType,
@@ -24,7 +25,6 @@ from ...ir.types import (
     ViewType,
 )
 from ...isa.enums import ENUMS
-from ...verify.context import view_layout
 from .spelling import NARROW, Unspellable, identifier
 from .template import Alternative, template
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError, has_errors
+from ...ir.context import Context
 from ...ir.core import Module, Operation, entry_mark
 from ...isa.profiles import Profile
-from ...verify.context import Context
 from . import comm, control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
 from .function import Function
 from .prologue import prologue

@@ -7,8 +7,8 @@ instruction needs it. The offset of a window is added to the pointer in unsigned
 from __future__ import annotations
 
 from ...ir.core import Operation, Value, constant_of
+from ...ir.facts import view_layout
 from ...ir.types import MemRefType, PtrType, ViewType
-from ...verify.context import view_layout
 from .function import ATOM, CAST, OTHER, Function, handles, reads_otherwise
 from .spelling import QUALIFIER
 

@@ -241,7 +241,7 @@ ROWS = (
         },
     ),
     conv(
-        "setfmatrix", opcode=0x105B, aliases="tsetfmatrix",
+        "setfmatrix", opcode=0x105B, algorithm="feature map", aliases="tsetfmatrix",
         doc="Program the feature-map register from a convolution tile.",
         meaning="FMATRIX (A or B by mode): bits [15:0] = fmapW, [31:16] = fmapH, [39:32] [47:40] [55:48] "
         "[63:56] = padList[0..3] (left, right, top, bottom) of src. fmapH and fmapW must be positive.",
@@ -249,14 +249,14 @@ ROWS = (
         cpp="SETFMATRIX<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     conv(
-        "set_img2col_rpt", opcode=0x105A, aliases="tset_img2col_rpt",
+        "set_img2col_rpt", opcode=0x105A, algorithm="window repetition", aliases="tset_img2col_rpt",
         doc="Program the repeat register of img2col from a convolution tile.",
         meaning="bits [15:0] = repeatStride, [23:16] = repeatTime, [31:24] = repeatMode of src; except on "
         "A2A3 also [47:32] = dstStride, [63:48] = dstMposition.",
         cpp="SET_IMG2COL_RPT<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     conv(
-        "set_img2col_padding", opcode=0x1059, aliases="tset_img2col_padding",
+        "set_img2col_padding", opcode=0x1059, algorithm="window padding", aliases="tset_img2col_padding",
         doc="Program the value img2col reads outside the feature map.",
         meaning="pad value register = padValue of src: a 1-byte value doubled into both bytes of 16 bits, "
         "2- and 4-byte values as their raw bits.",
@@ -264,7 +264,8 @@ ROWS = (
         cpp="SET_IMG2COL_PADDING<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     config(
-        "set_quant_scalar", opcode=0x1204, operands="preQuantScalar=float", core="cube",
+        "set_quant_scalar", opcode=0x1204, algorithm="quantisation scalar",
+        operands="preQuantScalar=float", core="cube",
         attrs=(
             Attr("out_type", "str", choices=("i8", "u8", "i16", "f16", "bf16"),
                  doc="element type the quantised move produces; absent = that of the pipe's consumer"),
@@ -287,7 +288,8 @@ ROWS = (
         cpp="SET_QUANT_SCALAR<$out_type>($preQuantScalar)",
     ),
     config(
-        "set_quant_vector", opcode=0x1205, touches=True, keeps=True, operands="fpTile", core="cube",
+        "set_quant_vector", opcode=0x1205, algorithm="quantisation vector",
+        touches=True, keeps=True, operands="fpTile", core="cube",
         attrs=Attr("id", "int", 0, doc="which pipe of the function it serves"),
         format=("( $fpTile : type($fpTile) ) { id = $id } attr-dict", "$fpTile attr-dict : type($fpTile)"),
         dtype_of="fpTile", cpu="u64", a2a3="u64", a5="u64", rules=(R("fpTile.loc == "
@@ -299,14 +301,14 @@ ROWS = (
         cpp="SET_QUANT_VECTOR($fpTile)", types={"fpTile": "!pto.tile_buf<scaling, 1x64xui64>"},
     ),
     mode(
-        "sethf32mode", opcode=0x105C, aliases="tsethf32mode",
+        "sethf32mode", opcode=0x105C, algorithm="rounding mode: hf32", aliases="tsethf32mode",
         doc="Switch the HF32 rounding of f32 matrix operands.",
         meaning="HF32 state = (enable, mode); later f32 matmul and convolution read it.",
         no_cpp="documented as SETHF32MODE<enable, mode>(), absent from the headers",
         notes=("no numeric effect in the simulator: the state is kept only",),
     ),
     mode(
-        "settf32mode", opcode=0x105D, aliases="tsettf32mode",
+        "settf32mode", opcode=0x105D, algorithm="rounding mode: tf32", aliases="tsettf32mode",
         rules=(R("mode in ('ROUND', 'RINT', 'CAST_RINT')"),),
         doc="Switch the TF32 rounding of f32 matrix operands.",
         meaning="enable: CTRL bit 46 = 1, bit 47 = 1 for ROUND and 0 for RINT; disable: bit 46 = 0. Later "

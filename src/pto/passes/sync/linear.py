@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ...ir.core import Block, Operation, Region, constant_of
+from ...ir.facts import pipe_of
 from ...isa.enums import SYNC_OP_PIPE
 from ...isa.kinds import pipe_of_kind
 from ...isa.machine import ONLY_ON, OVERLAPPING_PIPES, SECTIONS
 from ...isa.profiles import Profile
-from ...verify.context import pipe_of
 
 #: Kinds of step.
 OP, LOOP, BRANCH, BLOCKS, CALL, SYNC = "op", "loop", "branch", "blocks", "call", "sync"
