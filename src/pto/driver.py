@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from .diag import Diagnostic, DiagnosticError, has_errors
-from .ir.core import Module, Operation
+from .ir.core import Module
 from .ir.facts import module_profile
 from .isa.profiles import Profile
 from .isa.record import Record
@@ -104,11 +104,9 @@ def _left(module: Module, options: Options) -> Options | None:
     return options.replace(insert_sync=not orders)
 
 
-#: Barriers, and synchronisation between cores: also in programs that leave their pipes to the tools.
-_BESIDES = (
-    "barrier", "barrier_sync", "mem_bar",
-    "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_core", "sync.set", "sync.wait",
-)  # fmt: skip
+#: Flags and tokens. Barriers and synchronisation between cores are also in programs that leave their pipes to
+#: the tools.
+_ORDERS_PIPES = ("set", "wait", "get", "release")
 
 
 def complete(module: Module) -> tuple[bool, bool]:
@@ -120,11 +118,6 @@ def complete(module: Module) -> tuple[bool, bool]:
             allocates = True
             places |= op.get("addr") is not None
         elif op.row is not None:
-            orders |= _orders_pipes(op)
+            orders |= op.row.order in _ORDERS_PIPES
             works |= op.row.effect == "memory"
     return places or not allocates, orders or not works
-
-
-def _orders_pipes(op: Operation) -> bool:
-    assert op.row is not None
-    return op.row.family == "pipeline-sync" and op.row.name not in _BESIDES

@@ -168,7 +168,7 @@ def _one_lane(module: Module) -> bool:
     splits = [
         op.attr("split") or 0
         for op in module.walk()
-        if op.row is not None and op.row.name.startswith(("tpush", "tpop")) and "split" in op.row.attr_index
+        if op.row is not None and op.row.fifo in ("push", "pop") and "split" in op.row.attr_index
     ]
     asks = any(op.name in ("pto.get_subblock_idx", "pto.get_subblock_num") for op in module.walk())
     takes = any(

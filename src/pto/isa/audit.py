@@ -12,7 +12,7 @@ from .dtypes import DTYPES
 from .enums import ENUMS
 from .format import variables
 from .profiles import ISAS
-from .row import EFFECTS, KINDS, OVER, ROLES, SCOPES, STARTS, STORES, WRITES, Row
+from .row import EFFECTS, FIFO, KINDS, ORDERS, OVER, ROLES, SCOPES, STARTS, STORES, WRITES, Row
 from .rule_trees import lowered, names_in
 from .rules import lowered_text
 
@@ -34,6 +34,10 @@ def problems(row: Row) -> list[str]:
     need(row.effect in EFFECTS, f"unknown effect {row.effect!r}")
     need(row.writes in WRITES, f"unknown writes {row.writes!r}")
     need(row.scope in SCOPES, f"unknown scope {row.scope!r}")
+    need(not row.opens or (row.opens in SCOPES and row.regions), f"opens no scope: {row.opens!r}")
+    need(not row.order or row.order in ORDERS, f"unknown order {row.order!r}")
+    need(not row.fifo or row.fifo in FIFO, f"unknown use of a FIFO: {row.fifo!r}")
+    need(row.family != "pipeline-sync" or row.order, "says nothing of order")
     need(row.core in ("", "cube", "vector"), f"unknown core {row.core!r}")
     need(0 <= row.opcode <= 0xFFFE, "opcode out of range")
     need(set(row.isas) <= set(ISAS) and row.isas, "bad isas")
@@ -89,12 +93,15 @@ def problems(row: Row) -> list[str]:
         except ValueError as error:
             out.append(f"{row.name}: {error}")
     out += [f"{row.name}: {what}" for what in (*_algorithm(row), *_expressions(row))]
+    need(not row.element_at or row.element_at in operands, f"element_at names no operand: {row.element_at!r}")
+    need(not row.part_with or row.part_with in operands, f"part_with names no operand: {row.part_with!r}")
     if row.in_place not in ("", "any", "none"):
         need(set(row.in_place.split()) <= operands, f"in_place names no operand: {row.in_place!r}")
     return out
 
 
-#: What a tile row with an expression replaces. Of parts, hardware leaves what no source has.
+#: What a tile row with an expression replaces. Of parts, hardware leaves what no source has. Where bits are
+#: packed, the rest of the storage becomes zero.
 _REPLACED = {
     "": "valid", "columns": "valid", "row": "valid", "parts": "part", "column 0": "valid", "row 0": "valid",
     "storage": "valid", "fold columns": "column0", "fold rows": "row0",
@@ -135,7 +142,7 @@ def _expressions(row: Row) -> Iterator[str]:
         yield f"unknown store {row.store!r}"
     operands = {o.name: o for o in row.operands}
     packs = any(operands[n].writes for n in row.packed.split() if n in operands)
-    if row.expr and row.set == "tile" and row.writes != ("part" if packs else _REPLACED.get(row.over)):
+    if row.expr and row.set == "tile" and row.writes != ("all" if packs else _REPLACED.get(row.over)):
         yield f"an expression over {row.over or 'elements'!r} does not write {row.writes!r}"
     if row.expr and folds and not row.start:
         yield "a fold without a start"

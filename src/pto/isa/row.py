@@ -116,6 +116,27 @@ SCOPES: dict[str, str] = {
 }
 
 
+#: What an instruction does to the order of pipes and cores.
+ORDERS: dict[str, str] = {
+    "set": "raises a flag between two pipes",
+    "wait": "waits for such a flag and lowers it",
+    "get": "takes a buffer token for a pipe",
+    "release": "gives it back",
+    "barrier": "drains a pipe, or all of them",
+    "fence": "orders accesses within a vecscope",
+    "signal": "raises a semaphore of another core",
+    "await": "waits for such a semaphore",
+}
+
+#: What an instruction does to a FIFO between cores.
+FIFO: dict[str, str] = {
+    "alloc": "takes a free slot, to be written in place",
+    "push": "hands an entry on",
+    "pop": "takes the next entry",
+    "free": "gives the slot of an entry back",
+}
+
+
 class Operand(Record):
     name: str
     kind: str = "tile"
@@ -243,7 +264,12 @@ class Row(Record):
     own_tmp_on: tuple[str, ...] = ()  # columns that take Profile.own_tmp where tmp is left out
     domain: str = ""  # elements the instruction defines, for readers
     writes: str = "part"  # how much of its destinations it replaces: see WRITES
+    part_with: str = ""  # an optional operand with which it replaces a part only
     touches: bool | None = None  # whether it uses what its operands hold; None: as its effect says
+    element_at: str = ""  # it touches one element only: the operand that says which
+    order: str = ""  # what it does to the order of pipes and cores: see ORDERS
+    fifo: str = ""  # what it does to a FIFO: see FIFO
+    opens: str = ""  # the scope that its regions are: see SCOPES
     keeps: bool = False  # later instructions use its operands without naming them
     cpp: str = ""  # C++ spelling
     no_cpp: str = ""  # why there is none
@@ -322,6 +348,20 @@ class Row(Record):
     def uses_contents(self) -> bool:
         """Whether it reads or writes what its operands hold, and not only where that is."""
         return self.effect in TOUCHING if self.touches is None else self.touches
+
+    def scratch_on(self, isa: str) -> tuple[str, ...]:
+        """Operands whose valid region a target writes with nobody knows what: scratch that it uses."""
+        if self.tmp_on and isa not in self.tmp_on:
+            return ()
+        return self.scratch
+
+    def takes_own_scratch(self, isa: str) -> bool:
+        """Whether a target uses memory of its own (`Profile.own_tmp`) where no scratch is given."""
+        return isa in self.own_tmp_on
+
+    @cached_property
+    def scratch(self) -> tuple[str, ...]:
+        return tuple(o.name for o in self.operands if o.role == "tmp")
 
     @cached_property
     def typed(self) -> str:

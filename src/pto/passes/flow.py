@@ -12,8 +12,6 @@ from ..isa.machine import SECTIONS
 from ..isa.row import Row
 from .aliases import Aliases, Storage, allocates
 
-_ONCE = ("pto.vecscope", "pto.strict_vecscope", "scf.execute_region")
-
 
 class _Use:
     """How the instructions of a row touch operands: (index of the operand, reads, writes).
@@ -26,9 +24,10 @@ class _Use:
     def __init__(self, row: Row, isa: str) -> None:
         self.roles: tuple[tuple[bool, bool], ...] = ()
         if row.uses_contents:
-            spare = isa and row.tmp_on and isa not in row.tmp_on
+            used = row.scratch_on(isa) if isa else row.scratch
             self.roles = tuple(
-                (False, False) if spare and o.role == "tmp" else (o.reads, o.writes) for o in row.operands
+                (False, False) if o.role == "tmp" and o.name not in used else (o.reads, o.writes)
+                for o in row.operands
             )
         self.keeps = row.keeps
         #: Number of the operand that is replaced as a whole, or -1.
@@ -166,7 +165,8 @@ class _Builder:
             if region.blocks:
                 ends.extend(self.region(region, self.node(at)))
         self.kind = outside
-        if not (name in _ONCE or name == "scf.index_switch" or (name == "scf.if" and op.regions[-1].blocks)):
+        once = name == "scf.execute_region" or (op.row is not None and op.row.opens != "")
+        if not (once or name == "scf.index_switch" or (name == "scf.if" and op.regions[-1].blocks)):
             ends.append(at)
         after = self.node(*ends)
         if op.row is None:  # an operation we do not know may run its regions again
@@ -263,7 +263,7 @@ class _Builder:
             self.step(op, at, reads, writes, replaced & ~reads)
             if use.keeps:
                 self.kept |= reads
-            if row.own_tmp_on and self.into.isa in row.own_tmp_on and _lacks_scratch(op):
+            if row.takes_own_scratch(self.into.isa) and _lacks_scratch(op):
                 self.into.hidden.append(len(self.into.steps) - 1)
 
     def step(self, op: Operation, at: Node, reads: int, writes: int, replaced: int) -> int:
@@ -291,6 +291,8 @@ class _Builder:
                 return 0
             row = op.row
             assert row is not None
+            if row.part_with and op.get(row.part_with) is not None:
+                return 0
             if row.writes == "column0" and type.v_col != 1:
                 return 0
             if row.writes == "row0" and type.v_row != 1:

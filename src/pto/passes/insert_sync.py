@@ -31,13 +31,8 @@ from .sync.linear import Program, Seq, Step, Used, works
 from .sync.place import Placement
 from .sync.regions import Places
 
-_FLAGS = frozenset(
-    f"pto.{name}"
-    for name in (
-        "set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn", "record_event", "wait_event", "get_buf",
-        "rls_buf",
-    )
-)  # fmt: skip
+#: Flags and tokens: order that the author of a program has seen to.
+_FLAGS = ("set", "wait", "get", "release")
 
 
 class Report:
@@ -146,7 +141,7 @@ class _Kind:
         self.works = False
         self.calls: list[str] = []
         for op in function.walk():
-            if op.name in _FLAGS:
+            if op.row is not None and op.row.order in _FLAGS:
                 self.flag = self.flag or op
             elif op.name == "func.call":
                 self.calls.append(str(op.attr("callee")))
@@ -178,7 +173,7 @@ def _used(function: Operation, working: dict[str, Used]) -> Used:
         if op.name in ("pto.set_flag", "pto.wait_flag"):
             src, dst = (str(op.attr(n)).removeprefix("PIPE_") for n in ("src_pipe", "dst_pipe"))
             found.add((src, dst, int(str(op.attr("event_id")).removeprefix("EVENT_ID"))))
-        elif op.name in _FLAGS:
+        elif op.row is not None and op.row.order in _FLAGS:
             return None
         elif op.name == "func.call" and (callee := str(op.attr("callee"))) in working:
             inner = working[callee]

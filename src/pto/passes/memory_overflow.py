@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .pipeline import PassContext
     from .share_memory import Planner
 
-_FLAGS = ("pto.set_flag", "pto.record_event", "pto.set_flag_dyn")
-
 #: Tiles listed one by one.
 _LISTED = 12
 
@@ -44,7 +42,8 @@ def warn_of_sharing(ctx: PassContext, plan: MemoryPlan) -> None:
     for function in plan.functions.values():
         if all(space.sharing == "none" for space in function.spaces.values()):
             continue
-        flag = next((op for op in function.function.walk() if op.name in _FLAGS), None)
+        ops = function.function.walk()
+        flag = next((op for op in ops if op.row is not None and op.row.order == "set"), None)
         shared = ((t, t.shares()) for space in function.spaces.values() for t in space.tiles)
         found = next(((t, names) for t, names in shared if names), None) if flag is not None else None
         if flag is None or found is None:

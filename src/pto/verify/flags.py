@@ -19,9 +19,8 @@ from ..isa.enums import SYNC_OP_PIPE
 from ..isa.machine import SECTIONS
 from .balance import Failure, Walk, runs_on
 
-_SET = ("pto.set_flag", "pto.record_event", "pto.set_flag_dyn")
-_WAIT = ("pto.wait_flag", "pto.wait_event", "pto.wait_flag_dyn")
-_TAKE, _RELEASE = (*_SET, "pto.get_buf"), (*_WAIT, "pto.rls_buf")
+#: What takes a flag or token, and what gives it back.
+_TAKE, _RELEASE = ("set", "get"), ("wait", "release")
 _Said = tuple[str, str, str]
 _OTHER = {"cube": "vector", "vector": "cube"}
 
@@ -64,7 +63,7 @@ def check_flags(
         followed = dict.fromkeys(t for t in things.values() if Thing(t.pipes, None) not in things.values())
         cores = _cores(func, ops)
         for thing in followed:
-            takes = {op: op.name in _TAKE for op, t in things.items() if t == thing}
+            takes = {op: _order(op) in _TAKE for op, t in things.items() if t == thing}
             relevant = program.relevant(takes)
             for core in cores:
                 for failure in Walk(takes, relevant, program.bodies, core).function(func):
@@ -112,11 +111,16 @@ class _Program:
         return seen
 
 
+def _order(op: Operation) -> str:
+    return op.row.order if op.row is not None else ""
+
+
 def thing_of(op: Operation) -> Thing | None:
     """The flag or token an operation is about."""
-    if op.name not in _TAKE and op.name not in _RELEASE:
+    order = _order(op)
+    if order not in _TAKE and order not in _RELEASE:
         return None
-    if op.name in ("pto.get_buf", "pto.rls_buf"):
+    if order in ("get", "release"):
         pipe, id = str(op.attr("op_type") or op.attr("pipe") or ""), op.attr("buf_id")
         run_time = op.get("buf_id_dyn")
         return Thing((pipe,), None if run_time is not None else str(id))

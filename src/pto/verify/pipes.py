@@ -12,13 +12,7 @@ from ..isa.enums import SYNC_OP_PIPE
 from ..isa.machine import CORES, ONLY_ON, SECTIONS
 
 _NAMES = ("src_pipe", "dst_pipe", "pipe", "src_op", "dst_op", "op_type")
-_OPS = frozenset(
-    f"pto.{name}"
-    for name in (
-        "set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn", "record_event", "wait_event",
-        "barrier", "barrier_sync",
-    )
-)  # fmt: skip
+_ORDERS = ("set", "wait", "barrier")
 
 
 def check_pipes(context: Context) -> None:
@@ -29,7 +23,7 @@ def check_pipes(context: Context) -> None:
 
 def _walk(context: Context, op: Operation, core: str | None) -> None:
     core = SECTIONS.get(op.name, core)
-    if core is not None and op.name in _OPS:
+    if core is not None and op.row is not None and op.row.order in _ORDERS:
         for name in _NAMES:
             written = str(op.attr(name))
             pipe = SYNC_OP_PIPE.get(written, written)

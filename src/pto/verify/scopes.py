@@ -9,8 +9,6 @@ from ..ir.core import LOWERED_VECSCOPE, Operation, Region, Value, entry_mark, us
 from ..ir.types import MaskType, TileBufType, TokenType, Type, VRegType
 from ..isa.machine import SECTIONS
 
-_VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
-
 
 def check_scopes(context: Context) -> None:
     for func in context.module.functions:
@@ -38,7 +36,7 @@ def _walk(
                 got="the function body",
                 help="wrap the vector code in pto.vecscope { ... }",
             )
-        elif row.scope == "tile" and scope is not None and op.name not in _VECSCOPES:
+        elif row.scope == "tile" and scope is not None and not row.opens:
             d = context.report(
                 op,
                 "PTO-E1002",
@@ -56,7 +54,7 @@ def _walk(
                 help=f"put it into pto.section.{row.core} {{ ... }}",
             )
     inner_scope, inner_core = scope, core
-    if op.name in _VECSCOPES or LOWERED_VECSCOPE in op.attrs:
+    if (op.row is not None and op.row.opens == "vec") or LOWERED_VECSCOPE in op.attrs:
         if scope is not None:
             d = context.report(op, "PTO-E1004", "vecscopes do not nest", help="close the outer one first")
             d.notes.append(("the outer vecscope", context.span(scope)))

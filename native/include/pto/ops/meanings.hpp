@@ -117,8 +117,7 @@ struct tprelu {
   }
 };
 
-/// where(((src0 >= 0) != (src1 >= 0)) & (fmod(src0, src1) != 0), round(fmod(src0, src1)) + src1, fmod(src0,
-/// src1))
+/// where(((src0 >= 0) != (src1 >= 0)) & (fmod(src0, src1) != 0), round(fmod(src0, src1)) + src1, fmod(src0, src1))
 struct trem {
   static constexpr bool converts = false;
   template <class T>
@@ -414,8 +413,7 @@ struct tshrs {
   }
 };
 
-/// where(((src >= 0) != (scalar >= 0)) & (fmod(src, scalar) != 0), round(fmod(src, scalar)) + scalar,
-/// fmod(src, scalar))
+/// where(((src >= 0) != (scalar >= 0)) & (fmod(src, scalar) != 0), round(fmod(src, scalar)) + scalar, fmod(src, scalar))
 struct trems {
   static constexpr bool converts = false;
   template <class T>

@@ -60,9 +60,6 @@ _VIEW_QUERIES = frozenset(
 #: Operations that hand a tile on, so that its C++ type must be the one its IR type says.
 _HANDS_ON = frozenset(("scf.yield", "scf.condition", "func.call", "func.return", "scf.for", "scf.while",
                        "cf.br", "cf.cond_br", "cf.switch", "arith.select"))  # fmt: skip
-#: Operations that may reach global memory through a FIFO.
-_THROUGH_PIPES = frozenset(("pto.tpush", "pto.tpop", "pto.tpush_to_aiv", "pto.tpush_to_aic",
-                            "pto.tpop_from_aic", "pto.tpop_from_aiv"))  # fmt: skip
 
 
 def reads_otherwise(op: Operation, view: Value) -> bool:
@@ -75,7 +72,7 @@ def touches_global(op: Operation) -> bool:
     row = op.row
     if row is None or row.effect not in ("memory", "io", "sync"):
         return False
-    return op.name in _THROUGH_PIPES or any(in_global(v.type) for v in op.operands)
+    return row.fifo in ("push", "pop") or any(in_global(v.type) for v in op.operands)
 
 
 def in_global(type: Type) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...ir.core import Operation
-from ...isa.row import Row
 from ..access import Access, Place
 from ..elements import Array
 from ..memory import Tile
@@ -39,7 +38,7 @@ def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], Any]) -> Any:
     event.result = execute(i)
     row = i.op.row
     if row is not None:
-        if scratch := _scratch_operands(row, i.core.profile.isa):
+        if scratch := row.scratch_on(i.core.profile.isa):
             event.scratch = list(_scratch(i, scratch))
             event.accesses += event.scratch
         if row.family == "signal":
@@ -65,20 +64,6 @@ def again(event: Event, port: Port, args: dict[str, Any] | None = None) -> Any:
 def repeatable(op: Operation) -> bool:
     """Whether an instruction may run again: what prints runs once."""
     return op.row is None or op.row.effect != "io"
-
-
-#: Scratch operands of rows by legality column; rows are kept, so that no other gets their id.
-_SCRATCH: dict[tuple[int, str], tuple[Row, tuple[str, ...]]] = {}
-
-
-def _scratch_operands(row: Row, isa: str) -> tuple[str, ...]:
-    """Operands that the target uses as scratch: they hold nobody knows what afterwards."""
-    found = _SCRATCH.get((id(row), isa))
-    if found is None:
-        used = not row.tmp_on or isa in row.tmp_on
-        names = tuple(o.name for o in row.operands if used and o.role == "tmp")
-        found = _SCRATCH[id(row), isa] = row, names
-    return found[1]
 
 
 def _scratch(i: Instr, names: tuple[str, ...]) -> Iterator[Access]:

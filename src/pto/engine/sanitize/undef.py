@@ -102,7 +102,7 @@ class Undef(Sanitizer):
         elif found.result:
             event.undefined = origin
         number = undefined.number(origin) if any(t.any() for t in found.taints) else 0
-        fifo = event.name.startswith("tpush")  # its slot carries what is undefined
+        fifo = event.op.row is not None and event.op.row.fifo == "push"  # its slot carries what is undefined
         for (place, where, _), taint in zip(self.stores, found.taints, strict=True):
             bad = taint.any() and not found.address
             if place.buffer.space != "gm":

@@ -321,7 +321,7 @@ ROWS = (
         ),
     ),
     order(
-        "talloc", opcode=0x1206, operands="entry=tensor_view|view:out "
+        "talloc", opcode=0x1206, fifo="alloc", operands="entry=tensor_view|view:out "
         "pipe_handle=pipe", pipe="S", attrs=_SPLIT,
         format=(
             "( $entry, $pipe_handle : type($entry), type($pipe_handle) ) { split = $split } attr-dict",

@@ -16,7 +16,7 @@ query = Family(
     notes=("known only inside a kernel launch",),
 )  # fmt: skip
 interval = Family(
-    "vecscope", "micro", also="scalar", effect="control", core="vector", regions="body",
+    "vecscope", "micro", also="scalar", effect="control", core="vector", regions="body", opens="vec",
     notes=(
         "intervals do not nest; scf inside is fine",
         "ops on vreg, mask or align stand in exactly one interval; such values do not cross its boundary",
@@ -61,7 +61,7 @@ ROWS = (
         cpp="$ptr + $offset", types={"ptr": "!pto.ptr<f32>", "result": "!pto.ptr<f32>", "offset": "index"},
     ),
     pointer(
-        "load_scalar", opcode=0x3141, algorithm="load scalar",
+        "load_scalar", opcode=0x3141, element_at="offset", algorithm="load scalar",
         operands="ptr=ptr|memref offset=index", results="value=scalar",
         format="$ptr '[' $offset ']' attr-dict : type($ptr) -> type($value)", pipe="S",
         dtype_of="ptr", **_ELEMENTS,
@@ -74,7 +74,7 @@ ROWS = (
         cpp="$ptr[$offset]", types={"ptr": "!pto.ptr<{T}>", "value": "{T}"},
     ),
     pointer(
-        "store_scalar", opcode=0x3142, algorithm="store scalar",
+        "store_scalar", opcode=0x3142, element_at="offset", algorithm="store scalar",
         operands="ptr=ptr|memref:out offset=index value=scalar",
         format="$value, $ptr '[' $offset ']' attr-dict : type($ptr), type($value)", pipe="S",
         dtype_of="ptr", in_place="none", **_ELEMENTS,

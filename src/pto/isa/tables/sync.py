@@ -146,7 +146,7 @@ cross = sync.but(
 
 ROWS = (
     flag(
-        "set_flag", opcode=0x1240, pipe="src_pipe",
+        "set_flag", opcode=0x1240, order="set", pipe="src_pipe",
         doc="Raise a flag once the source pipe has finished its earlier work.",
         meaning="Queued on src_pipe: when every earlier instruction of src_pipe has retired, flag (src_pipe, "
         "dst_pipe, event_id) goes 0 -> 1. Stalls nothing. Setting a flag that is 1 is a protocol error.",
@@ -159,7 +159,7 @@ ROWS = (
         cpp="set_flag($src_pipe, $dst_pipe, $event_id)",
     ),
     flag(
-        "wait_flag", opcode=0x1241, pipe="dst_pipe",
+        "wait_flag", opcode=0x1241, order="wait", pipe="dst_pipe",
         doc="Hold the destination pipe until a flag is raised, and lower it.",
         meaning="Queued on dst_pipe: later instructions of dst_pipe start after flag (src_pipe, dst_pipe, "
         "event_id) is 1, which then goes to 0; they are ordered after everything that preceded the "
@@ -168,19 +168,19 @@ ROWS = (
         cpp="wait_flag($src_pipe, $dst_pipe, $event_id)",
     ),
     flag_dyn(
-        "set_flag_dyn", opcode=0x1242, pipe="src_pipe",
+        "set_flag_dyn", opcode=0x1242, order="set", pipe="src_pipe",
         doc="Raise a flag whose id is a run-time value.",
         meaning="set_flag with event id event_id (0..7)",
         cpp="set_flag($src_pipe, $dst_pipe, (event_t)$event_id)",
     ),
     flag_dyn(
-        "wait_flag_dyn", opcode=0x1243, pipe="dst_pipe",
+        "wait_flag_dyn", opcode=0x1243, order="wait", pipe="dst_pipe",
         doc="Wait for a flag whose id is a run-time value.",
         meaning="wait_flag with event id event_id (0..7)",
         cpp="wait_flag($src_pipe, $dst_pipe, (event_t)$event_id)",
     ),
     sync(
-        "barrier", opcode=0x1002, aliases="pipe_barrier", also="ptoas", pipe="pipe",
+        "barrier", opcode=0x1002, order="barrier", aliases="pipe_barrier", also="ptoas", pipe="pipe",
         attrs=Attr("pipe", "pipe", required=True, choices=(*FLAG_PIPES, "PIPE_ALL"), doc="pipe to drain"),
         format=("$pipe attr-dict", "'[' $pipe ']' attr-dict", "( $pipe ) attr-dict"),
         doc="Finish the earlier work of a pipe before its later work starts.",
@@ -194,7 +194,7 @@ ROWS = (
         cpp="pipe_barrier($pipe)", types={"attr:pipe": "PIPE_ALL"},
     ),
     sync(
-        "barrier_sync", opcode=0x1244, pipe="op_type",
+        "barrier_sync", opcode=0x1244, order="barrier", pipe="op_type",
         attrs=Attr("op_type", "sync_op_type", required=True, doc="operation class whose pipe is drained"),
         format="'[' $op_type ']' attr-dict",
         doc="Pipe barrier on the pipe of an operation class.",
@@ -204,20 +204,20 @@ ROWS = (
         cpp="pipe_barrier(pipe of $op_type)", types={"attr:op_type": "TVEC"},
     ),
     event(
-        "record_event", opcode=0x1005, pipe="src_op",
+        "record_event", opcode=0x1005, order="set", pipe="src_op",
         doc="Raise the flag between the pipes of two operation classes.",
         meaning="set_flag[pipe(src_op), pipe(dst_op), event_id] with the pipe map of barrier_sync",
         cpp="set_flag(pipe of $src_op, pipe of $dst_op, $event_id)",
     ),
     event(
-        "wait_event", opcode=0x1070, pipe="dst_op",
+        "wait_event", opcode=0x1070, order="wait", pipe="dst_op",
         doc="Wait for the flag between the pipes of two operation classes.",
         meaning="wait_flag[pipe(src_op), pipe(dst_op), event_id] with the pipe map of barrier_sync",
         notes=("pairs with a record_event of the same triple",),
         cpp="wait_flag(pipe of $src_op, pipe of $dst_op, $event_id)",
     ),
     token(
-        "get_buf", opcode=0x1245, aliases="get_buf_dyn",
+        "get_buf", opcode=0x1245, order="get", aliases="get_buf_dyn",
         doc="Acquire a buffer token for a pipe.",
         meaning="Queued on the pipe: blocks it until no other pipe holds the token and every get/rls pair "
         "on that id earlier in program order by other pipes is complete; then the pipe holds it. Tokens "
@@ -227,7 +227,7 @@ ROWS = (
         cpp="get_buf($pipe, $buf_id, $mode)",
     ),
     token(
-        "rls_buf", opcode=0x1246, aliases="rls_buf_dyn",
+        "rls_buf", opcode=0x1246, order="release", aliases="rls_buf_dyn",
         doc="Release a buffer token.",
         meaning="Queued on the pipe: once its earlier work has retired the token is free for the next "
         "acquirer in program order. Never blocks.",
@@ -235,7 +235,7 @@ ROWS = (
         cpp="rls_buf($pipe, $buf_id, $mode)",
     ),
     sync(
-        "mem_bar", opcode=0x1247, also="micro", pipe="V", core="vector", scope="vec",
+        "mem_bar", opcode=0x1247, order="fence", also="micro", pipe="V", core="vector", scope="vec",
         attrs=Attr(
             "barrier_type", "str", required=True,
             choices=(
@@ -257,7 +257,7 @@ ROWS = (
         cpp="mem_bar($barrier_type)", types={"attr:barrier_type": "VST_VLD"},
     ),
     cross(
-        "set_cross_core", opcode=0x1248, operands="core_id=i64 event_id=i64",
+        "set_cross_core", opcode=0x1248, order="signal", operands="core_id=i64 event_id=i64",
         attrs=(
             Attr("pipe", "pipe", choices=FLAG_PIPES, doc="pipe whose earlier work must retire; absent = "
             "all pipes"),
@@ -275,7 +275,7 @@ ROWS = (
         cpp="ffts_cross_core_sync($pipe, getFFTSMsg($mode, $event_id))",
     ),
     cross(
-        "wait_flag_dev", opcode=0x1249, operands="core_id=i64? event_id=i64", pipe="S",
+        "wait_flag_dev", opcode=0x1249, order="await", operands="core_id=i64? event_id=i64", pipe="S",
         format=(
             "$event_id attr-dict : type($event_id)",
             "$core_id, $event_id attr-dict : type($core_id), type($event_id)",
@@ -289,7 +289,7 @@ ROWS = (
         cpp="wait_flag_dev($event_id)",
     ),
     intra(
-        "set_intra_block", opcode=0x124A,
+        "set_intra_block", opcode=0x124A, order="signal",
         doc="Signal one core of an A5 cluster when a pipe has finished its earlier work.",
         meaning="When the earlier work of pipe has retired, semaphore id of exactly one peer += 1. Cube "
         "core: ids 0..15 address AIV0, 16..31 AIV1. Vector cores use 0..15; AIV1's signal arrives at the "
@@ -298,14 +298,14 @@ ROWS = (
         cpp="set_intra_block($pipe, $event_id)",
     ),
     intra(
-        "wait_intra_core", opcode=0x124B, aliases="wait_intra_block",
+        "wait_intra_core", opcode=0x124B, order="await", aliases="wait_intra_block",
         doc="Hold one pipe of an A5 core until a peer has signalled.",
         meaning="Blocks pipe alone while semaphore id is 0, then decrements it; other pipes and the scalar "
         "unit go on. The cube core waits for AIV0 (id) and AIV1 (id + 16) separately.",
         cpp="wait_intra_block($pipe, $event_id)",
     ),
     portable(
-        "sync.set", opcode=0x124C,
+        "sync.set", opcode=0x124C, order="signal",
         attrs=Attr("ffts_mode", "int", doc="A2A3 signal mode 0..2; absent = 2"),
         rules=(
             R("0 <= ffts_mode <= 2", when="has(ffts_mode)", msg="requires ffts_mode in range [0, 2]"),
@@ -319,7 +319,7 @@ ROWS = (
         "$event_id)",
     ),
     portable(
-        "sync.wait", opcode=0x124D, pipe=(("isa == 'a5'", "pipe"), ("", "S")),
+        "sync.wait", opcode=0x124D, order="await", pipe=(("isa == 'a5'", "pipe"), ("", "S")),
         rules=(
             R("pipe in ('PIPE_FIX', 'PIPE_MTE1', 'PIPE_MTE2', 'PIPE_MTE3', 'PIPE_V')", on="a5",
               msg="A5 sync.wait expects pipe to be one of <PIPE_FIX>, <PIPE_MTE1>, <PIPE_MTE2>, "

@@ -121,7 +121,7 @@ _HANDLE = f"{_ENTRY} {{ split = $split }} {_SUBBLOCK} attr-dict"
 
 def _push(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
     return frontend(
-        name, opcode=opcode, core=me, operands="tile=tile|view aiv_subblockid=i64?", pipe=_PUSH_PIPE,
+        name, opcode=opcode, fifo="push", core=me, operands="tile=tile|view aiv_subblockid=i64?", pipe=_PUSH_PIPE,
         format=f"( $tile : type($tile) ) {_KEYED} {_SUBBLOCK} attr-dict",
         doc=f"Push a tile to the other side from a {me} kernel.",
         meaning=f"tpush to the {direction} pipe number id of this function",
@@ -132,7 +132,7 @@ def _push(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
 
 def _pop(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
     return frontend(
-        name, opcode=opcode, core=me, results="tile=tile|view", pipe=_POP_PIPE,
+        name, opcode=opcode, fifo="pop", core=me, results="tile=tile|view", pipe=_POP_PIPE,
         operands="valid_row=index? valid_col=index? aiv_subblockid=i64?",
         format=f"[( $valid_row, $valid_col )] {_KEYED} {_SUBBLOCK} attr-dict -> type($tile)",
         rules=(
@@ -153,7 +153,7 @@ def _pop(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
 
 def _free(name: str, me: str, direction: str, opcode: int) -> Row:
     return frontend(
-        name, opcode=opcode, core=me, operands="entry=tile|view?", pipe="S", touches=False,
+        name, opcode=opcode, fifo="free", core=me, operands="entry=tile|view?", pipe="S", touches=False,
         format=f"[( $entry : type($entry) )] {_KEYED} attr-dict",
         doc=f"Give the slot of the last pop back in a {me} kernel.",
         meaning=f"tfree on the {direction} pipe number id of this function",
@@ -165,7 +165,7 @@ def _free(name: str, me: str, direction: str, opcode: int) -> Row:
 
 ROWS = (
     fifo(
-        "tpush", opcode=0x1260, pipe=_PUSH_PIPE,
+        "tpush", opcode=0x1260, fifo="push", pipe=_PUSH_PIPE,
         operands="tile=tile|view pipe_handle=pipe aiv_subblockid=i64?",
         attrs=(
             Attr("layout_mode", "str", "NZ2ND", choices=("NZ2ND", "NZ2DN", "NZ2NZ"), doc="reorder of an "
@@ -223,7 +223,7 @@ ROWS = (
         dtype_of="tile", cpu="all", a2a3="any", a5="all", types={"tile": _TILE, "acc/tile": _ACC},
     ),
     fifo(
-        "tpop", opcode=0x1261, pipe=_POP_PIPE, operands="tile=tile|view:out pipe_handle=pipe "
+        "tpop", opcode=0x1261, fifo="pop", pipe=_POP_PIPE, operands="tile=tile|view:out pipe_handle=pipe "
         "aiv_subblockid=i64?",
         format=(
             _HANDLE,
@@ -249,7 +249,7 @@ ROWS = (
         dtype_of="tile", cpu="all", a2a3="any", a5="all", types={"tile": _TILE},
     ),
     fifo(
-        "tfree", opcode=0x1262, touches=False, pipe="S", operands="entry=tile|view? pipe_handle=pipe",
+        "tfree", opcode=0x1262, fifo="free", touches=False, pipe="S", operands="entry=tile|view? pipe_handle=pipe",
         format=(
             "( $pipe_handle : type($pipe_handle) ) { split = $split } attr-dict",
             "( $entry, $pipe_handle : type($entry), type($pipe_handle) ) { split = $split } attr-dict",
@@ -413,12 +413,12 @@ ROWS = (
         types={"ffts": "memref<256xi64, #pto.address_space<gm>>"},
     ),
     debug(
-        "trap", opcode=0x126A, algorithm="trap", format="attr-dict", pipe="S", scope="any",
+        "trap", opcode=0x126A, touches=False, algorithm="trap", format="attr-dict", pipe="S", scope="any",
         doc="Stop the program with an error.", meaning="execution of the kernel ends with a trap error",
         cpp="trap()",
     ),
     debug(
-        "print", opcode=0x126B, algorithm="print scalar", operands="scalar=scalar", pipe="S", scope="any",
+        "print", opcode=0x126B, touches=False, algorithm="print scalar", operands="scalar=scalar", pipe="S", scope="any",
         attrs=Attr("format", "str", required=True, doc="printf-like format of one value"),
         format="ins($format, $scalar : type($scalar)) attr-dict",
         doc="Print one scalar with a format string.",

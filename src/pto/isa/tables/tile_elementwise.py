@@ -270,7 +270,7 @@ _UNARY = (
 
 # ---- packed predicates ----
 
-_compare = Family(_FAMILY, "tile", **_COMMON).but(in_place="none", writes="part", domain="src0 valid region, packed")
+_compare = Family(_FAMILY, "tile", **_COMMON).but(in_place="none", writes="all", domain="src0 valid region, packed")
 
 _PREDICATE = (
     _compare(

@@ -285,7 +285,7 @@ _INDEXED = (
         ),
     ),
     irregular(
-        "tgatherb", opcode=0x1029, algorithm="gather blocks", operands="src offsets dst:out",
+        "tgatherb", opcode=0x1029, writes="part", algorithm="gather blocks", operands="src offsets dst:out",
         doc="Collect blocks of 32 bytes by byte offset.",
         meaning=(
             "B = 32/bytes. For r < dst.v_row, b < dst.v_col // B: off = u32(offsets[r,b]), a byte offset "

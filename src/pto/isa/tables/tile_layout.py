@@ -147,7 +147,7 @@ pairs = move.but(
 
 _MOVES = (
     move(
-        "tmov", opcode=0x1038, algorithm="move",
+        "tmov", opcode=0x1038, part_with="tmp", algorithm="move",
         operands="src=tile|conv_tile dst:out fp? preQuantScalar=i64? tmp:tmp?",
         attrs=(_RELU, _MODE, _PHASE,
                Attr("grp_axis", "int", 1, choices=(0, 1), doc="X->ZZ forms: 1 = ND->ZZ, 0 = DN->ZZ")),

@@ -527,7 +527,7 @@ _pair = reduce(
     doc="Sum of each pair of neighbouring columns, packed to the left, the rest zero.",
     meaning="vc = dst.v_col; for 0 <= k < ceil(vc / 2): dst[i, k] = src0[i, 2k] + (src0[i, 2k + 1] if"
     " 2k + 1 < vc else 0); dst[i, k] = 0 for ceil(vc / 2) <= k < vc",
-    cpu="f32 f16", a2a3="f32 f16", a5="f32 f16", writes="valid", domain="dst valid region",
+    cpu="f32 f16", a2a3="f32 f16", a5="f32 f16", writes="all", domain="dst valid region",
     rules=(
         *vec("src0 dst"), *same_dtype("dst src0"), *row_major("src0 dst"), R("valid_eq(src0, dst)"),
     ),

@@ -287,7 +287,7 @@ _TERNARY = (
 _SELECT = (
     tile_scalar(
         "tcmps", opcode=0x100F, operands="src scalar=scalar|tile dst:out", in_place="none",
-        writes="part", domain="src valid region, packed", attrs=Attr("cmpMode", "cmp", "eq", doc="comparison"),
+        writes="all", domain="src valid region, packed", attrs=Attr("cmpMode", "cmp", "eq", doc="comparison"),
         format=form("src scalar", "dst", attrs_inside=True),
         doc="Compares every element with a scalar into a packed predicate tile.",
         expr="compare(cmpMode, src, scalar)", expr_on={"a2a3 i32": "src == scalar"}, packed="dst", single="scalar",

@@ -19,8 +19,6 @@ from .linear import Program, Step, copies
 from .regions import ANYWHERE, GM, Places, fifo_of
 
 _MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
-#: Instructions that touch one element.
-_ELEMENTS = frozenset(("pto.tgetval", "pto.tsetval", "pto.load_scalar", "pto.store_scalar"))
 #: A vector instruction that reads exactly these many bytes that one before wrote follows closely enough.
 _CHAINED = 16 * 256
 _CHAINING = ("elementwise-tile-tile", "tile-scalar-and-immediate")
@@ -135,11 +133,11 @@ class Hazards:
             return list(found.values())
         name = op.name
         assert op.row is not None
-        if name.startswith(("pto.tpop", "pto.tfree", "pto.tpush")):
+        if op.row.fifo in ("pop", "free", "push"):
             self._fifo(step, add)
             return list(found.values())
-        if name in _ELEMENTS:
-            index = op.get("offset")
+        if op.row.element_at:
+            index = op.get(op.row.element_at)
         for declared, value in op.named():
             if isinstance(value.type, _MEMORY):
                 if declared.reads:
@@ -160,12 +158,12 @@ class Hazards:
         """FIFOs keep a slot from being overwritten before it is freed: a pop need not wait for readers of
         earlier entries unless it copies, and a free waits for all readers."""
         op = step.op
-        assert callable(add)
-        if op.name.startswith("pto.tpop"):
+        assert callable(add) and op.row is not None
+        if op.row.fifo == "pop":
             tile = op.results[0] if op.results else op.get("tile")
             assert tile is not None
             add(tile, True, copies(op, self.program.profile))
-        elif op.name.startswith("pto.tpush"):
+        elif op.row.fifo == "push":
             tile = op.get("tile")
             assert tile is not None
             add(tile, False)

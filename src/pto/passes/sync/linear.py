@@ -20,11 +20,8 @@ from ...isa.profiles import Profile
 #: Kinds of step.
 OP, LOOP, BRANCH, BLOCKS, CALL, SYNC = "op", "loop", "branch", "blocks", "call", "sync"
 ALL, OUTSIDE = "ALL", "OUTSIDE"
-_VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
-#: Operations with a pipe or effects that touch no memory of the program.
-_NO_MEMORY = frozenset(("pto.eventid_array_get", "pto.eventid_array_set", "pto.print", "pto.trap"))
-
-_FIFO = ("pto.tpush", "pto.tpop", "pto.tfree")
+#: What meets memory, of what is done to a FIFO.
+_FIFO = ("push", "pop", "free")
 
 #: Flags that a function works with: pipes and event ids; None: any.
 Used = frozenset[tuple[str, str, int]] | None
@@ -154,7 +151,7 @@ class Program:
             if self.core in ("", section):
                 self._inline(op, seq)
             return
-        if name in _VECSCOPES:
+        if op.row is not None and op.row.opens == "vec":
             self._add(op, seq, "V")
             return
         if name == "scf.for":
@@ -229,7 +226,7 @@ class Program:
                 self.outside = self.pipe(OUTSIDE)
             return
         if row.effect in ("memory", "io"):
-            if name not in _NO_MEMORY:
+            if row.uses_contents:
                 self._add(op, seq, "S" if op.results else pipe_of(op, self.profile) or "S")
         elif row.family == "signal" or name == "pto.wait_async_event":
             self._add(op, seq, "S")
@@ -237,12 +234,13 @@ class Program:
             self._sync(op, seq)
 
     def _sync(self, op: Operation, seq: Seq) -> None:
-        name = op.name
-        if name.startswith(_FIFO):
+        name, row = op.name, op.row
+        assert row is not None
+        if row.fifo in _FIFO:
             pipe = self._fifo_pipe(op)
             if pipe:
                 step = self._add(op, seq, pipe)
-                step.stalls = pipe == "S" and name.startswith("pto.tpop")
+                step.stalls = pipe == "S" and row.fifo == "pop"
             return
         drained = ""
         if name in ("pto.barrier", "pto.barrier_sync"):
@@ -261,9 +259,10 @@ class Program:
 
     def _fifo_pipe(self, op: Operation) -> str:
         """The pipe on which a FIFO instruction meets memory."""
-        if op.name.startswith("pto.tfree"):
+        assert op.row is not None
+        if op.row.fifo == "free":
             return free_pipe(op, self.profile, self.core)
-        if op.name.startswith("pto.tpush") and on_view(op):  # commits what the core's pipe to the FIFO wrote
+        if op.row.fifo == "push" and on_view(op):  # commits what the core's pipe to the FIFO wrote
             return "FIX" if self.core == "cube" else "MTE3"
         return pipe_of(op, self.profile)
 
@@ -284,14 +283,17 @@ class Program:
 def works(op: Operation) -> bool:
     """Whether an operation meets memory on a pipe."""
     row = op.row
-    if row is None or op.name in _NO_MEMORY:
+    if row is None:
         return False
-    return row.effect in ("memory", "io") or row.family == "signal" or op.name.startswith(_FIFO)
+    if row.effect in ("memory", "io"):
+        return row.uses_contents
+    return row.family == "signal" or row.fifo in _FIFO
 
 
 def on_view(op: Operation) -> bool:
     """Whether a FIFO instruction is about an entry in global memory instead of a tile."""
-    value = op.results[0] if op.results else op.get("entry" if op.name.startswith("pto.tfree") else "tile")
+    assert op.row is not None
+    value = op.results[0] if op.results else op.get("entry" if op.row.fifo == "free" else "tile")
     return value is not None and value.type.kind in ("view", "tensor_view")
 
 

@@ -49,8 +49,8 @@ class Places:
                 self._moving.add(op.operands[1])
             elif name == "pto.tassign":
                 self._moving.update((op.operands[0], *op.results))
-            elif name.startswith(("pto.tpop", "pto.talloc")):
-                tile = op.results[0] if op.results else op.get("entry" if name == "pto.talloc" else "tile")
+            elif op.row is not None and op.row.fifo in ("pop", "alloc"):
+                tile = op.results[0] if op.results else op.get("entry" if op.row.fifo == "alloc" else "tile")
                 if tile is not None:
                     self.popped[tile] = fifo_of(op)
 
