@@ -42,7 +42,7 @@ DEFAULT = "a2a3"
 def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
     """The library of a program, with flags for its target; raises where it is wrong."""
     kernel = _opened(job)
-    module, profile, source = kernel.module, kernel.profile, kernel.module.source
+    module, profile = kernel.module, kernel.profile
     kind, function, _ = _half(kernel, job)
     tensors = job.runtime == "tensormap_and_ringbuffer"
     every = [*flags(profile), *(["-DPTO2_TENSOR_SLOTS"] if tensors else [])]
@@ -53,7 +53,8 @@ def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
 
     built = made(lines=False)
     if not built.ok:  # once more, so that the compiler names lines of the program
-        raise DiagnosticError(messages.diagnostics(made(True).output, {source.name: source}, exact=False))
+        sources = {s.name: s for s in module.sources}
+        raise DiagnosticError(messages.diagnostics(made(True).output, sources, exact=False))
     return built
 
 

@@ -88,10 +88,10 @@ class CppKernel(Launchable):
         flags = [*arch_flags(self.profile), *(["-DPTO_CHECKED"] if checks else [])]
         built = build.cached([unit], [build.Unit(_BODY, self.source)], flags)
         if not built.ok:  # once more, so that the compiler names lines of the program
-            source = self.module.source
             lines = build.Unit(_BODY, emitted(self.module, self.profile, lines=True))
             output = build.cached([unit], [lines], flags).output
-            raise DiagnosticError(messages.diagnostics(output, {source.name: source}, exact=False))
+            sources = {s.name: s for s in self.module.sources}
+            raise DiagnosticError(messages.diagnostics(output, sources, exact=False))
         return built
 
     def run(
@@ -182,11 +182,8 @@ class CppKernel(Launchable):
 
     def span(self) -> Span | None:
         """The line that begins the function."""
-        function, source = self.functions[0], self.module.source
-        if not function.end:
-            return None
-        end = source.text.find("\n", function.start, function.end)
-        return Span(source, function.start, end if end >= 0 else function.end)
+        loc = self.functions[0].loc
+        return loc.head if loc is not None else None
 
 
 def refuse(way_out: str = "use the reference engine for that", **options: Any) -> None:

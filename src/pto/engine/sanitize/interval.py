@@ -164,7 +164,7 @@ class IntervalHazards:
             else f"writes {what}, as {named} of this vecscope does, in either order",
             help=f'put pto.mem_bar "{kind}" between them',
         )
-        again = " in an earlier iteration" if first is i.op or first.start > i.op.start else ""
+        again = " in an earlier iteration" if first is i.op or first.order > i.op.order else ""
         d.notes.append((f"{named} {'writes' if other.endswith('ST') else 'reads'} them{again}",
                         core.grid.span(first)))  # fmt: skip
         self.reports.add(("interval", i.op, first), d)
