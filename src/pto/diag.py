@@ -41,6 +41,20 @@ class Source:
         start, end = self.bounds(number)
         return self.text[start:end]
 
+    def at(self, line: int, column: int = 0) -> Span:
+        """The rest of a 1-based line from a 1-based column on; without one, what stands on the line."""
+        start, end = self.bounds(line)
+        if column:
+            start = min(start + column - 1, end)
+        else:
+            start += len(self.text[start:end]) - len(self.text[start:end].lstrip())
+        return Span(self, start, max(start + 1, end))
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are."""
+        return len(self._starts())
+
     def _starts(self) -> list[int]:
         if not self._lines:
             self._lines.append(0)
@@ -51,8 +65,27 @@ class Source:
         return self._lines
 
 
+class Unread(Source):
+    """A file that is known by its name and by places in it, but not by its text: what a location in a text
+    or in a bytecode file names. Offsets hold line and column, in an order that is theirs."""
+
+    __slots__ = ()
+
+    _SHIFT = 64  # the widest number a bytecode file can hold
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "")
+
+    def place(self, offset: int) -> tuple[int, int]:
+        return offset >> self._SHIFT, offset & (1 << self._SHIFT) - 1
+
+    def at(self, line: int, column: int = 0) -> Span:
+        start = line << self._SHIFT | (column or 1)
+        return Span(self, start, start + 1)
+
+
 class Span:
-    """A range of characters of a source."""
+    """A range of characters of a source: where something is written. Compared by value."""
 
     __slots__ = ("end", "source", "start")
 
@@ -64,6 +97,36 @@ class Span:
     @property
     def place(self) -> tuple[int, int]:
         return self.source.place(self.start)
+
+    @property
+    def line(self) -> int:
+        return self.place[0]
+
+    @property
+    def head(self) -> Span:
+        """The part of it on its first line."""
+        newline = self.source.text.find("\n", self.start, self.end)
+        return self if newline < 0 else Span(self.source, self.start, newline)
+
+    def find(self, word: str, skip: int = 0) -> Span | None:
+        """An occurrence, after `skip` others or the last, of a name or a number in it."""
+        import re
+
+        if not self.source.text:
+            return None
+        pattern = re.compile(re.escape(word) + r"(?![\w$.\-])")
+        found = list(pattern.finditer(self.source.text, self.start, self.end))
+        return Span(self.source, *found[min(skip, len(found) - 1)].span()) if found else None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Span)
+            and (self.start, self.end) == (other.start, other.end)
+            and self.source is other.source
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.source), self.start, self.end))
 
 
 class Diagnostic:
@@ -128,10 +191,10 @@ def render_json(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def sorted_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Source order; diagnostics without a place come last."""
+    """By file and place in it, else in the order found; diagnostics without a place come last."""
     return sorted(
         diagnostics,
-        key=lambda d: (d.span is None, d.span.source.name if d.span else "", d.span.start if d.span else 0),
+        key=lambda d: (d.span is None, d.span.source.name if d.span else "", d.span.place if d.span else ()),
     )
 
 

@@ -214,7 +214,8 @@ def test_a_query_may_name_its_type(query: str) -> None:
 def test_operations_keep_their_source_range() -> None:
     module = parse(PROGRAM)
     for op in module.walk():
-        text = module.source.text[op.start : op.end]
+        assert op.loc is not None or op is module.op
+        text = op.loc.source.text[op.loc.start : op.loc.end] if op.loc is not None else ""
         if op.name == "func.return":
             assert text == "return %r, %s : index, i32"
         elif op.name == "pto.section.vector":

@@ -58,6 +58,7 @@ def _replace(old: Parser, new: Parser, shown: Source) -> Parser:
     new.tokens.source = shown
     old.tokens, old.t, old.begins, old.bodies = new.tokens, new.t, new.begins, new.bodies
     old.type_aliases, old._types = new.type_aliases, new._types
+    old.places, old.located = new.places, new.located
     for d in new.diagnostics:
         assert d.span is not None
         d.span = Span(shown, d.span.start, d.span.end)
@@ -164,8 +165,8 @@ class _Reader:
         op = Operation("func.func", row("func.func"), [])
         op.attrs = {"sym_name": StrAttr(symbol), "function_type": TypeAttr(signature), **attrs}
         op.regions = [Region(op)]
-        op.start = self.p.tokens.starts[self.p.i - 1]
-        op.end = op.start + 1
+        start = self.p.tokens.starts[self.p.i - 1]
+        op.loc = Span(self.p.source, start, start + 1)
         return self.body.append(op)
 
     def open_function(self, symbol: str, attrs: dict[str, Attribute]) -> None:
@@ -186,9 +187,8 @@ class _Reader:
         # With blocks every end is written out, as in the other forms.
         if len(blocks) == 1 and (last is None or last.row is None or not last.row.terminator):
             at = p.tokens.starts[max(p.i - 1, 0)]
-            final.append(
-                Operation("func.return", row("func.return"), [], segments=(0,), start=at, end=at + 1)
-            )
+            loc = Span(p.source, at, at + 1)
+            final.append(Operation("func.return", row("func.return"), [], segments=(0,), loc=loc))
         problem = special(func)
         if problem:  # a first block may be labelled, but its arguments come from .arg
             p.error("PTO-E0107", f"func.func: {problem}", max(p.i - 1, 0))
@@ -244,7 +244,7 @@ class _Reader:
         found = row("arith.constant")
         assert found is not None
         op = PARSERS["arith.constant"](p, found, [], at)
-        op.start = p.tokens.starts[start]
-        op.end = p.tokens.starts[p.i - 1] + len(p.t[p.i - 1])
+        starts = p.tokens.starts
+        op.loc = Span(p.source, starts[start], starts[p.i - 1] + len(p.t[p.i - 1]))
         p.block.append(op)
         p.define(name, op.result, at)

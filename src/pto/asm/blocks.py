@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..diag import Source, did_you_mean
+from ..diag import Source, Span, did_you_mean
 from ..ir.core import Block, Operation, Region, Successor, Value
 from ..ir.types import ERROR, Type
 from ..isa import row
@@ -78,7 +78,8 @@ class Blocks(Cursor):
             self.block, self.blocks = outer_block, outer_blocks
         if terminator and (not region.blocks[-1].ops or not _is_terminator(region.blocks[-1].ops[-1])):
             at = self.tokens.starts[self.i - 1]
-            region.blocks[-1].append(Operation(terminator, row(terminator), [], start=at, end=at + 1))
+            loc = Span(self.source, at, at + 1)
+            region.blocks[-1].append(Operation(terminator, row(terminator), [], loc=loc))
         return region
 
     def undefined_blocks(self) -> None:

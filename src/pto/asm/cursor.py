@@ -77,6 +77,9 @@ class Cursor:
         self._ended: dict[str, Value] = {}  # what was defined in scopes that have ended
         self._hints = _HINTS
         self._forward: dict[str, tuple[Value, int, int]] = {}  # name -> placeholder, token, scope depth
+        #: Locations that have a name, and operations with what is said of their place, as tokens.
+        self.places: dict[str, range] = {}
+        self.located: list[tuple[Operation, range]] = []
 
     # ------------------------------------------------------------------------------------------- tokens
 
@@ -485,21 +488,21 @@ class Cursor:
             self.i += 2
         return name
 
-    def location(self) -> None:
-        """`loc(...)`: accepted and dropped; every operation has its own source range."""
+    def location(self) -> range:
+        """`loc(...)`: the tokens between the parentheses; see `locations.py` for what they say."""
         self.eat("loc")
         self.eat("(")
-        depth = 1
+        first, depth = self.i, 1
         while depth:
             text = self.t[self.i]
             if text == EOF:
                 raise Fail(self.i, "expected ')' to close loc(")
             depth += (text == "(") - (text == ")")
             self.i += 1
+        return range(first, self.i - 1)
 
-    def trailing_location(self) -> None:
-        if self.t[self.i] == "loc" and self.t[self.i + 1] == "(":
-            self.location()
+    def trailing_location(self) -> range | None:
+        return self.location() if self.t[self.i] == "loc" and self.t[self.i + 1] == "(" else None
 
     # -------------------------------------------------------------------------------------------- names
 
@@ -524,8 +527,8 @@ class Cursor:
         if old is not None:
             d = self.error("PTO-E0202", f"'{name}' is defined twice", at, help="rename one of them")
             where = old.owner
-            if isinstance(where, Operation) and where.end:
-                d.notes.append(("first defined here", Span(self.source, where.start, where.end)))
+            if isinstance(where, Operation) and where.loc is not None:
+                d.notes.append(("first defined here", where.loc))
             return
         pending = self._forward.get(name)
         if pending is not None and pending[2] >= len(self._scopes):
@@ -569,8 +572,8 @@ class Cursor:
             expected=str(have), got=str(declared), help="write the type of the definition",
         )  # fmt: skip
         owner = value.owner if value is not None else None
-        if isinstance(owner, Operation) and owner.end:
-            d.notes.append(("defined here", Span(self.source, owner.start, owner.end)))
+        if isinstance(owner, Operation) and owner.loc is not None:
+            d.notes.append(("defined here", owner.loc))
 
     def undefined(self, keep: int) -> None:
         """Report names still without a definition when scope depth `keep` is left."""
@@ -579,8 +582,8 @@ class Cursor:
                 continue
             del self._forward[name]
             ended = self._ended.get(name)
-            where = ended.op if ended is not None else None
-            if where is not None and where.end and where.start < self.tokens.starts[at]:
+            where = ended.op.loc if ended is not None and ended.op is not None else None
+            if where is not None and where.start < self.tokens.starts[at]:
                 help = "define it outside, or return it as a result of the region"
                 if ended is not None and isinstance(ended.type, VRegType | MaskType):
                     help = (
@@ -590,7 +593,7 @@ class Cursor:
                 d = self.error(
                     "PTO-E0201", f"'{name}' is defined inside a region that has ended", at, help=help
                 )
-                d.notes.append(("defined here", Span(self.source, where.start, where.end)))
+                d.notes.append(("defined here", where))
                 continue
             self._hints -= 1  # the search is costly, and nobody reads the hundredth suggestion
             hint = did_you_mean(name, (*self.values, *self._ended)) if self._hints > 0 else ""

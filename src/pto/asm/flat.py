@@ -302,8 +302,7 @@ def _insert(
     segments: tuple[int, ...] | None = None,
 ) -> Value:
     op = Operation(name, find_row(name), operands, [type], attrs, segments)
-    op.start = p.tokens.starts[at]
-    op.end = op.start + len(p.t[at])
+    op.loc = p.tokens.span(at)
     p.block.append(op)
     return op.result
 

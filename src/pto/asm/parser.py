@@ -57,7 +57,7 @@ class Parser(RowReader):
             if text[0] == "!":
                 self.type_aliases[text[1:]] = self._short(self.type(), at)
             elif self.t[self.i] == "loc":
-                self.location()
+                self.places[text] = self.location()
                 self.attr_aliases[text[1:]] = StrAttr("loc")
             else:
                 self.attr_aliases[text[1:]] = self._short(self.attribute(), at)
@@ -77,6 +77,7 @@ class Parser(RowReader):
     def statement(self) -> Operation:
         t = self.t
         start = self.i
+        before = len(self.block.ops)
         names: Names = []
         if t[start][:1] == "%":
             names = self._result_names()
@@ -96,10 +97,13 @@ class Parser(RowReader):
         wrong = (miscount(op) if name[:1] == '"' else "") or special(op)
         if wrong:
             raise Fail(at, f"{op.name}: {wrong}")
-        if t[self.i] == "loc":
-            self.trailing_location()
-        op.start = self.tokens.starts[start]
-        op.end = self.tokens.starts[self.i - 1] + len(t[self.i - 1])
+        said = self.trailing_location() if t[self.i] == "loc" else None
+        if said is not None:
+            self.located += [(made, said) for made in (*self.block.ops[before:], op)]
+        starts = self.tokens.starts
+        op.source = self.source
+        op.start = starts[start]
+        op.end = starts[self.i - 1] + len(t[self.i - 1])
         if names:
             self.bind_results(op, names, at)
         self.accept(";")

@@ -17,7 +17,13 @@ def _read(source: Source) -> tuple[Parser, Module | None]:
         from . import assembly
 
         module = assembly.parse(parser) if assembly.looks_like(parser) else parser.module()
-    return parser, None if has_errors(parser.diagnostics) else module
+    if has_errors(parser.diagnostics):
+        return parser, None
+    if parser.located:
+        from .locations import Locations
+
+        Locations(parser.t, parser.places).place(parser.located)
+    return parser, module
 
 
 def parse_source(source: Source) -> tuple[Module | None, list[Diagnostic]]:
@@ -49,16 +55,19 @@ def format_source(source: Source) -> tuple[str | None, list[Diagnostic]]:
     return text, parser.diagnostics
 
 
-def to_text(module: Module, form: str = "pto") -> str:
-    """A module as text in one of FORMS."""
+def to_text(module: Module, form: str = "pto", locations: bool = False) -> str:
+    """A module as text in one of FORMS; with `locations`, operations of other files say where they are from,
+    which PTO-AS has no way to write."""
     aliases = {"dps": "pto", "mlir": "generic"}
     form = aliases.get(form, form)
     if form not in FORMS:
         raise ValueError(f"unknown text form {form!r}; one of {', '.join(FORMS)}")
     if form == "asm":
+        if locations:
+            raise ValueError("PTO-AS has no locations")
         from .assembly_printer import to_assembly
 
         return to_assembly(module)
     from .printer import Printer
 
-    return Printer(form).module(module)
+    return Printer(form, locations).module(module)

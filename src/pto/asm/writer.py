@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..ir.attrs import Attribute, dict_text
+from ..diag import Source
+from ..ir.attrs import Attribute, StrAttr, dict_text
 from ..ir.core import Block, Module, Operation, Region, Value
 
 
 class Writer:
     """`operation` is the printer's."""
 
-    def __init__(self, form: str = "pto") -> None:
+    def __init__(self, form: str = "pto", locations: bool = False) -> None:
         self.form = form
+        self.locations = locations
+        self._own: Source | None = None
         self.depth = 0
         self._names: dict[Value, str] = {}
         self._taken: set[str] = set()
@@ -108,8 +111,16 @@ class Writer:
         return "  " * self.depth
 
     def module(self, module: Module) -> str:
+        self._own = module.source
         ops = module.body.ops if module.implicit and self.form != "generic" else [module.op]
-        return "\n".join(map(self.operation, ops)) + "\n"
+        return "\n".join(self.operation(op) + self.place(op) for op in ops) + "\n"
+
+    def place(self, op: Operation) -> str:
+        """` loc("k.py":3:5)` of an operation from another file than the module's own, where it is wanted."""
+        if not self.locations or op.loc is None or op.loc.source is self._own:
+            return ""
+        line, column = op.loc.place
+        return f" loc({StrAttr(op.loc.source.name)}:{line}:{column})"
 
     def region(self, region: Region, entry_args: bool = True, hide: str = "") -> str:
         """`{ ... }`; without `entry_args` the head has shown those of the first block. `hide` is a bare
@@ -140,7 +151,7 @@ class Writer:
                         # A second one is an error to show.
                         if [o.name for o in block.ops[-2:]].count(hide) == 1:
                             continue
-                    lines.append(self.pad() + self.operation(op))
+                    lines.append(self.pad() + self.operation(op) + self.place(op))
         self.depth -= 1
         return "\n".join([*lines, self.pad() + "}"])
 

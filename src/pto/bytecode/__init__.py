@@ -15,7 +15,7 @@ from .writer import to_bytecode
 
 
 def from_bytecode(data: bytes, name: str = "<bytecode>") -> Module:
-    """The module of a bytecode file; positions of its operations are byte offsets."""
+    """The module of a bytecode file; operations are where its debug information says, or at their bytes."""
     from .build import Builder
     from .debuginfo import read_debuginfo
     from .file import read_file, read_module
@@ -25,11 +25,12 @@ def from_bytecode(data: bytes, name: str = "<bytecode>") -> Module:
 
 
 def to_source(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
-    """A bytecode file as canonical text, so that what comes after can point at lines."""
+    """A bytecode file as canonical text, so that what comes after can point at lines: at those of the files
+    that debug information names, else at those of the text."""
     from ..asm import to_text
 
     try:
-        return Source(name, to_text(from_bytecode(data, name))), []
+        return Source(name, to_text(from_bytecode(data, name), locations=True)), []
     except DiagnosticError as e:
         return None, e.diagnostics
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 from ..asm.cursor import Fail, Report
 from ..asm.generic import from_generic
 from ..asm.parser import Parser
-from ..diag import Source
+from ..diag import Source, Span
 from ..ir.attrs import Attribute, DenseArrayAttr, EnumAttr, StrAttr, TypeAttr
 from ..ir.core import Block, Module, Operation, Region, Successor, Value
 from ..ir.shape import problem
@@ -44,6 +44,7 @@ class Builder:
         region = Region(top)
         top.regions = [region]
         body = region.add_block()
+        places = debug.places() if debug else {}
         for id, f in enumerate(raw.functions):
             self.spend(len(f.name), f.at)
             attrs: dict[str, Attribute] = {
@@ -51,11 +52,15 @@ class Builder:
                 "function_type": TypeAttr(self.type(f.type, f.at)),
             }
             attrs.update(self.attrs(f.attrs, f.at))
-            op = Operation("func.func", row("func.func"), [], attrs=attrs, start=f.at, end=f.at + 1)
+            loc = Span(self.file.source, f.at, f.at + 1)
+            op = Operation("func.func", row("func.func"), [], attrs=attrs, loc=loc)
             scope = _Scope(self)
             op.regions = [scope.region(f.body, op)]
             scope.finish()
-            self.check(op)
+            self.check(op, f.at)
+            for k, made in enumerate(scope.ops if places else ()):
+                if (id, k) in places:
+                    made.loc = places[id, k]
             record_names(scope.values, debug.names.get(id, {}) if debug else {})
             name_constants(scope.values)
             body.append(op)
@@ -134,10 +139,10 @@ class Builder:
         except BadConstant as e:
             self.fail("PTO-E1213", f"bad constant: {e}", entry.at)
 
-    def check(self, op: Operation) -> None:
+    def check(self, op: Operation, at: int) -> None:
         wrong = problem(op)
         if wrong:
-            self.fail("PTO-E1214", f"{op.name}: {wrong}", op.start)
+            self.fail("PTO-E1214", f"{op.name}: {wrong}", at)
 
     def settle(self, op: Operation, raw: RawOp) -> None:
         """From the generic form that a file holds to ours."""
@@ -156,7 +161,7 @@ class Builder:
         for attr in implied(r):
             if op.attrs.get(attr.name) == default(attr):
                 del op.attrs[attr.name]
-        self.check(op)
+        self.check(op, raw.at)
 
     def _segments(self, op: Operation, raw: RawOp) -> None:
         r = op.row
@@ -181,7 +186,11 @@ class _Scope:
         self.b = builder
         self.values: list[Value] = []
         self._region_of: list[Region] = []  # of each value
-        self._pending: list[tuple[Operation, RawOp]] = []
+        self._pending: list[tuple[Operation, RawOp]] = []  # outer before inner: the order of their ids
+
+    @property
+    def ops(self) -> list[Operation]:
+        return [op for op, _ in self._pending]
 
     def region(self, blocks: list[RawBlock], parent: Operation) -> Region:
         region = Region(parent)
@@ -199,7 +208,8 @@ class _Scope:
         attrs = b.attrs(raw.attrs, raw.at)
         self._immediate(raw, attrs)
         types = [b.type(id, raw.at) for id in raw.results]
-        op = Operation(raw.name, raw.row, [], types, attrs or None, start=raw.at, end=raw.end)
+        loc = Span(b.file.source, raw.at, raw.end)
+        op = Operation(raw.name, raw.row, [], types, attrs or None, loc=loc)
         for value in op.results:
             self._define(value, region)
         self._pending.append((op, raw))

@@ -1,7 +1,7 @@
 """The DEBUGINFO section: files, value names, operation locations, snippets.
 
-Debug information never changes what a program means: names that cannot be names of values are left out, and
-locations are shown by `ptobc dump` only.
+Debug information never changes what a program means: names that cannot be names of values are left out. An
+operation with a location is there, in a file whose text is not at hand; others are at their bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..diag import Source
+from ..diag import Span, Unread
 from ..ir.core import Operation, Value
 from .constants import constant_name
 from .file import File
@@ -32,6 +32,11 @@ class DebugInfo:
     locations: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=lambda: {})
     """(function, operation) -> (file, line, column)"""
     snippets: dict[tuple[int, int], str] = field(default_factory=lambda: {})
+
+    def places(self) -> dict[tuple[int, int], Span]:
+        """(function, operation) -> where it comes from."""
+        files = [Unread(name) for name in self.files]
+        return {key: files[file].at(line, column) for key, (file, line, column) in self.locations.items()}
 
 
 def read_debuginfo(file: File) -> DebugInfo | None:
@@ -63,22 +68,21 @@ def read_debuginfo(file: File) -> DebugInfo | None:
 class DebugWriter:
     """Collects debug information while a module is written. `intern` gives the id of a string."""
 
-    def __init__(self, source: Source, intern: Callable[[str], int], own_names: bool) -> None:
-        self._source = source
+    def __init__(self, intern: Callable[[str], int], own_names: bool) -> None:
         self._intern = intern
         self._own_names = own_names  # the program's names; else those of the field, which has lost them
-        self._files: list[int] = []
+        self._files: dict[str, int] = {}
         self._names: list[tuple[int, int, int]] = []
         self._locations: list[tuple[int, ...]] = []
 
     def location(self, function: int, id: int, op: Operation) -> None:
-        place = _place(self._source, op)
-        if place is None:
+        at = _name_of(op)
+        if at is None:
             return
-        if not self._files:
-            self._files.append(self._intern(self._source.name))
-        line, column = place
-        self._locations.append((function, id, 0, line, column, line, column + 1))
+        name, (line, column) = at.source.name, at.place
+        file = self._files.setdefault(name, len(self._files))
+        self._intern(name)
+        self._locations.append((function, id, file, line, column, line, column + 1))
 
     def names(self, function: int, values: list[Value]) -> None:
         counts: dict[str, int] = {}
@@ -100,8 +104,8 @@ class DebugWriter:
     def section(self) -> bytes:
         out = bytearray()
         write_uleb(out, len(self._files))
-        for path in self._files:
-            write_uleb(out, path)
+        for name in self._files:
+            write_uleb(out, self._intern(name))
             out.append(0)  # no hash
         for entries in (self._names, self._locations, ()):
             write_uleb(out, len(entries))
@@ -111,18 +115,20 @@ class DebugWriter:
         return bytes(out)
 
 
-def _place(source: Source, op: Operation) -> tuple[int, int] | None:
-    """Line and column of an operation's name; a terminator that the text leaves out is at its parent."""
-    text = source.text
-    while text[op.start : op.start + 1] == "}":
-        parent = op.parent.parent.parent if op.parent and op.parent.parent else None
-        if parent is None:
-            return None
-        op = parent
-    if op.end <= op.start or op.end > len(text):
+def _name_of(op: Operation) -> Span | None:
+    """Where an operation's name is written; a terminator that the text leaves out is at its parent."""
+    at: Operation | None = op
+    loc = op.loc
+    while at is not None and loc is not None and loc.source.text[loc.start : loc.start + 1] == "}":
+        at = at.outer
+        loc = at.loc if at is not None else None
+    if loc is None or isinstance(loc.source, Unread):
+        return loc
+    text, end = loc.source.text, loc.end
+    if end <= loc.start or end > len(text):  # of a bytecode file, or built
         return None
-    at = op.start
-    if text[at] == "%":
-        rest = text[at : op.end].partition("=")[2]
-        at = op.end - len(rest.lstrip()) if rest else at  # a tile made for an SSA result is at its name
-    return source.place(at)
+    if text[loc.start] == "%":
+        rest = text[loc.start : end].partition("=")[2]
+        if rest:  # a tile made for an SSA result is at its name
+            return Span(loc.source, end - len(rest.lstrip()), end)
+    return loc

@@ -57,7 +57,7 @@ class _Writer:
         self._next_op = 0
         self._debug: DebugWriter | None = None
         if debuginfo:
-            self._debug = DebugWriter(module.source, self._strings.add, not strict)
+            self._debug = DebugWriter(self._strings.add, not strict)
 
     # ----------------------------------------------------------------------------------------- container
 

@@ -67,14 +67,9 @@ class Binding:
     def _problem(self, code: str, message: str, param: Value | None, **facts: str) -> Diagnostic:
         span: Span | None = None
         function = self.kernel.functions[0]
-        source = self.kernel.module.source
-        if function.end:
-            end = source.text.find("\n", function.start, function.end)
-            span = Span(source, function.start, end if end >= 0 else function.end)
-            if param is not None:
-                at = source.text.find(f"%{param.name}", function.start, function.end)
-                if at >= 0:
-                    span = Span(source, at, at + len(param.name) + 1)
+        if function.loc is not None:
+            named = function.loc.find(f"%{param.name}") if param is not None else None
+            span = named or function.loc.head
         return Diagnostic(code, message, span, **facts)
 
     def _value(self, param: Value, value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..diag import Source
+from ..diag import Source, Span
 from ..isa import row as find_row
 from .attrs import Attribute, FloatAttr, IntAttr, StrAttr, TypeAttr
 from .core import Block, Module, Operation, Region, Value
@@ -14,13 +14,15 @@ class Builder:
 
         b = Builder.module()
         f = b.func("k", [t, t, t])
-        b.op("pto.tadd", src0=f.args[0], src1=f.args[1], dst=f.args[2])
+        b.at(source.at(12)).op("pto.tadd", src0=f.args[0], src1=f.args[1], dst=f.args[2])
 
-    `built` is the module that came of it.
+    `built` is the module that came of it. What it makes is placed at `loc`, which may lie in any file: the
+    line of Python or C++ it stands for.
     """
 
     def __init__(self, block: Block, module: Module | None = None) -> None:
         self.block = block
+        self.loc: Span | None = None
         self._module = module
 
     @staticmethod
@@ -30,6 +32,11 @@ class Builder:
         op.regions = [region]
         return Builder(region.add_block(), Module(op, Source("<built>", "")))
 
+    def at(self, loc: Span | None) -> Builder:
+        """Place what is made from here on."""
+        self.loc = loc
+        return self
+
     @property
     def built(self) -> Module:
         assert self._module is not None
@@ -37,7 +44,7 @@ class Builder:
 
     def func(self, name: str, inputs: list[Type], attrs: dict[str, Attribute] | None = None) -> Block:
         """Add a function without results; its entry block is returned and becomes the insertion point."""
-        op = Operation("func.func", find_row("func.func"), [])
+        op = Operation("func.func", find_row("func.func"), [], loc=self.loc)
         op.attrs = {
             "sym_name": StrAttr(name),
             "function_type": TypeAttr(FunctionType(tuple(inputs), ())),
@@ -73,12 +80,12 @@ class Builder:
             values = given if isinstance(given, list) else [given]
             flat.extend(values)
             segments.append(len(values))
-        op = Operation(
-            row.full_name, row, flat, results or [], attrs, tuple(segments) if row.has_segments else None
-        )
+        held = tuple(segments) if row.has_segments else None
+        op = Operation(row.full_name, row, flat, results or [], attrs, held, self.loc)
         return self.block.append(op)
 
     def constant(self, value: int | float, type: ScalarType = INDEX) -> Value:
         attr = FloatAttr(float(value), type) if type.is_float else IntAttr(int(value), type)
         row = find_row("arith.constant")
-        return self.block.append(Operation("arith.constant", row, [], [type], {"value": attr})).result
+        op = Operation("arith.constant", row, [], [type], {"value": attr}, loc=self.loc)
+        return self.block.append(op).result

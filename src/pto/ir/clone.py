@@ -6,7 +6,7 @@ from .core import Block, Module, Operation, Region, Successor, Value
 
 
 def clone(module: Module) -> Module:
-    """A deep copy; source positions, names and table rows are shared."""
+    """A deep copy; places, names and table rows are shared."""
     values: dict[Value, Value] = {}
     blocks: dict[Block, Block] = {}
     branches: list[tuple[Operation, Operation]] = []
@@ -35,8 +35,7 @@ def _operation(
         [r.type for r in op.results],
         dict(op.attrs),
         op.segments,
-        op.start,
-        op.end,
+        op.loc,
     )
     for old, new in zip(op.results, made.results, strict=True):
         new.name = old.name

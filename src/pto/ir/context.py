@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from ..diag import Diagnostic, Span
 from ..isa.profiles import ARCH_NAMES, Profile
 from .core import Module, Operation, Value
@@ -38,25 +36,13 @@ class Context:
 
     def span(self, op: Operation, at: str | Value | None = None, skip: int = 0) -> Span:
         """The operation's first line, or an occurrence (after `skip` others) of an operand or word in it."""
-        text = self.module.source.text
-        start, end = op.start, op.end
+        span = self.module.span(op)
         if isinstance(at, Value):
             at = f"%{at.name}" if at.name else None
-        if at:
-            pattern = re.compile(re.escape(at) + r"(?![\w$.\-])")
-            last = _head_end(text, start, end) if op.regions else end
-            found = list(pattern.finditer(text, start, last))
-            if found:
-                m = found[min(skip, len(found) - 1)]
-                return Span(self.module.source, m.start(), m.end())
-        return Span(self.module.source, start, _head_end(text, start, end))
+        found = (span.head if op.regions else span).find(at, skip) if at else None
+        return found or span.head
 
     def note_definition(self, d: Diagnostic, value: Value, label: str = "defined here") -> None:
         owner = value.op
-        if owner is not None and owner.end:
+        if owner is not None and owner.loc is not None:
             d.notes.append((label, self.span(owner)))
-
-
-def _head_end(text: str, start: int, end: int) -> int:
-    newline = text.find("\n", start, end)
-    return end if newline < 0 else newline

@@ -1,7 +1,7 @@
 """A program as objects: Value, Operation, Block, Region, Module; walking, uses and replacement.
 
-Every operation keeps the character range it came from (`start`, `end` in the module's `Source`), so a
-diagnostic can point at it at any later stage. Uses are not stored; `uses` computes them for a region.
+Every operation keeps the place it comes from (`loc`, a range of characters of any source), so a diagnostic
+can point at it at any later stage. Uses are not stored; `uses` computes them for a region.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ class Operation:
     """One operation. `row` is its table row, None for an operation of a dialect we do not know.
 
     `operands` is flat; where the row has optional or variadic operands, `segments` holds how many values
-    each of `row.operands` has.
+    each of `row.operands` has. `loc` is None for what was made of nothing that is written anywhere; its parts
+    `source`, `start` and `end` are for parsers, which have many operations to place.
     """
 
     __slots__ = (
-        "attrs", "end", "name", "operands", "parent", "regions", "results", "row", "segments", "start",
-        "successors",
+        "attrs", "end", "name", "operands", "parent", "regions", "results", "row", "segments", "source",
+        "start", "successors",
     )  # fmt: skip
 
     def __init__(
@@ -67,8 +68,7 @@ class Operation:
         result_types: list[Type] | tuple[Type, ...] = (),
         attrs: dict[str, Attribute] | None = None,
         segments: tuple[int, ...] | None = None,
-        start: int = 0,
-        end: int = 0,
+        loc: Span | None = None,
     ) -> None:
         self.name = name
         self.row = row
@@ -80,8 +80,9 @@ class Operation:
         self.segments = segments
         self.regions: list[Region] | tuple[Region, ...] = ()
         self.successors: tuple[Successor, ...] = ()
-        self.start = start
-        self.end = end
+        self.source: Source | None = None
+        if loc is not None:
+            self.source, self.start, self.end = loc.source, loc.start, loc.end
         self.parent: Block | None = None
 
     def get(self, name: str) -> Value | None:
@@ -126,6 +127,38 @@ class Operation:
     @property
     def result(self) -> Value:
         return self.results[0]
+
+    @property
+    def loc(self) -> Span | None:
+        """Where it comes from."""
+        return None if self.source is None else Span(self.source, self.start, self.end)
+
+    @loc.setter
+    def loc(self, loc: Span) -> None:
+        self.source, self.start, self.end = loc.source, loc.start, loc.end
+
+    @property
+    def outer(self) -> Operation | None:
+        """The operation whose region holds this one."""
+        block = self.parent
+        return block.parent.parent if block is not None and block.parent is not None else None
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """What to compare to know which of two operations comes first in the program."""
+        steps: list[int] = []
+        op: Operation | None = self
+        while op is not None and op.parent is not None:
+            block = op.parent
+            steps.append(block.ops.index(op))
+            region = block.parent
+            if region is None:
+                break
+            steps.append(region.blocks.index(block))
+            op = region.parent
+            if op is not None:
+                steps.append(op.regions.index(region))
+        return tuple(reversed(steps))
 
     def walk(self) -> Iterator[Operation]:
         """This operation and everything nested in it, pre-order."""
@@ -191,7 +224,8 @@ class Region:
 
 
 class Module:
-    """A whole program. `implicit` says that the text had no `module` around its functions."""
+    """A whole program. `source` is its own text, though operations may come from others; `implicit` says that
+    it had no `module` around its functions."""
 
     __slots__ = ("implicit", "op", "source")
 
@@ -231,8 +265,31 @@ class Module:
     def walk(self) -> Iterator[Operation]:
         return self.op.walk()
 
+    @property
+    def sources(self) -> list[Source]:
+        """Its own source and those of its operations, in the order of their appearance."""
+        return list(dict.fromkeys((self.source, *(op.source for op in self.walk() if op.source is not None))))
+
     def span(self, op: Operation) -> Span:
-        return Span(self.source, op.start, op.end)
+        """Where an operation is; the beginning of the source for one that is written nowhere."""
+        return op.loc or Span(self.source, 0, 0)
+
+    def mark(self, op: Operation) -> int:
+        """A number for the place of an operation that stays the same through all passes, or -1: its offset in
+        the module's own source, or what lies above all offsets for one in another."""
+        loc = op.loc
+        if loc is None or loc.source is self.source:
+            return -1 if loc is None else loc.start
+        from zlib import crc32
+
+        return 1 << 30 | crc32(f"{loc.source.name}:{loc.start}".encode("utf-8", "surrogateescape")) >> 2
+
+    def line(self, op: Operation, last: bool = False) -> str:
+        """Line of an operation, its first or last, as messages say it: `12`, or `12 of k.py` where that is
+        not the module's own source."""
+        span = self.span(op)
+        number = span.source.place(max(span.start, span.end - 1))[0] if last else span.line
+        return str(number) if span.source is self.source else f"{number} of {span.source.name}"
 
 
 def uses(region: Region) -> dict[Value, list[tuple[Operation, int]]]:

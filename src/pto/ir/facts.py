@@ -137,11 +137,7 @@ def view_layout(value: Value | None) -> str | None:
 
 def enclosing(place: Operation | Block) -> Iterator[Operation]:
     """An operation (or the one a block belongs to) and everything it stands in, from the inside out."""
-    op = place if isinstance(place, Operation) else _owner(place)
+    op = place if isinstance(place, Operation) else place.parent.parent if place.parent is not None else None
     while op is not None:
         yield op
-        op = _owner(op.parent)
-
-
-def _owner(block: Block | None) -> Operation | None:
-    return block.parent.parent if block is not None and block.parent is not None else None
+        op = op.outer

@@ -37,8 +37,7 @@ def make(
         results,
         attrs,
         tuple(segments) if row.has_segments else None,
-        at.start,
-        at.end,
+        at.loc,
     )
 
 

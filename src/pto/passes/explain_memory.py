@@ -55,7 +55,7 @@ def _space(plan: MemoryPlan, function: FunctionPlan, space: Space) -> str:
         uses = t.uses()
         shares = t.shares()
         rows.append([
-            f"{t.address}..{t.end}", f"%{t.name}", t.shape, str(plan.line(t.storage.op)),
+            f"{t.address}..{t.end}", f"%{t.name}", t.shape, plan.module.line(t.storage.op),
             str(sum(u.writes for u in uses)), str(sum(u.reads for u in uses)), _life(t, len(function.steps)),
             ", ".join(shares[:3]) + (f" and {len(shares) - 3} more" if len(shares) > 3 else ""),
         ])  # fmt: skip

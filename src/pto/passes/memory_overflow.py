@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..diag import Source
 from ..ir.core import Operation
 from ..ir.types import TileBufType
 from ..isa.profiles import LOCATIONS, PROFILES
@@ -98,8 +99,8 @@ class _Overflow:
         together = sum(s.footprint for s in self.there) + self.hidden
         self.twice = 0 if live.calls else together - self.peak
 
-    def line_of(self, op: Operation) -> int:
-        return self.ctx.module.source.place(op.start)[0]
+    def line_of(self, op: Operation) -> str:
+        return self.ctx.module.line(op)
 
     def report(self) -> None:
         loc, capacity = self.space.loc, self.space.capacity
@@ -133,11 +134,21 @@ class _Overflow:
             d.notes.append((f"and {len(self.there) - _LISTED} more, {rest} bytes", None))
 
     def row(self, s: Storage) -> str:
-        lines = [self.line_of(op) for op in self.users(s)]
-        used = f"used in lines {min(lines)}..{max(lines)}" if lines else "used by the other end of its FIFO"
+        lines = self.lines_of(self.users(s))
+        used = f"used in lines {lines}" if lines else "used by the other end of its FIFO"
         return (
             f"  %{s.value.name or '?'} {shape_of(s)}, {s.footprint} bytes, line {self.line_of(s.op)}, {used}"
         )
+
+    def lines_of(self, ops: list[Operation]) -> str:
+        """The first and the last line of operations, for each of their files."""
+        first: dict[Source, Operation] = {}
+        last: dict[Source, Operation] = {}
+        module = self.ctx.module
+        for op in sorted(ops, key=lambda op: module.span(op).start):
+            first.setdefault(module.span(op).source, op)
+            last[module.span(op).source] = op
+        return " and ".join(f"{module.span(a).line}..{module.line(last[s])}" for s, a in first.items())
 
     def users(self, s: Storage) -> list[Operation]:
         live, bit = self.space.live, 1 << s.bit

@@ -173,7 +173,7 @@ class MemoryPlan:
 
     def line(self, op: Operation) -> int:
         """The line of the text that an operation comes from."""
-        return self.module.source.place(op.start)[0]
+        return self.module.span(op).line
 
 
 def shape_of(storage: Storage) -> str:

@@ -108,7 +108,7 @@ def _by_rows(
             return None
         new[tile] = _turned(op, tile, valid, made)
     moved = Operation(op.name, op.row, [new.get(v, v) for v in op.operands], (), dict(op.attrs), op.segments,
-                      op.start, op.end)  # fmt: skip
+                      op.loc)  # fmt: skip
     return [*made, moved]
 
 

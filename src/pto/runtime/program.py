@@ -43,7 +43,7 @@ DEFAULT = "a2a3"
 def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
     """The library of a program, with flags for its target; raises where it is wrong."""
     kernel = _opened(job)
-    profile, source = kernel.profile, kernel.module.source
+    profile, module = kernel.profile, kernel.module
     kind, function, _ = _half(kernel, job)
     lowered = kernel.lowered("always")
     tensors = job.runtime == "tensormap_and_ringbuffer"
@@ -55,7 +55,8 @@ def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
 
     built = made(lines=False)
     if not built.ok:  # once more, so that the compiler names lines of the program
-        raise DiagnosticError(messages.diagnostics(made(True).output, {source.name: source}, exact=False))
+        sources = {s.name: s for s in module.sources}
+        raise DiagnosticError(messages.diagnostics(made(True).output, sources, exact=False))
     return built
 
 

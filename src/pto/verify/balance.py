@@ -237,7 +237,7 @@ class Walk:
         if any(f.loop is not None or f.op is op for f in self.failures):
             return  # follows from a loop that cannot be balanced, or is the same in another iteration
         loop = self.repeating[-1] if self.repeating and op is not None else None
-        holder = max((w.holder for w in bad if w.holder is not None), key=lambda h: h.start, default=None)
+        holder = max((w.holder for w in bad if w.holder is not None), key=lambda h: h.order, default=None)
         self.failures.append(Failure(op, holder, True, loop))
 
     def parting(self, bad: Worlds, good: Worlds) -> Operation | None:
@@ -245,7 +245,7 @@ class Walk:
         known = {fact for w in good for fact in w.facts}
         keys = {key for w in bad for key, truth in w.facts if (key, not truth) in known}
         origins = [self.origin[key] for key in keys if key in self.origin]
-        return min(origins, key=lambda op: op.start, default=None)
+        return min(origins, key=lambda op: op.order, default=None)
 
 
 def runs_on(func: Operation, core: str) -> bool:

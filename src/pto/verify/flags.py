@@ -73,7 +73,7 @@ def check_flags(
                         _note_other_core(context, d, failure, takes, core)
                     d.severity = severity if failure.certain else "warning"
                     found.setdefault((id(where), d.code), (where, d))
-    context.diagnostics += [d for _, d in sorted(found.values(), key=lambda pair: pair[0].start)]
+    context.diagnostics += [d for _, d in sorted(found.values(), key=lambda pair: pair[0].order)]
 
 
 class _Program:

@@ -209,7 +209,7 @@ def _reserve(f: Function, op: Operation) -> None:
     if base is None:
         f.unit.no_spelling(op)
         return
-    f.name(op.results[0], f.constant("int32_t", str(base), op.start))
+    f.name(op.results[0], f.constant("int32_t", str(base), op.loc))
 
 
 @handles("pto.tsync")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ...diag import Span
 from ...ir.core import Block, Operation, Value
 from ...ir.facts import view_layout
 from ...ir.types import (
@@ -96,9 +97,9 @@ class Function:
         self.op = op
         self.types = unit.types
         self.lines: list[str] = []
-        self.marks: list[int] = []  # source offset of each line
+        self.marks: list[Span | None] = []  # the place each line comes from
         self.indent = "  "
-        self.here = op.start
+        self.here = op.loc
         self.known: dict[Value, tuple[str, int]] = {}  # value -> text, how tightly it binds
         self.bare: dict[Value, str] = {}  # induction variables without the cast to the index type
         self.tile_types: dict[Value, str] = {}
@@ -113,7 +114,7 @@ class Function:
         self._labels = 0
         self.tail: Operation | None = None
         self._numbers = 0
-        self._constants: dict[tuple[str, str], tuple[str, int, bool]] = {}
+        self._constants: dict[tuple[str, str], tuple[str, Span | None, bool]] = {}
         self.offsets: set[str] = set()  # constants that are planned addresses
         self._helpers: dict[tuple[str, str], str] = {}
         self._depth = 0
@@ -223,7 +224,7 @@ class Function:
             self.line(f"{token} = {init};")
         return token
 
-    def constant(self, type: str, literal: str, mark: int = -1) -> str:
+    def constant(self, type: str, literal: str, mark: Span | None = None) -> str:
         """The hoisted constant of a type; equal ones are one."""
         key = type, literal
         found = self._constants.get(key)
@@ -266,9 +267,9 @@ class Function:
         """The operations of a block."""
         handlers, checked = HANDLERS, self.unit.checked
         for op in block.ops:
-            self.here = op.start
+            self.here = op.loc
             if checked and touches_global(op):
-                self.line(f"pto::detail::mark({op.start});")
+                self.line(f"pto::detail::mark({self.unit.module.mark(op)});")
             handler = handlers.get(op.name, Function.regular)
             if op in self.memref_tiles:
                 from .memrefs import with_tiles
@@ -388,19 +389,19 @@ class Function:
 
     # -- the whole function -------------------------------------------------------------------------------
 
-    def emit(self) -> tuple[list[str], list[int]]:
-        """The lines of the function with their source offsets, variables still as tokens."""
+    def emit(self) -> tuple[list[str], list[Span | None]]:
+        """The lines of the function with their places, variables still as tokens."""
         from .guards import body
 
         head = self.signature()
         self.unit.guard(self.op, self._body, body)
         lines = [head + " {"]
-        marks = [self.op.start]
+        marks = [self.op.loc]
         used = set(_TOKEN.findall("\n".join(self.lines)))
         helpers = sorted(self._helpers.items(), key=lambda h: h[0][0] != "SaturationMode")
         for (type, init), token in helpers:
             lines.append(f"  {type} {token} = {init};")
-            marks.append(-1)
+            marks.append(None)
         constants = [(t, x, *found) for (t, x), found in self._constants.items() if found[0][1:] in used]
         placed = [c for c in constants if c[2] in self.offsets]
         outer = [c for c in constants if c[2] not in self.offsets and not c[4]]
@@ -411,9 +412,9 @@ class Function:
         lines += [f"  {text}" for text in self.hoisted]
         lines.append("  using T = float;")
         lines += self.lines
-        marks += [-1] * (len(lines) - len(self.lines) - len(marks)) + self.marks
+        marks += [None] * (len(lines) - len(self.lines) - len(marks)) + self.marks
         lines.append("}")
-        marks.append(-1)
+        marks.append(None)
         return lines, marks
 
     def _body(self, body: Callable[[Function], None]) -> None:

@@ -37,7 +37,7 @@ def body(f: Function) -> None:
         if f.op.attrs["function_type"].value.results:
             f.line("return {};")
     if last is not None:
-        f.here = last.start
+        f.here = last.loc
         _return(f, last)
 
 
@@ -83,7 +83,7 @@ def _first_vector_core_only(f: Function, owner: Operation) -> bool:
 
 def _open_guard(f: Function, kind: str, owner: Operation) -> None:
     f.lines.append("")
-    f.marks.append(-1)
+    f.marks.append(None)
     f.line(f"#if defined({_MACRO[kind]})")
     if kind == "vector":
         f.line("set_mask_norm();")
@@ -99,7 +99,7 @@ def _close_guard(f: Function, kind: str, owner: Operation) -> None:
         f.line("}")
     f.line(f"#endif // {_MACRO[kind]}")
     f.lines.append("")
-    f.marks.append(-1)
+    f.marks.append(None)
 
 
 @handles("pto.section.cube", "pto.section.vector")

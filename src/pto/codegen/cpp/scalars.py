@@ -170,7 +170,7 @@ def _constant(f: Function, op: Operation) -> None:
         )  # fmt: skip
         f.name(result, "0")
         return
-    f.name(result, f.constant(type, literal(value, type), op.start))
+    f.name(result, f.constant(type, literal(value, type), op.loc))
 
 
 def _list(f: Function, result: Value, text: str) -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ...diag import Diagnostic, DiagnosticError, has_errors
+from ...diag import Diagnostic, DiagnosticError, Span, has_errors
 from ...ir.context import Context
 from ...ir.core import Module, Operation, entry_mark
 from ...isa.profiles import Profile
@@ -157,23 +157,21 @@ class Unit:
             left = [f for f in left if f not in wave]
         return out
 
-    def _joined(self, lines: list[str], marks: list[int]) -> str:
+    def _joined(self, lines: list[str], marks: list[Span | None]) -> str:
         if self.line_directives:
             lines = self._with_lines(lines, marks)
         return _named("\n".join(lines))
 
-    def _with_lines(self, lines: list[str], marks: list[int]) -> list[str]:
+    def _with_lines(self, lines: list[str], marks: list[Span | None]) -> list[str]:
         """`#line` before every line that the count of the compiler would attribute to another source line."""
-        source = self.module.source
-        file = string(source.name)
         out: list[str] = []
-        expected = -1
+        file, expected = "", -1
         for text, mark in zip(lines, marks, strict=True):
-            if mark >= 0 and text and not text.lstrip().startswith("#"):
-                line = source.place(mark)[0]
-                if line != expected:
-                    out.append(f"#line {line} {file}")
-                expected = line
+            if mark is not None and text and not text.lstrip().startswith("#"):
+                line = mark.line
+                if line != expected or mark.source.name != file:
+                    out.append(f"#line {line} {string(mark.source.name)}")
+                file, expected = mark.source.name, line
             out.append(text)
             expected += 1
         return out

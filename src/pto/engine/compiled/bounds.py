@@ -1,8 +1,8 @@
 """An access outside the arrays of a launch, as a diagnostic at the operation that made it.
 
-The launch says which addresses were touched and what the core had marked as its place: an offset in the
-source. An operation there is followed back to the arguments it works on, so that the diagnostic names one of
-them, as the reference engine does; an address alone does not say which array it was meant for.
+The launch says which addresses were touched and what the core had marked as its place, a number of
+`Module.mark`. An operation there is followed back to the arguments it works on, so that the diagnostic names
+one of them, as the reference engine does; an address alone does not say which array it was meant for.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def problem(
 ) -> Diagnostic:
     """The diagnostic; `message` is what the launch said, `spans` the arrays by function, `whole` the place of
     the function, where nothing narrower is known."""
-    source = kernel.module.source
     what, _, text = message.partition(": ")
     core = _CORE.search(message)
-    found = [op for f in kernel.module.functions for op in f.walk() if op.start == done.mark and op.end]
+    module = kernel.module
+    found = [op for f in module.functions for op in f.walk() if module.mark(op) == done.mark]
     found = [op for op in found if touches_global(op)]
     if not found or done.mark < 0:
         return Diagnostic("PTO-E2101", message, whole, help=_HELP)
     op = found[0]
     name = op.row.name if op.row else what
-    span = Span(source, op.start, op.end)
+    span = op.loc
     arrays = list(dict.fromkeys(_arrays(op, spans)))
     for array, start, size in arrays:
         low, high = done.touched[0] - start, done.touched[-1] + 1 - start

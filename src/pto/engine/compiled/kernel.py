@@ -115,8 +115,5 @@ class CompiledKernel(Launchable):
 
     def span(self) -> Span | None:
         """The line that begins the function."""
-        function, source = self.functions[0], self.module.source
-        if not function.end:
-            return None
-        end = source.text.find("\n", function.start, function.end)
-        return Span(source, function.start, end if end >= 0 else function.end)
+        loc = self.functions[0].loc
+        return loc.head if loc is not None else None

@@ -73,10 +73,10 @@ class CppKernel(CompiledKernel):
         flags = [*arch_flags(self.profile), *(["-DPTO_CHECKED"] if checks else [])]
         built = build.cached([unit], [build.Unit(_BODY, self.source)], flags)
         if not built.ok:  # once more, so that the compiler names lines of the program
-            source = self.module.source
             lines = build.Unit(_BODY, compiled_cpp(lowered, lines=True))
             output = build.cached([unit], [lines], flags).output
-            raise DiagnosticError(messages.diagnostics(output, {source.name: source}, exact=False))
+            sources = {s.name: s for s in self.module.sources}
+            raise DiagnosticError(messages.diagnostics(output, sources, exact=False))
         return built
 
 

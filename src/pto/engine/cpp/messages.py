@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...diag import Diagnostic, Source, Span
+from ...diag import Diagnostic, Source, Span, Unread
 
 _LINE = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:(?P<col>\d+):)?\s+(?P<rest>.*)$")
 _SEVERITY = re.compile(r"^(?P<kind>fatal error|error|warning|note): (?P<text>.*)$")
@@ -88,16 +88,16 @@ def _place(m: re.Match[str], sources: Mapping[str, Source], exact: bool) -> Plac
 
 def _span(place: Place) -> Span | None:
     source, line, column = place
-    if not 1 <= line <= source.text.count("\n") + 1:
+    if isinstance(source, Unread):
+        return source.at(line, column)
+    if not 1 <= line <= source.lines:
         return None
     start, end = source.bounds(line)
-    text = source.text[start:end]
-    first = start + len(text) - len(text.lstrip())
     if column and start + column - 1 < end:
         first = start + column - 1
         word = re.match(r"\w+", source.text[first:end])
         return Span(source, first, first + (len(word[0]) if word else 1))
-    return Span(source, first, end)
+    return source.at(line)
 
 
 def _note(m: re.Match[str], text: str, place: Place | None) -> str:

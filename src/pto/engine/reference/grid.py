@@ -83,11 +83,7 @@ class Grid:
         return self.blocks * len(self.roles)
 
     def span(self, op: Operation) -> Span | None:
-        source = self.program.module.source
-        if not op.end:
-            return None
-        newline = source.text.find("\n", op.start, op.end)
-        return Span(source, op.start, op.end if newline < 0 else newline)
+        return op.loc.head if op.loc is not None else None
 
     def function(self, name: str) -> Operation | None:
         return self.program.module.function(name)

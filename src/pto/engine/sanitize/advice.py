@@ -115,12 +115,12 @@ def _meeting(old: Operation, new: Operation) -> tuple[Operation, Operation, Oper
     return None
 
 
-def _first(module: Module, op: Operation) -> int:
-    return module.source.place(op.start)[0]
+def _first(module: Module, op: Operation) -> str:
+    return module.line(op)
 
 
-def _last(module: Module, op: Operation) -> int:
-    return module.source.place(max(op.start, op.end - 1))[0]
+def _last(module: Module, op: Operation) -> str:
+    return module.line(op, last=True)
 
 
 # -- numbers -----------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def wait_for(module: Module, flag: tuple[str, str, int], set_by: Operation, new:
     dynamic = set_by.row is not None and set_by.row.name == "set_flag_dyn"
     word, id = ("wait_flag_dyn", "the id set there") if dynamic else ("wait_flag", f"<EVENT_ID{number}>")
     first = _first(module, set_by)
-    late = next((op for op in module.walk() if op.start > new.start and _waits(op, word, flag)), None)
+    late = next((op for op in module.walk() if _waits(op, word, flag) and op.order > new.order), None)
     if late is not None:
         at = _first(module, late)
         return f"line {first} sets a flag for this, and line {at} waits for it too late: move line {at} up"

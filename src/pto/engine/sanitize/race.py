@@ -280,7 +280,7 @@ class RaceChecker:
         note = (_other_side(new, old), self.launch.span(old.op))
         again = self.reports.again(key, note)
         known = self.reports.found.get(key)
-        if again and (known is None or not self.advised[key].start < old.op.start < new.op.start):
+        if again and (known is None or not self.advised[key].order < old.op.order < new.op.order):
             return
         self.advised[key] = old.op
         help = self._help(key, new, old)
@@ -362,6 +362,6 @@ def _other_side(new: Touch, old: Touch) -> str:
     """What the access that came first did."""
     first = old.op.row.name if old.op.row else old.op.name
     what = f"%{old.place.name}" if old.place.name else "them"
-    earlier = old.core is new.core and (old.op is new.op or old.op.start > new.op.start)
+    earlier = old.core is new.core and (old.op is new.op or old.op.order > new.op.order)
     when = " in an earlier iteration" if earlier else ""
     return f"{first} {'writes' if old.write else 'reads'} {what}{when}"

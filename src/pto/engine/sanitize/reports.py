@@ -42,8 +42,8 @@ class Reports(Watcher):
         self.times[key] += 1
         known = self.found.get(key)
         if known is not None:
-            spans = [span.start for _, span in known.notes if span is not None]
-            if note[1] is not None and note[1].start not in spans and len(known.notes) < MOST_NOTES:
+            spans = [span for _, span in known.notes]
+            if note[1] is not None and note[1] not in spans and len(known.notes) < MOST_NOTES:
                 known.notes.append(note)
         return True
 

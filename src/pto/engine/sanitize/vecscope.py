@@ -162,7 +162,7 @@ class VecscopeHazards:
             else f"writes {what}, as {named} of this vecscope does, in either order",
             help=f'put pto.mem_bar "{kind}" between them',
         )
-        again = " in an earlier iteration" if first is op or first.start > op.start else ""
+        again = " in an earlier iteration" if first is op or first.order > op.order else ""
         d.notes.append((f"{named} {'writes' if other.endswith('ST') else 'reads'} them{again}",
                         self.launch.span(first)))  # fmt: skip
         self.reports.add(("interval", op, first), d)

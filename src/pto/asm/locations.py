@@ -1,0 +1,56 @@
+"""What `loc(...)` says: the place in another file that an operation was made from.
+
+`loc("k.py":3:5)` is that line and column. A location of several parts (`callsite(a at b)`, `fused[a, b]`,
+`"name"(a)`) is the first of them that names a file; `#a` is what stands behind it, wherever in the text that
+is defined. `loc(unknown)` says nothing: the operation stays where it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..diag import Span, Unread
+from ..ir.core import Operation
+from .lexer import unquote
+
+_DIGITS = 9  # of a line or column
+_DEPTH = 64  # of aliases that stand for aliases
+
+
+class Locations:
+    """Reads locations of one text: `aliases` are those it defines, as ranges of its tokens."""
+
+    def __init__(self, tokens: Sequence[str], aliases: Mapping[str, range]) -> None:
+        self._tokens = tokens
+        self._aliases = aliases
+        self._files: dict[str, Unread] = {}
+        self._known: dict[str, Span | None] = {}
+
+    def place(self, said: Sequence[tuple[Operation, range]]) -> None:
+        """Move operations to the places that are said of them."""
+        for op, tokens in said:
+            found = self._read(tokens)
+            if found is not None:
+                op.loc = found
+
+    def _read(self, where: range, depth: int = 0) -> Span | None:
+        t = self._tokens
+        for k in where:
+            if t[k][:1] == '"' and k + 4 < where.stop and (t[k + 1], t[k + 3]) == (":", ":"):
+                line, column = t[k + 2], t[k + 4]
+                if line.isdecimal() and column.isdecimal() and max(len(line), len(column)) <= _DIGITS:
+                    name = unquote(t[k])
+                    return self._files.setdefault(name, Unread(name)).at(int(line), int(column))
+            elif t[k][:1] == "#":
+                found = self._alias(t[k], depth + 1)
+                if found is not None:
+                    return found
+        return None
+
+    def _alias(self, name: str, depth: int) -> Span | None:
+        if name not in self._known:
+            self._known[name] = None  # one that leads back to itself says nothing
+            where = self._aliases.get(name)
+            if where is not None and depth <= _DEPTH:
+                self._known[name] = self._read(where, depth)
+        return self._known[name]
