@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
-from .impatience import Impatience
+from .interrupt import EndOnInterrupt
 from .terminal import Screen
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def run(options: Namespace) -> int:
     with knobs.environment({"PTO_LOG_LEVEL": level} if level else {}):
         session = _Session(options)
         try:
-            with Impatience("pto runtime"):
+            with EndOnInterrupt("pto runtime"):
                 session.run()
         except DiagnosticError as e:
             session.problems += e.diagnostics
