@@ -18,7 +18,7 @@ from .interrupt import EndOnInterrupt
 from .terminal import Screen
 
 if TYPE_CHECKING:
-    from ..runtime.compile import Ahead, Library
+    from ..runtime.compile import Ahead, CompiledJob
     from ..runtime.folder import Config
     from ..runtime.runner import CaseResult, Runner
 
@@ -201,13 +201,13 @@ class _Session:
                 self._write(result, params["name"] if len(cases) > 1 else "")
         self._say("\n".join(_table(self._screen, self.results)))
 
-    def _compile(self, runner: Runner) -> list[Library]:
+    def _compile(self, runner: Runner) -> list[CompiledJob]:
         try:
             return runner.compile(self._progress.step, self.options.jobs, self._ahead)
         finally:
             self._progress.end()
 
-    def _about(self, runner: Runner, made: Sequence[Library], seconds: float) -> str:
+    def _about(self, runner: Runner, made: Sequence[CompiledJob], seconds: float) -> str:
         config = runner.options.engine(runner.folder)
         built = sum(not m.cached for m in made)
         how = (
@@ -304,7 +304,7 @@ class _Progress:
     def __init__(self, shown: bool) -> None:
         self._shown = shown
 
-    def step(self, done: int, total: int, last: Library) -> None:
+    def step(self, done: int, total: int, last: CompiledJob) -> None:
         if self._shown:
             print(f"\r\x1b[Kcompiling {done}/{total}: {last.job.name}", end="", file=sys.stderr, flush=True)
 

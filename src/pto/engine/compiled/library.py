@@ -154,7 +154,7 @@ class Library:
 
 
 def loaded(build: Callable[[], Built]) -> tuple[Built, Library]:
-    """What was built, loaded. Where somebody clears the cache in between, what came from it is built again."""
+    """What was built, loaded. Where the cache is cleared in between, what came from it is built again."""
     built = build()
     try:
         return built, Library(built.path)

@@ -19,7 +19,7 @@ from ..memory import GlobalMemory, Tile, View
 from ..registers import Register
 from .code import Code
 from .core import Core, Item, RunError
-from .lower import Program
+from .lower import LoweredModule
 from .semantics import SEMANTICS, Semantics
 from .state import Cluster
 
@@ -73,7 +73,7 @@ class Grid:
 
     def __init__(
         self,
-        program: Program,
+        program: LoweredModule,
         profile: Profile,
         gm: GlobalMemory,
         roles: list[tuple[str, int, Code]],
