@@ -21,15 +21,15 @@ SEES = {
     "ir": "diag knobs isa",
     "asm": "diag knobs isa ir",
     "bytecode": "diag knobs isa ir asm",
-    "frontdoor": "diag knobs isa ir asm bytecode",
+    "reading": "diag knobs isa ir asm bytecode",
     "verify": "diag knobs isa ir",
     "witness": "diag knobs isa ir asm",
     "passes": "diag knobs isa ir perf",
     "driver": "diag knobs isa ir verify perf passes",
     "codegen": "diag knobs isa ir verify perf passes driver",
-    "engine": "diag knobs cache isa ir asm bytecode frontdoor verify perf passes driver codegen",
-    "runtime": "diag knobs cache isa ir asm bytecode frontdoor verify perf passes driver codegen engine",
-    "cli": "diag knobs cache isa ir asm bytecode frontdoor verify witness perf passes driver codegen engine runtime",
+    "engine": "diag knobs cache isa ir asm bytecode reading verify perf passes driver codegen",
+    "runtime": "diag knobs cache isa ir asm bytecode reading verify perf passes driver codegen engine",
+    "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen engine runtime",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "knobs", "cache")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .codegen.flow import emit_cpp
     from .diag import Diagnostic, DiagnosticError
     from .engine.launch import kernel
-    from .frontdoor import parse
     from .ir import Builder, Module
+    from .reading import parse
     from .verify import verify
 
 _LAZY = {
@@ -35,7 +35,7 @@ _LAZY = {
     "Module": "ir",
     "from_bytecode": "bytecode",
     "kernel": "engine.launch",
-    "parse": "frontdoor",
+    "parse": "reading",
     "to_bytecode": "bytecode",
     "to_text": "asm",
     "verify": "verify",

@@ -223,13 +223,13 @@ def test_a_file_that_cannot_be_written_hides_no_result(run: Run) -> None:
 _BLOCKS = """\
 import ctypes, os, signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from pto.cli.impatience import Impatience
+from pto.cli.interrupt import EndOnInterrupt
 libc = ctypes.CDLL(None)
 ready = threading.Event()
 def press():
     ready.wait()
     os.kill(os.getpid(), signal.SIGINT)
-with Impatience("me", 0.3):
+with EndOnInterrupt("me", 0.3):
     if sys.argv[1] == "long":
         libc.sem_init(ctypes.byref(gate := (ctypes.c_char * 64)()), 0, 0)
         signal.siginterrupt(signal.SIGINT, False)

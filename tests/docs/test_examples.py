@@ -13,7 +13,7 @@ import pytest
 
 import pto
 from pto.diag import Diagnostic
-from pto.frontdoor import read
+from pto.reading import read
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

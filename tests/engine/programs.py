@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pto
-from pto.engine.entry import Run
+from pto.engine.entry import LaunchResult
 
 Array = np.ndarray[Any, Any]
 
@@ -22,7 +22,7 @@ def program(body: str, arguments: str = "%out: !pto.ptr<i64>", attributes: str =
     )
 
 
-def run(text: str, *args: Any, **options: Any) -> Run:
+def run(text: str, *args: Any, **options: Any) -> LaunchResult:
     """Run a program; raises nothing, diagnostics are in the result."""
     options.setdefault("out", io.StringIO())
     return pto.kernel(pto.parse(text), options.pop("entry", None)).run(*args, **options)
@@ -36,7 +36,7 @@ def numbers(body: str, count: int = 4, **options: Any) -> list[int]:
     return out.tolist()
 
 
-def codes(result: Run) -> list[str]:
+def codes(result: LaunchResult) -> list[str]:
     return [d.code for d in result.diagnostics]
 
 

@@ -14,7 +14,7 @@ import pto
 from pto.cli import doctor
 from pto.cli.main import main
 from pto.engine import registry
-from pto.engine.entry import Run
+from pto.engine.entry import LaunchResult
 from pto.engine.reference.kernel import ReferenceKernel
 from pto.engine.registry import ENGINES, Engine, Request
 
@@ -36,7 +36,7 @@ class TwinKernel(ReferenceKernel):
 
     engine = "twin"
 
-    def run(self, *args: Any, blocks: int = 1, max_steps: int | None = None, **others: Any) -> Run:
+    def run(self, *args: Any, blocks: int = 1, max_steps: int | None = None, **others: Any) -> LaunchResult:
         plain = {name: others.pop(name) for name in ("out", "progress") if name in others}
         self.refuse(others)
         RAN.append(blocks)
@@ -136,7 +136,7 @@ def test_doctor_looks_after_it(twin: Engine, capsys: Capture, monkeypatch: pytes
     assert main(["doctor", "--json"]) == 0
     (check,) = json.loads(capsys.readouterr().out)["checks"]
     assert check["detail"] == "twin: runs a kernel, self-check passed, twice" and RAN == [1]
-    monkeypatch.setattr(TwinKernel, "run", lambda *_, **__: Run())
+    monkeypatch.setattr(TwinKernel, "run", lambda *_, **__: LaunchResult())
     assert main(["doctor"]) == 0  # not required
     assert "--   engine twin  wrong results" in capsys.readouterr().out
     monkeypatch.setitem(ENGINES, "twin", twin.replace(required=True))

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from pto.asm import FORMS, parse_source, to_text
 from pto.diag import Diagnostic, Source, Unread, has_errors, render, render_json
-from pto.frontdoor import decode
 from pto.ir.core import Module
 from pto.isa.errors import CATALOGUE
+from pto.reading import decode
 from pto.verify import verify
 
 from ..counting import no_hang

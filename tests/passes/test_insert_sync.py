@@ -24,7 +24,7 @@ from pto.passes.sync.emit import Emitter, add_tails
 from pto.passes.sync.events import Events
 from pto.passes.sync.flags import Barrier, Flag, Wait
 from pto.passes.sync.hazards import Hazards
-from pto.passes.sync.linear import Program
+from pto.passes.sync.linear import CoreProgram
 from pto.passes.sync.place import Placement
 from pto.passes.sync.regions import Places
 from pto.verify import verify
@@ -1176,10 +1176,10 @@ def test_flags_of_an_inner_loop_say_nothing_of_the_same_iteration() -> None:
     inserted(random_program(6028, "a5", 60).text)
 
 
-def _parts(module: Module) -> tuple[Program, Hazards, Placement]:
+def _parts(module: Module) -> tuple[CoreProgram, Hazards, Placement]:
     function = module.functions[0]
     profile = module_profile(module)
-    steps = Program(function, "", profile)
+    steps = CoreProgram(function, "", profile)
     hazards = Hazards(steps, Places(function, profile))
     placement = Placement(steps, hazards)
     placement.run()

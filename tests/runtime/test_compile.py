@@ -14,7 +14,7 @@ import pytest
 from pto import knobs
 from pto.diag import Diagnostic, DiagnosticError
 from pto.engine.cpp import compiler
-from pto.runtime.compile import Ahead, Job, Library, _listed, compile_all
+from pto.runtime.compile import Ahead, CompiledJob, Job, _listed, compile_all
 from pto.runtime.elf import exports
 
 from .folder_kit import KERNEL, call_kernel
@@ -475,7 +475,7 @@ def test_missing_sources(tmp_path: Path) -> None:
 
 def test_a_library_says_which_job_it_is_of() -> None:
     job = _job("k.cpp")
-    assert Library(job).job.core_type == "aiv" and not job.is_program and _job("k.pto").is_program
+    assert CompiledJob(job).job.core_type == "aiv" and not job.is_program and _job("k.pto").is_program
 
 
 def test_the_graph_runtimes_share_kernels_but_for_those_that_include_their_headers(

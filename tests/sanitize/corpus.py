@@ -24,7 +24,7 @@ import numpy as np
 
 import pto
 from pto.diag import Diagnostic
-from pto.engine.entry import Run
+from pto.engine.entry import LaunchResult
 from pto.engine.memory import array_of
 from pto.engine.reference.kernel import ReferenceKernel
 
@@ -77,7 +77,7 @@ class Program:
         rng = np.random.default_rng(7)
         return [_value(text, rng) for text in self.arguments]
 
-    def run(self, **options: Any) -> tuple[Run, list[bytes]]:
+    def run(self, **options: Any) -> tuple[LaunchResult, list[bytes]]:
         """One launch, and what all arrays hold afterwards."""
         values = self.values()
         result = self.kernel.run(*values, **self.options, **options)

@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from ..diag import Diagnostic, DiagnosticError, Source, has_errors
-from ..frontdoor import SUFFIXES
+from ..reading import SUFFIXES
 from .common import (
     FAILED,
     OK,

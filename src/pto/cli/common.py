@@ -123,7 +123,7 @@ def add_diagnostics(parser: argparse.ArgumentParser) -> None:
 
 def read_input(path: str, cpp: bool = False) -> tuple[Source | None, list[Diagnostic]]:
     """A named file, or standard input for `-`; C++ is refused, unless `cpp` says otherwise."""
-    from ..frontdoor import decode, foreign, read
+    from ..reading import decode, foreign, read
 
     source, problems = decode("<stdin>", sys.stdin.buffer.read()) if path == "-" else read(path)
     if source is not None and not cpp and (other := foreign(source)):

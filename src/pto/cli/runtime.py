@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
-from .impatience import Impatience
+from .interrupt import EndOnInterrupt
 from .terminal import Screen
 
 if TYPE_CHECKING:
-    from ..runtime.compile import Ahead, Library
+    from ..runtime.compile import Ahead, CompiledJob
     from ..runtime.folder import Config
     from ..runtime.runner import CaseResult, Runner
 
@@ -110,7 +110,7 @@ def run(options: Namespace) -> int:
     with knobs.environment({"PTO_LOG_LEVEL": level} if level else {}):
         session = _Session(options)
         try:
-            with Impatience("pto runtime"):
+            with EndOnInterrupt("pto runtime"):
                 session.run()
         except DiagnosticError as e:
             session.problems += e.diagnostics
@@ -201,13 +201,13 @@ class _Session:
                 self._write(result, params["name"] if len(cases) > 1 else "")
         self._say("\n".join(_table(self._screen, self.results)))
 
-    def _compile(self, runner: Runner) -> list[Library]:
+    def _compile(self, runner: Runner) -> list[CompiledJob]:
         try:
             return runner.compile(self._progress.step, self.options.jobs, self._ahead)
         finally:
             self._progress.end()
 
-    def _about(self, runner: Runner, made: Sequence[Library], seconds: float) -> str:
+    def _about(self, runner: Runner, made: Sequence[CompiledJob], seconds: float) -> str:
         config = runner.options.engine(runner.folder)
         built = sum(not m.cached for m in made)
         how = (
@@ -304,7 +304,7 @@ class _Progress:
     def __init__(self, shown: bool) -> None:
         self._shown = shown
 
-    def step(self, done: int, total: int, last: Library) -> None:
+    def step(self, done: int, total: int, last: CompiledJob) -> None:
         if self._shown:
             print(f"\r\x1b[Kcompiling {done}/{total}: {last.job.name}", end="", file=sys.stderr, flush=True)
 

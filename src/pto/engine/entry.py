@@ -17,7 +17,7 @@ from . import registry
 SPMD = ("__pypto_spmd_block_idx", "__pypto_spmd_block_num", "__pypto_spmd_subblock_idx")
 
 
-class Run:
+class LaunchResult:
     """What a launch left: its diagnostics (sanitizer reports are among them) and pictures."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Launchable:
         """The arguments a caller gives, in order."""
         return list(self.functions[0].regions[0].blocks[0].args)
 
-    def run(self, *args: Any, **options: Any) -> Run:
+    def run(self, *args: Any, **options: Any) -> LaunchResult:
         raise NotImplementedError
 
     def refuse(self, options: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ class Launchable:
             raise TypeError(f"run() got an unexpected keyword argument {unknown!r}")
         registry.refuse(self.engine, options)
 
-    def __call__(self, *args: Any, **options: Any) -> Run:
+    def __call__(self, *args: Any, **options: Any) -> LaunchResult:
         """Run, and raise `DiagnosticError` where anything is wrong; see `run`."""
         result = self.run(*args, **options)
         if not result.ok:

@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
-from ..frontdoor import SUFFIXES, is_library
 from ..isa.record import Record
+from ..reading import SUFFIXES, is_library
 
 if TYPE_CHECKING:
     from ..ir.core import Module

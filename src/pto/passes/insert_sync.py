@@ -27,7 +27,7 @@ from .sync.emit import Emitter, add_tails
 from .sync.events import IDS, Events
 from .sync.flags import Barrier, Flag
 from .sync.hazards import Hazards
-from .sync.linear import Program, Seq, Step, Used, works
+from .sync.linear import CoreProgram, Seq, Step, Used, works
 from .sync.place import Placement
 from .sync.regions import Places
 
@@ -57,7 +57,7 @@ def run(ctx: PassContext, ids: int = IDS) -> Report:
     working: dict[str, Used] = dict.fromkeys(_working(kinds))
     called = {callee for kind in kinds.values() for callee in kind.calls if callee in working}
     programs = {
-        name: [Program(f, core, ctx.profile, working) for core in _cores(f, ctx.profile)]
+        name: [CoreProgram(f, core, ctx.profile, working) for core in _cores(f, ctx.profile)]
         for name, f in functions.items()
         if name in working and not kinds[name].empty and kinds[name].flag is None
     }
@@ -86,7 +86,7 @@ def _warn(ctx: PassContext, name: str, flag: Operation) -> None:
     )
 
 
-def _synchronise(program: Program, places: Places, drained: set[str], report: Report, ids: int) -> None:
+def _synchronise(program: CoreProgram, places: Places, drained: set[str], report: Report, ids: int) -> None:
     hazards = Hazards(program, places)
     placement = Placement(program, hazards, drained)
     placement.run()
@@ -113,14 +113,14 @@ def _synchronise(program: Program, places: Places, drained: set[str], report: Re
     Emitter(program, flags).run()
 
 
-def keep_needed(program: Program, check: Check) -> None:
+def keep_needed(program: CoreProgram, check: Check) -> None:
     """Take out the barriers of a pipe that no hazard needs."""
     for step in all_steps(program.root):
         for items in (step.before, step.after):
             items[:] = [i for i in items if not isinstance(i, Barrier) or i.pipe < 0 or i in check.needed]
 
 
-def _barriers_only(program: Program) -> list[Flag]:
+def _barriers_only(program: CoreProgram) -> list[Flag]:
     """A barrier of all pipes before every instruction."""
     for step in all_steps(program.root):
         step.before[:] = [Barrier(-1, step)] if not step.seqs else []

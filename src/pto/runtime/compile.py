@@ -62,7 +62,7 @@ class Job(Record):
         return self.source.endswith((".pto", ".ptobc"))
 
 
-class Library(Record):
+class CompiledJob(Record):
     """What became of a job: a path and whether it was there already, or diagnostics. `files` are those of the
     user's that it was made from."""
 
@@ -74,7 +74,7 @@ class Library(Record):
 
 
 #: Told after each library: how many are done, of how many, and the last one.
-Progress = Callable[[int, int, Library], object]
+Progress = Callable[[int, int, CompiledJob], object]
 
 
 class Ahead:
@@ -86,14 +86,14 @@ class Ahead:
         self._pool = ThreadPoolExecutor(1)
         self._made = self._pool.submit(self._make, jobs, progress, workers)
 
-    def _make(self, jobs: Sequence[Job], progress: Progress | None, workers: int) -> list[Library]:
+    def _make(self, jobs: Sequence[Job], progress: Progress | None, workers: int) -> list[CompiledJob]:
         started = time.perf_counter()
         try:
             return compile_all(jobs, progress, workers, self._given_up)
         finally:
             self.seconds = time.perf_counter() - started
 
-    def result(self) -> list[Library]:
+    def result(self) -> list[CompiledJob]:
         return self._made.result()
 
     def give_up(self) -> None:
@@ -107,7 +107,7 @@ def compile_all(
     progress: Progress | None = None,
     workers: int = 0,
     given_up: threading.Event | None = None,
-) -> list[Library]:
+) -> list[CompiledJob]:
     """The libraries of all jobs, in their order; raises with the diagnostics of all that failed."""
     libraries = compile_each(jobs, progress, workers, given_up)
     problems = [p for library in libraries for p in library.problems]
@@ -121,13 +121,13 @@ def compile_each(
     progress: Progress | None = None,
     workers: int = 0,
     given_up: threading.Event | None = None,
-) -> list[Library]:
+) -> list[CompiledJob]:
     """What became of all jobs, in their order."""
     plans = [_Plan(job) for job in jobs]
-    made: dict[int, Library] = {}
+    made: dict[int, CompiledJob] = {}
     lock = threading.Lock()
 
-    def end(at: int, library: Library) -> None:
+    def end(at: int, library: CompiledJob) -> None:
         with lock:
             made[at] = library
             if progress is not None:
@@ -135,9 +135,9 @@ def compile_each(
 
     def one(at: int) -> None:
         try:
-            library = Library(jobs[at]) if given_up and given_up.is_set() else plans[at].make()
+            library = CompiledJob(jobs[at]) if given_up and given_up.is_set() else plans[at].make()
         except DiagnosticError as e:
-            library = Library(jobs[at], problems=tuple(e.diagnostics))
+            library = CompiledJob(jobs[at], problems=tuple(e.diagnostics))
         end(at, library)
 
     for at, plan in enumerate(plans):
@@ -235,12 +235,12 @@ class _Plan(cache.Files):
         others = [f"{_OURS}pto2/{g}/" for g in _GRAPHS if g != self.job.runtime]
         return self._family != "graph" or not any(n.startswith(tuple(others)) for n in names)
 
-    def stored(self) -> Library | None:
+    def stored(self) -> CompiledJob | None:
         """The library, where it is in the cache and the files it includes are what they were."""
         found = cache.stored(self.key, self) if self.flags else None
         return self._checked(found) if found is not None else None
 
-    def make(self) -> Library:
+    def make(self) -> CompiledJob:
         """The library, built now unless somebody else is faster."""
         if not self.exists:
             kind = f"kernel '{self.job.name}'" if self.job.core_type else "orchestration"
@@ -251,7 +251,7 @@ class _Plan(cache.Files):
 
             includes = include_flags(self.job.runtime)
             built = build_program(self.job, lambda profile: [*kernel_flags(profile), _LEAN, *includes])
-            return Library(self.job, built.path, built.cached, files=(self.source,))
+            return CompiledJob(self.job, built.path, built.cached, files=(self.source,))
         kind = "kernel" if self.job.core_type else "orchestration"
         built = cache.built(self.key, kind, self._compile, self)
         if built.ok:
@@ -263,7 +263,7 @@ class _Plan(cache.Files):
                     f"{self.job.runtime} gives kernels addresses, no TensorData: include it "
                     '#if __has_include("tensor.h"), and take the slot as the address otherwise'
                 )
-        return Library(self.job, problems=problems)
+        return CompiledJob(self.job, problems=problems)
 
     def _compile(self, work: Path) -> Built:
         """Compile in a folder; also the files that the source includes, but for those every kernel does."""
@@ -285,10 +285,10 @@ class _Plan(cache.Files):
         users = {p for p in users if p != self.source and not p.startswith(known)}
         return Built(str(target), done.stderr, files=tuple(sorted(map(self._name, users))))
 
-    def _checked(self, built: Built) -> Library:
+    def _checked(self, built: Built) -> CompiledJob:
         """A library, or a diagnostic where it lacks the entry point of an orchestration."""
         job = self.job
-        made = Library(job, built.path, built.cached, files=(self.source, *map(self.path, built.files)))
+        made = CompiledJob(job, built.path, built.cached, files=(self.source, *map(self.path, built.files)))
         if job.core_type or not job.entry:
             return made
         exported = exports(built.path)
@@ -298,7 +298,7 @@ class _Plan(cache.Files):
             "PTO-E2605", f"the orchestration '{job.source}' exports no function '{job.entry}'",
             help=did_you_mean(job.entry, exported) or f'declare it extern "C" and spell it as {_where(job)}',
         )  # fmt: skip
-        return Library(job, problems=(problem,))
+        return CompiledJob(job, problems=(problem,))
 
 
 def _where(job: Job) -> str:

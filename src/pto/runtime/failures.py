@@ -45,7 +45,7 @@ def _arguments(report: str) -> str:
 
 def _span(path: str, offset: int) -> Span | None:
     """The rest of the line of a source from an offset on."""
-    from ..frontdoor import read
+    from ..reading import read
 
     source, _ = read(path)
     if source is None or offset >= len(source.text):

@@ -19,10 +19,10 @@ from ..diag import Diagnostic, DiagnosticError
 from ..engine.cpp import build, compiler, messages
 from ..engine.cpp.build import Unit
 from ..engine.entry import SPMD, Launchable
-from ..frontdoor import read
 from ..ir.core import Value
 from ..ir.types import ScalarType, ViewType
 from ..isa.profiles import PROFILES, Profile
+from ..reading import read
 
 if TYPE_CHECKING:
     from .compile import Job

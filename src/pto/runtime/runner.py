@@ -1,7 +1,7 @@
 """Run a folder: compile what it names, run its cases on an engine, compare the results with golden.
 
-The engine is whatever has the methods of `Engine`; `make_engine` gives the task runtime. Each case has an
-engine of its own and memory of its own, so that no case sees what another one left.
+The engine is whatever has the methods of `FolderEngine`; `make_engine` gives the task runtime. Each case has
+an engine of its own and memory of its own, so that no case sees what another one left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
-from .compile import Ahead, Library, Progress, compile_all
+from .compile import Ahead, CompiledJob, Progress, compile_all
 from .folder import PLATFORMS, RUNTIMES, Folder
 from .golden import Arguments
 from .memory import TensorMemory
@@ -24,7 +24,7 @@ from .memory import TensorMemory
 _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
 
 
-class Engine(Protocol):
+class FolderEngine(Protocol):
     """What a run needs. Kernels are shared libraries with `pto2_kernel`, or Python functions; errors are
     raised as `DiagnosticError` or `RuntimeError`, with everything released."""
 
@@ -42,7 +42,7 @@ class Engine(Protocol):
 
 
 #: Makes an engine of a configuration, see `RunnerOptions.engine`.
-MakeEngine = Callable[[dict[str, Any]], Engine]
+MakeEngine = Callable[[dict[str, Any]], FolderEngine]
 #: Told what goes on: the level of a line (info or debug) and its text.
 Log = Callable[[str, str], object]
 
@@ -91,7 +91,7 @@ class CaseResult(Record):
         return all(c.ok for c in self.comparisons) and not any(p.severity == "error" for p in self.problems)
 
 
-def make_engine(config: dict[str, Any]) -> Engine:
+def make_engine(config: dict[str, Any]) -> FolderEngine:
     """The task runtime."""
     from .engine import TaskEngine
 
@@ -114,14 +114,14 @@ class Runner:
     ) -> None:
         self.folder = folder
         self.options = options or RunnerOptions()
-        self.libraries: dict[str, Library] = {}
+        self.libraries: dict[str, CompiledJob] = {}
         self._engine = engine
         self._log = log
         self.runtime = self.options.runtime or folder.config.runtime
 
     def compile(
         self, progress: Progress | None = None, workers: int = 0, ahead: Ahead | None = None
-    ) -> list[Library]:
+    ) -> list[CompiledJob]:
         """Compile the orchestration and the kernels, unless that was begun; raises with all that is wrong."""
         self._check_options()
         jobs = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])

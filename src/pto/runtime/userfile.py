@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, Span
-from ..frontdoor import read
+from ..reading import read
 
 _numbers = itertools.count()
 

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from ...diag import Diagnostic, DiagnosticError, Span
 from ...ir.types import ViewType
 from ..binding import Binding
-from ..entry import SPMD, Launchable, Run, check_options
+from ..entry import SPMD, Launchable, LaunchResult, check_options
 from ..memory import GlobalMemory
 from . import bounds
 from .arguments import Memory, word
@@ -45,7 +45,7 @@ class CompiledKernel(Launchable):
         out: TextIO | None = None,
         progress: Any = None,
         **others: Any,
-    ) -> Run:
+    ) -> LaunchResult:
         """One launch on `blocks` blocks, which `threads` host threads share.
 
         `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
@@ -55,7 +55,7 @@ class CompiledKernel(Launchable):
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
             raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")
         self.refuse(others)
-        result = Run()
+        result = LaunchResult()
         result.diagnostics += self.findings
         gm = GlobalMemory()
         binding = self._binding(gm)

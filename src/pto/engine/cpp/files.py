@@ -20,11 +20,11 @@ import numpy as np
 from ...asm.type_text import parse_type
 from ...cache import Built
 from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
-from ...frontdoor import SUFFIXES, read
 from ...ir.types import Type, ViewType
 from ...isa.dtypes import SPELLINGS
 from ...isa.profiles import Profile, profile, resolve
 from ...isa.record import Record
+from ...reading import SUFFIXES, read
 from ..binding import Binding
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import Library, Outcome, loaded

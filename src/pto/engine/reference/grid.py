@@ -20,7 +20,7 @@ from ..watch import Watchers
 from .code import Code
 from .core import Core, Item, RunError
 from .instr import Plain
-from .lower import Program
+from .lower import LoweredModule
 from .semantics import SEMANTICS, Semantics
 from .state import Cluster
 from .watched import Recording
@@ -34,7 +34,7 @@ class Grid:
 
     def __init__(
         self,
-        program: Program,
+        program: LoweredModule,
         profile: Profile,
         gm: GlobalMemory,
         roles: list[tuple[str, int, Code]],

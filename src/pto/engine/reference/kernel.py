@@ -12,13 +12,13 @@ from ...ir.core import Module
 from ...isa.profiles import Profile
 from .. import elements
 from ..binding import Binding
-from ..entry import Launchable, Run, check_options
+from ..entry import Launchable, LaunchResult, check_options
 from ..memory import GlobalMemory
 from ..watch import Watcher
 from .control import Unsupported
 from .core import RunError
 from .grid import Grid
-from .lower import Program
+from .lower import LoweredModule
 from .semantics import preset
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ class ReferenceKernel(Launchable):
         self.prepared = self.lowered(passes="needed" if check else "never", insert_sync=insert_sync).module
         #: Whether nothing orders its pipes: a plain run then goes in program order.
         self.in_order = not complete(self.prepared)[1]
-        self._programs: dict[bool, Program] = {}
+        self._programs: dict[bool, LoweredModule] = {}
         self.program(False)
 
-    def program(self, track: bool) -> Program:
+    def program(self, track: bool) -> LoweredModule:
         """The lowered functions; raises where one holds what cannot be executed."""
         found = self._programs.get(track)
         if found is None:
-            found = Program(self.prepared, self.profile, track)
+            found = LoweredModule(self.prepared, self.profile, track)
             try:
                 for function in self.functions:
                     found.code(str(function.attr("sym_name")))
@@ -73,7 +73,7 @@ class ReferenceKernel(Launchable):
         max_steps: int | None = None,
         semantics: str = "hw",
         watchers: Sequence[Watcher] = (),
-    ) -> Run:
+    ) -> LaunchResult:
         """One launch on `blocks` blocks.
 
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
@@ -88,7 +88,7 @@ class ReferenceKernel(Launchable):
         from ..sanitize import parse_names, watching
 
         check_options(blocks, subblocks, schedule, max_steps, memory_map)
-        result = Run()
+        result = LaunchResult()
         names = parse_names(sanitize)
         result.checked = names
         gm = GlobalMemory()

@@ -23,7 +23,7 @@ from .cube import unit_flag
 from .instr import Instr
 
 
-class Program:
+class LoweredModule:
     """The functions of a module, lowered on first use."""
 
     def __init__(self, module: Module, profile: Profile, track: bool = False) -> None:
@@ -58,7 +58,7 @@ class Program:
 class Lower(Control):
     """Operations that are not control flow."""
 
-    program: Program
+    program: LoweredModule
 
     def instruction(self, op: Operation) -> None:
         row = op.row

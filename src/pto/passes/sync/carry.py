@@ -14,7 +14,7 @@ from .check import covered
 from .flags import Barrier, Flag, Flags, drain, perform, raised, repeat
 from .hazards import Hazards
 from .know import Know, Token
-from .linear import BLOCKS, BRANCH, CALL, LOOP, OP, SYNC, Program, Seq, Step
+from .linear import BLOCKS, BRANCH, CALL, LOOP, OP, SYNC, CoreProgram, Seq, Step
 
 _CUBE = ("M", "MTE1", "FIX")
 #: Work that looking for needless flags may take, in instructions followed.
@@ -28,7 +28,7 @@ class Repeat:
     ways at once: without and with the flags for tiles in UB or L1.
     """
 
-    def __init__(self, program: Program, hazards: Hazards, flags: Flags, loop: Step, body: Seq) -> None:
+    def __init__(self, program: CoreProgram, hazards: Hazards, flags: Flags, loop: Step, body: Seq) -> None:
         self.program = program
         self.hazards = hazards
         self.flags = flags

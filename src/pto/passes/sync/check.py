@@ -15,7 +15,7 @@ from __future__ import annotations
 from .flags import Barrier, Flag, Set, Wait, drain, perform, repeat
 from .hazards import Hazards
 from .know import Know, Token
-from .linear import BLOCKS, CALL, LOOP, OP, SYNC, Program, Seq, Step
+from .linear import BLOCKS, CALL, LOOP, OP, SYNC, CoreProgram, Seq, Step
 
 
 class Unbalanced(Exception):
@@ -28,7 +28,7 @@ class Lazy(Know):
 
     __slots__ = ("before", "left", "pending")
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: CoreProgram) -> None:
         super().__init__(program)
         self.left: dict[int, tuple[int, int]] = dict.fromkeys(program.overlapping, (0, 0))
         self.pending: dict[int, frozenset[Barrier]] = dict.fromkeys(program.overlapping, frozenset())
@@ -97,7 +97,7 @@ class Check:
     barriers that some hazard needs. Flags go by their ids, or (before they have any) by themselves."""
 
     def __init__(
-        self, program: Program, hazards: Hazards, flags: list[Flag], without: Flag | None = None
+        self, program: CoreProgram, hazards: Hazards, flags: list[Flag], without: Flag | None = None
     ) -> None:
         self.program = program
         self.hazards = hazards
@@ -237,7 +237,7 @@ class Check:
         return f"{self.program.pipes[flag.src]} -> {self.program.pipes[flag.dst]}, {flag.id}"
 
 
-def covered(program: Program, hazards: Hazards, loop: Step, without: Flag) -> bool:
+def covered(program: CoreProgram, hazards: Hazards, loop: Step, without: Flag) -> bool:
     """Whether everything between iterations of a loop is ordered without a flag."""
     check = Check(program, hazards, [], without)
     check.loop(loop)

@@ -7,7 +7,7 @@ from ...ir.core import Block, Operation, Region
 from ...isa.machine import SECTIONS
 from ..edit import enclosing, make
 from .flags import Barrier, Flag, Set, Wait
-from .linear import Program, Seq, Step
+from .linear import CoreProgram, Seq, Step
 
 #: Attribute of a barrier that ends a function; its value says how C++ spells it.
 TAIL = "pto.auto_tail"
@@ -16,7 +16,7 @@ TAIL = "pto.auto_tail"
 class Emitter:
     """Puts what was placed for one program into its function."""
 
-    def __init__(self, program: Program, flags: list[Flag]) -> None:
+    def __init__(self, program: CoreProgram, flags: list[Flag]) -> None:
         self.program = program
         #: New operations before and after existing ones.
         self.before: dict[Operation, list[Operation]] = {}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from ...isa.machine import EVENT_IDS
 from .flags import Barrier, Flag, Flags, Wait
-from .linear import BLOCKS, LOOP, Program, Seq, Step
+from .linear import BLOCKS, LOOP, CoreProgram, Seq, Step
 
 IDS = EVENT_IDS
 #: Pipes whose last id is left to others.
@@ -48,7 +48,7 @@ def number(seq: Seq, at: int = 0) -> int:
 class Events:
     """Gives the flags of a program their ids."""
 
-    def __init__(self, program: Program, flags: Flags, ids: int = IDS) -> None:
+    def __init__(self, program: CoreProgram, flags: Flags, ids: int = IDS) -> None:
         self.program = program
         self.flags = flags
         self.ids = ids

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .know import Know
-from .linear import ALL, Program, Seq, Step
+from .linear import ALL, CoreProgram, Seq, Step
 
 
 class Flag:
@@ -123,7 +123,7 @@ def repeat(step: Step, know: Know, pipe: int) -> None:
         know.stall(pipe)
 
 
-def drain(program: Program, know: Know, step: Step) -> None:
+def drain(program: CoreProgram, know: Know, step: Step) -> None:
     """A barrier that the program holds."""
     if step.pipe == ALL:
         know.barrier_all()

@@ -15,7 +15,7 @@ from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, ViewType
 from ...isa.machine import OVERLAPPING_PIPES
 from .affine import BIG
 from .bytes import Place
-from .linear import Program, Step, copies
+from .linear import CoreProgram, Step, copies
 from .regions import ANYWHERE, GM, Places, fifo_of
 
 _MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
@@ -95,7 +95,7 @@ def _grouped(places: list[Place]) -> dict[str, list[_Group]]:
 class Hazards:
     """Conflicts of the instructions of a program."""
 
-    def __init__(self, program: Program, places: Places) -> None:
+    def __init__(self, program: CoreProgram, places: Places) -> None:
         self.program = program
         self.places = places
         self._quantisers = _quantisers(program)
@@ -277,6 +277,6 @@ def chains(step: Step) -> bool:
     return valid == type.shape and not type.boxed and type.compact == "null" and type.size >= _CHAINED
 
 
-def _quantisers(program: Program) -> list[Value]:
+def _quantisers(program: CoreProgram) -> list[Value]:
     """Tiles that pushes through the fix pipe read although they do not name them."""
     return [op.operands[0] for op in program.function.walk() if op.name == "pto.set_quant_vector"]

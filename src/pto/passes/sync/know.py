@@ -10,7 +10,7 @@ it had reached: sets are brought up to date when they are looked at, not with ev
 
 from __future__ import annotations
 
-from .linear import Program
+from .linear import CoreProgram
 
 #: What a flag carries: what was unknown when it was set, and the number that had been reached.
 Token = tuple[int, int]
@@ -21,7 +21,7 @@ class Know:
 
     __slots__ = ("flags", "issued", "now", "others", "own", "scalar", "since", "unknown")
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: CoreProgram) -> None:
         self.own = program.own
         self.others = program.others
         self.scalar = program.pipes.index("S") if "S" in program.pipes else -1

@@ -78,7 +78,7 @@ class Step:
         return f"<{self.kind} {self.number if self.kind == OP else ''} {self.op.name}>"
 
 
-class Program:
+class CoreProgram:
     """The steps of one function on one kind of core."""
 
     def __init__(

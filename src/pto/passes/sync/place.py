@@ -15,13 +15,13 @@ from .carry import Repeat
 from .flags import Barrier, Flag, Flags, drain, lifted, perform, standing
 from .hazards import Hazards
 from .know import Know, Token
-from .linear import BLOCKS, BRANCH, LOOP, OP, SYNC, Program, Seq, Step
+from .linear import BLOCKS, BRANCH, LOOP, OP, SYNC, CoreProgram, Seq, Step
 
 
 class Placement:
     """Places flags and barriers of a program into `before` and `after` of its steps."""
 
-    def __init__(self, program: Program, hazards: Hazards, drained: Set[str] = frozenset()) -> None:
+    def __init__(self, program: CoreProgram, hazards: Hazards, drained: Set[str] = frozenset()) -> None:
         self.program = program
         self.hazards = hazards
         self.drained = drained  # functions that end with a barrier of all pipes

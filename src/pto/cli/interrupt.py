@@ -14,7 +14,7 @@ _SECONDS = 3.0
 _INTERRUPTED = 130
 
 
-class Impatience:
+class EndOnInterrupt:
     """For `with`, on the main thread; elsewhere it does nothing."""
 
     def __init__(self, who: str, seconds: float = _SECONDS) -> None:
@@ -24,7 +24,7 @@ class Impatience:
         self._pipe: tuple[int, int] | None = None
         self._before = -1
 
-    def __enter__(self) -> Impatience:
+    def __enter__(self) -> EndOnInterrupt:
         if threading.current_thread() is threading.main_thread():
             reader, writer = os.pipe()
             os.set_blocking(writer, False)
