@@ -22,6 +22,7 @@ import drawings
 
 from pto import isa
 from pto.engine.reference.semantics import Semantics
+from pto.engine.sanitize import SANITIZERS
 from pto.isa import describe
 from pto.isa.dtypes import DTYPES
 from pto.isa.enums import ENUMS
@@ -340,6 +341,11 @@ def _capacities() -> str:
     return table(head, lines)
 
 
+def _sanitizers() -> str:
+    rows = (f"| [{s.name}](#{s.name}) | {text(s.finds)} | {s.cost} |" for s in SANITIZERS)
+    return "\n".join(["| | finds | takes, in times of a plain run |", "| --- | --- | --- |", *rows])
+
+
 def _profiles() -> str:
     lines = (
         (code(p.name), " ".join(map(code, p.aliases)) or "-", p.title, code(p.isa), f"{p.align} bytes",
@@ -429,6 +435,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "differences": _differences,
     "dtypes": _dtypes,
     "enums": _enums,
+    "sanitizers": _sanitizers,
     "semantics": _semantics,
     **{f"drawing {name}": make for name, make in drawings.DRAWINGS.items()},
     **{f"help {tool}": _help(tool) for tool in TOOLS},

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
+from ..engine.sanitize import NAMES, parse_names
 from .common import (
     FAILED,
     OK,
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument(
         "--sanitize", type=_sanitizers, default="", metavar="LIST",
-        help="checks while running: race, undef, oob, sync, or all",
+        help=f"checks while running: {', '.join(NAMES)}, or all",
     )  # fmt: skip
     p.add_argument(
         "--schedule",
@@ -372,8 +373,6 @@ def _seed(text: str) -> int:
 
 
 def _sanitizers(text: str) -> Any:
-    from ..engine.sanitize import parse_names
-
     try:
         return parse_names(text)
     except ValueError as e:

@@ -26,6 +26,7 @@ _ELSEWHERE = ("gm", "fifo", SPECIAL)
 class MapWatcher(Watcher):
     """Fills the map of a launch."""
 
+    wants = (INSTRUCTION,)
     map: RecordedMap
 
     def launch_started(self, launch: WatchedLaunch) -> None:
@@ -43,8 +44,7 @@ class MapWatcher(Watcher):
     def finished(self, event: Event) -> None:
         for access in event.scratch:
             self.map.touch(event, access)
-        if event.what == INSTRUCTION:
-            self.map.tick(event)
+        self.map.tick(event)
 
 
 class RecordedMap(MemoryMap):
