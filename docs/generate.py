@@ -23,6 +23,7 @@ import drawings
 from pto import isa
 from pto.engine.reference.semantics import Semantics
 from pto.engine.registry import ENGINES, INPUTS
+from pto.engine.sanitize import SANITIZERS
 from pto.isa import describe, meaning
 from pto.isa.algorithms import ALGORITHMS, kind_of
 from pto.isa.dtypes import DTYPES
@@ -394,6 +395,11 @@ def _capacities() -> str:
     return table(head, lines)
 
 
+def _sanitizers() -> str:
+    rows = (f"| [{s.name}](#{s.name}) | {text(s.finds)} | {s.cost} |" for s in SANITIZERS)
+    return "\n".join(["| | finds | takes, in times of a plain run |", "| --- | --- | --- |", *rows])
+
+
 def _profiles() -> str:
     lines = (
         (code(p.name), " ".join(map(code, p.aliases)) or "-", p.title, code(p.isa), f"{p.align} bytes",
@@ -493,6 +499,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "differences": _differences,
     "dtypes": _dtypes,
     "enums": _enums,
+    "sanitizers": _sanitizers,
     "semantics": _semantics,
     "engines": _engines,
     **{f"drawing {name}": make for name, make in drawings.DRAWINGS.items()},

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .codegen.flow import emit_cpp
     from .diag import Diagnostic, DiagnosticError
     from .engine.launch import kernel
+    from .engine.watch import Watcher
     from .ir import Builder, Module
     from .reading import parse
     from .verify import verify
@@ -33,6 +34,7 @@ _LAZY = {
     "DiagnosticError": "diag",
     "emit_cpp": "codegen.flow",
     "Module": "ir",
+    "Watcher": "engine.watch",
     "from_bytecode": "bytecode",
     "kernel": "engine.launch",
     "parse": "reading",
@@ -42,9 +44,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "Builder", "Diagnostic", "DiagnosticError", "Module", "__version__", "emit_cpp", "from_bytecode",
-    "kernel",
-    "parse", "to_bytecode", "to_text", "verify",
+    "Builder", "Diagnostic", "DiagnosticError", "Module", "Watcher", "__version__", "emit_cpp",
+    "from_bytecode", "kernel", "parse", "to_bytecode", "to_text", "verify",
 ]  # fmt: skip
 
 

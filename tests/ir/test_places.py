@@ -12,7 +12,6 @@ import pto
 from pto import codegen
 from pto.asm import parse, to_text
 from pto.diag import Diagnostic, Source, Unread, render, render_json
-from pto.frontdoor import decode
 from pto.ir import Builder
 from pto.ir.attrs import Attribute, UnitAttr
 from pto.ir.clone import clone
@@ -20,6 +19,7 @@ from pto.ir.core import Module, Operation, Value
 from pto.ir.types import PtrType, ScalarType, TileBufType, ViewType
 from pto.isa.profiles import profile
 from pto.passes import compile
+from pto.reading import decode
 from pto.verify import verify
 
 PY = Source(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.each import each
 from tests.seeds import seeds
 
 import pto
@@ -18,7 +20,24 @@ from .corpus import NAMES, PROGRAMS, Program, found_at, load
 #: Schedules that are tried until one shows a race.
 SEEDS = 200
 
-each_bug = pytest.mark.parametrize("name", NAMES)
+#: Tests that share the programs: pytest takes longer to start one than most programs take to run.
+GROUPS = 8
+
+
+def for_each(names: list[str]) -> Callable[[Callable[[str], None]], Any]:
+    """One check for many programs, as a few tests that name all programs that fail."""
+
+    def tests(check: Callable[[str], None]) -> Any:
+        def test(group: int) -> None:
+            each(check, names[group::GROUPS])
+
+        test.__doc__ = check.__doc__
+        return pytest.mark.parametrize("group", range(GROUPS))(test)
+
+    return tests
+
+
+each_bug = for_each(NAMES)
 
 
 def shown(found: list[Diagnostic]) -> str:
@@ -94,7 +113,7 @@ def test_no_schedule_changes_the_twin(name: str) -> None:
 RACES = [name for name in NAMES if load(f"{name}.bad").races]
 
 
-@pytest.mark.parametrize("name", RACES)
+@for_each(RACES)
 def test_some_schedule_shows_the_race(name: str) -> None:
     bad = load(f"{name}.bad")
     _, expected = bad.run()
@@ -169,7 +188,7 @@ def applied(text: str, help: str) -> str:
     return "\n".join(line for group in lines for line in group) + "\n"
 
 
-@pytest.mark.parametrize("name", RACES)
+@for_each(RACES)
 def test_following_the_advice_helps(name: str) -> None:
     """The suggested lines can be inserted as they stand, and then the race is gone."""
     bad = load(f"{name}.bad")
@@ -184,7 +203,7 @@ def test_following_the_advice_helps(name: str) -> None:
         assert {e.code for e in left} <= {"PTO-E2201", "PTO-E2202"}, f"{d.help}\n{text}{shown(left)}"
 
 
-@pytest.mark.parametrize("name", RACES)
+@for_each(RACES)
 def test_messages_show_no_absurd_addresses(name: str) -> None:
     """Tiles that nobody placed are named, not located."""
     bad = load(f"{name}.bad")

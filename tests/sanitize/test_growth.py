@@ -145,7 +145,7 @@ def test_blocks_that_ended_leave_no_accesses_behind(monkeypatch: pytest.MonkeyPa
 
 def access(region: Region) -> Touch:
     event = SimpleNamespace(core=None, op=SimpleNamespace(row=None), pipe="V")
-    return Touch(event, (0, 1, []), Clock("a5"), Access(None, region, None, True))  # type: ignore[arg-type]
+    return Touch(event, (0, 1, []), Clock("a5"), Access(None, region, None, True), False)  # type: ignore[arg-type]
 
 
 def test_an_access_is_covered_by_one_without_gaps_or_with_the_same() -> None:

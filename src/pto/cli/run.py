@@ -15,6 +15,7 @@ from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..engine import registry
 from ..engine.registry import Engine
+from ..engine.sanitize import NAMES, parse_names
 from .common import (
     FAILED,
     OK,
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument(
         "--sanitize", type=_sanitizers, default="", metavar="LIST",
-        help="checks while running: race, undef, oob, sync, or all",
+        help=f"checks while running: {', '.join(NAMES)}, or all",
     )  # fmt: skip
     p.add_argument(
         "--schedule",
@@ -389,8 +390,6 @@ def _seed(text: str) -> int:
 
 
 def _sanitizers(text: str) -> Any:
-    from ..engine.sanitize import parse_names
-
     try:
         return parse_names(text)
     except ValueError as e:

@@ -33,7 +33,7 @@ from ..isa.profiles import Profile
 if TYPE_CHECKING:
     from .access import Access
     from .elements import Array
-    from .entry import Run
+    from .entry import LaunchResult
     from .memory import GlobalMemory, Tile, View
     from .registers import Register
 
@@ -162,6 +162,8 @@ class Watcher:
     memory = True
     #: Whether it wants those of vector registers, too.
     registers = False
+    #: Which events it wants to be told of, by what they are.
+    wants: Sequence[str] = (INSTRUCTION, VECSCOPE, GIVE, TAKE, BARRIER)
     #: Whether it finds scalars undefined: the engine then says where they are used.
     tracks = False
 
@@ -169,7 +171,7 @@ class Watcher:
 
     def launch_started(self, launch: WatchedLaunch) -> None: ...
 
-    def launch_ended(self, result: Run) -> None:
+    def launch_ended(self, result: LaunchResult) -> None:
         """Also where the program stopped with an error; findings may be added to the result."""
 
     def core_started(self, core: WatchedCore) -> None:
@@ -267,17 +269,22 @@ class Watchers:
         self.memory = any(w.memory for w in watchers)
         self.tracks = any(w.tracks for w in watchers)
         self._hooks = {name: self.of(name) for name in HOOKS}
-        self._issued, self._took, self._started, self._finished, self._gave = (
-            self._hooks[n] for n in ("issued", "took", "started", "finished", "gave")
+        self._gave = self._hooks["gave"]
+        self._issued, self._took, self._started, self._finished = (
+            {what: self.of(hook, what=what) for what in Watcher.wants}
+            for hook in ("issued", "took", "started", "finished")
         )
         self._count = 0
 
-    def of(self, hook: str, registers: bool = False) -> Hooks:
-        """Who has a hook; with `registers` only those who want to know of registers."""
+    def of(self, hook: str, registers: bool = False, what: str = "") -> Hooks:
+        """Who has a hook: with `registers` of those who want registers, with `what` of those who want such
+        events."""
         return tuple(
             getattr(w, hook)
             for w in self.watchers
-            if getattr(type(w), hook) is not getattr(Watcher, hook) and (w.registers or not registers)
+            if getattr(type(w), hook) is not getattr(Watcher, hook)
+            and (w.registers or not registers)
+            and (not what or what in w.wants)
         )
 
     def tell(self, hook: str, *facts: Any) -> None:
@@ -289,7 +296,7 @@ class Watchers:
     def issue(self, event: Event) -> Event:
         self._count += 1
         event.number = self._count
-        for hear in self._issued:
+        for hear in self._issued[event.what]:
             hear(event)
         return event
 
@@ -297,9 +304,9 @@ class Watchers:
         event.began = True
         if taken:
             event.waits = taken
-            for hear in self._took:
+            for hear in self._took[event.what]:
                 hear(event)
-        for hear in self._started:
+        for hear in self._started[event.what]:
             hear(event)
 
     def give(self, event: Event, kind: str, key: Any, of: Sequence[Any] = ()) -> Given:
@@ -309,6 +316,6 @@ class Watchers:
         return given
 
     def finish(self, event: Event) -> None:
-        for hear in self._finished:
+        for hear in self._finished[event.what]:
             hear(event)
         event.inner = None

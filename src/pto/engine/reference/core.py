@@ -51,16 +51,19 @@ class RunError(Exception):
 class Item:
     """Something queued on a pipe. `movable` items of an unordered pipe may overtake each other."""
 
-    __slots__ = ("event", "op")
+    __slots__ = ("event", "key", "op")
     movable = False
+    #: Whether there is something to take, and to do.
+    takes = acts = False
     #: What to say of something that nobody would ever give.
     nobody = ""
     #: What it is to those who watch, see `watch.Event`.
     what = TAKE
     kind = ""
 
-    def __init__(self, op: Operation) -> None:
+    def __init__(self, op: Operation, key: Any = None) -> None:
         self.op = op
+        self.key = key  # which flag, token or semaphore it gives or waits for
         self.event: Any = None  # where somebody watches
 
     def ready(self, core: Core, pipe: str) -> bool:
@@ -75,11 +78,10 @@ class Item:
 
     def to_watch(self, core: Core, pipe: str) -> Event:
         """What those who watch see of it."""
-        return Event(core, pipe, self.op, self.what, self.kind, self.about())
+        return Event(core, pipe, self.op, self.what, self.kind, self.key)
 
-    def about(self) -> Any:
-        """Which flag, token or semaphore it gives or waits for."""
-        return None
+    def __init_subclass__(cls) -> None:
+        cls.takes, cls.acts = cls.take is not Item.take, cls.perform is not Item.perform
 
     def waits_for(self, core: Core, pipe: str) -> str:
         """What a stuck item lacks, in words."""
@@ -232,7 +234,13 @@ class Core(CoreState):
         if self.watch is not None:
             item.event = self.watch.issue(item.to_watch(self, pipe))
         if self.eager and not queue and item.ready(self, pipe):
-            self.perform(item, pipe)
+            if self.watch is None:  # as in `perform`
+                if item.takes:
+                    item.take(self, pipe)
+                if item.acts:
+                    item.perform(self, pipe)
+            else:
+                self.perform(item, pipe)
             self.performed += 1
             if self.queued:
                 self.drain()
@@ -253,11 +261,14 @@ class Core(CoreState):
         """Perform an item that is ready."""
         watch = self.watch
         if watch is None:
-            item.take(self, pipe)
-            item.perform(self, pipe)
+            if item.takes:
+                item.take(self, pipe)
+            if item.acts:
+                item.perform(self, pipe)
             return
-        watch.start(item.event, item.take(self, pipe))
-        item.perform(self, pipe)
+        watch.start(item.event, item.take(self, pipe) if item.takes else ())
+        if item.acts:
+            item.perform(self, pipe)
         watch.finish(item.event)
 
     def stall(self, item: Item) -> int | None:

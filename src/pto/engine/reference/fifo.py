@@ -270,7 +270,7 @@ class Push(Item):
     what, kind = GIVE, "entry"
 
     def __init__(self, instr: Instr, fifo: Fifo, index: int, lane: int, split: int) -> None:
-        super().__init__(instr.op)
+        super().__init__(instr.op, (fifo.name, index))
         self.instr = instr
         self.fifo = fifo
         self.index = index
@@ -283,9 +283,6 @@ class Push(Item):
         part with nothing to say."""
         empty = self.fifo.direction == V2C and not self.split and self.lane > 0
         return self.instr.args["tile"].__class__ is Tile and not empty
-
-    def about(self) -> tuple[str, int]:
-        return self.fifo.name, self.index
 
     def to_watch(self, core: Core, pipe: str) -> Event:
         return watched(self.instr, self._write) if self.writes else super().to_watch(core, pipe)
@@ -310,7 +307,7 @@ class Push(Item):
             core.execute(self.instr, self._write)
         slot = self.fifo.entry(self.index)
         slot.pushed.add(self.lane)
-        slot.pushes.append(core.give(self.event, "entry", self.about()))
+        slot.pushes.append(core.give(self.event, "entry", self.key))
 
     def _write(self, i: Instr) -> None:
         f = self.fifo
@@ -365,12 +362,9 @@ class Allocate(Item):
     kind = "slot"
 
     def __init__(self, op: Operation, fifo: Fifo, index: int) -> None:
-        super().__init__(op)
+        super().__init__(op, (fifo.name, index))
         self.fifo = fifo
         self.index = index
-
-    def about(self) -> tuple[str, int]:
-        return self.fifo.name, self.index
 
     def ready(self, core: Core, pipe: str) -> bool:
         return self.index - self.fifo.freed < self.fifo.count
@@ -415,7 +409,7 @@ class Pop(Item):
     nobody = ", which nobody has pushed"
 
     def __init__(self, instr: Instr, fifo: Fifo, index: int, lane: int, split: int, frees: bool) -> None:
-        super().__init__(instr.op)
+        super().__init__(instr.op, (fifo.name, index))
         self.instr = instr
         self.fifo = fifo
         self.index = index
@@ -431,9 +425,6 @@ class Pop(Item):
         if f.direction == V2C and not self.split:
             return 0 in slot.pushed  # only the first lane has data
         return len(slot.pushed) >= (f.lanes if f.direction == V2C else 1)
-
-    def about(self) -> tuple[str, int]:
-        return self.fifo.name, self.index
 
     def to_watch(self, core: Core, pipe: str) -> Event:
         reads = isinstance(self.instr.args["tile"], Tile)
@@ -454,7 +445,7 @@ class Pop(Item):
             if pipe == "S":  # the scalar unit stalls: all pipes find the tile there
                 core.barrier(self.op, "S")
         if self.frees:
-            given = core.give(self.event, "slot", self.about())
+            given = core.give(self.event, "slot", self.key)
             self.fifo.release(self.index, self.lane, self.split, given)
 
     def _read(self, i: Instr) -> None:
@@ -552,18 +543,15 @@ class Free(Item):
     def __init__(
         self, op: Operation, fifo: Fifo, index: int, lane: int, split: int, entry: Tile | View
     ) -> None:
-        super().__init__(op)
+        super().__init__(op, (fifo.name, index))
         self.fifo = fifo
         self.index = index
         self.lane = lane
         self.split = split
         self.entry = entry
 
-    def about(self) -> tuple[str, int]:
-        return self.fifo.name, self.index
-
     def perform(self, core: Core, pipe: str) -> None:
-        given = core.give(self.event, "slot", self.about())
+        given = core.give(self.event, "slot", self.key)
         self.fifo.release(self.index, self.lane, self.split, given)
         if core.watch is not None and isinstance(self.entry, Tile) and self.fifo.memory is None:
             core.watch.tell("freed", core, self.op, self.entry)

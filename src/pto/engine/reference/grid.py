@@ -19,11 +19,10 @@ from ..memory import GlobalMemory, Tile, View
 from ..watch import Watchers
 from .code import Code
 from .core import Core, Item, RunError
-from .instr import Plain
 from .lower import LoweredModule
 from .semantics import SEMANTICS, Semantics
 from .state import Cluster
-from .watched import Recording
+from .watched import port_of
 
 #: Steps a core runs before the others get a turn, so that one may spin on what another writes.
 QUANTUM = 10_000
@@ -58,7 +57,7 @@ class Grid:
         self.out = out
         self.watch = watch
         self.tracks = watch is not None and watch.tracks
-        self._port = Plain() if watch is None or not watch.memory else Recording(watch)
+        self._port = port_of(watch)
         self.schedule = schedule
         self.progress = progress
         self.max_steps = max_steps

@@ -48,34 +48,21 @@ def flag_text(key: Key) -> str:
 
 
 class SetFlag(Item):
-    __slots__ = ("key",)
     what, kind = GIVE, "flag"
 
-    def __init__(self, op: Operation, key: Key) -> None:
-        super().__init__(op)
-        self.key = key
-
-    def about(self) -> Key:
-        return self.key
-
     def perform(self, core: Core, pipe: str) -> None:
-        core.flags.setdefault(self.key, deque()).append(core.give(self.event, "flag", self.key))
+        watch, key = core.watch, self.key
+        core.flags.setdefault(key, deque()).append(
+            None if watch is None else watch.give(self.event, "flag", key)
+        )
 
 
 class WaitFlag(Item):
-    __slots__ = ("key",)
     kind = "flag"
     nobody = ", which nobody has set"
 
-    def __init__(self, op: Operation, key: Key) -> None:
-        super().__init__(op)
-        self.key = key
-
     def ready(self, core: Core, pipe: str) -> bool:
         return bool(core.flags.get(self.key))
-
-    def about(self) -> Key:
-        return self.key
 
     def take(self, core: Core, pipe: str) -> Sequence[Any]:
         return (core.flags[self.key].popleft(),)
@@ -152,7 +139,8 @@ class Barrier(Item):
     what = BARRIER
 
     def perform(self, core: Core, pipe: str) -> None:
-        core.barrier(self.op, pipe)
+        if core.watch is not None:
+            core.watch.tell("barrier", core, self.op, pipe)
 
 
 class DrainAll(Item):
@@ -215,16 +203,13 @@ class GetBuf(Item):
     kind = "token"
 
     def __init__(self, op: Operation, id: int, ticket: int) -> None:
-        super().__init__(op)
+        super().__init__(op, id)
         self.id = id
         self.ticket = ticket
 
     def ready(self, core: Core, pipe: str) -> bool:
         token = core.tokens[self.id]
         return all(g is not _HELD for g in token.grants[: self.ticket - token.base])
-
-    def about(self) -> int:
-        return self.id
 
     def take(self, core: Core, pipe: str) -> Sequence[Any]:
         token = core.tokens[self.id]
@@ -245,11 +230,8 @@ class RlsBuf(Item):
     what, kind = GIVE, "token"
 
     def __init__(self, op: Operation, id: int) -> None:
-        super().__init__(op)
+        super().__init__(op, id)
         self.id = id
-
-    def about(self) -> int:
-        return self.id
 
     def perform(self, core: Core, pipe: str) -> None:
         token = core.tokens.setdefault(self.id, Token())
@@ -314,11 +296,8 @@ class Signal(Item):
     what, kind = GIVE, "semaphore"
 
     def __init__(self, op: Operation, targets: list[tuple[str, int]]) -> None:
-        super().__init__(op)
+        super().__init__(op, targets)
         self.targets = targets
-
-    def about(self) -> list[tuple[str, int]]:
-        return self.targets
 
     def perform(self, core: Core, pipe: str) -> None:
         for target in self.targets:
@@ -365,14 +344,11 @@ class Await(Item):
     nobody = ", which nobody has raised"
 
     def __init__(self, op: Operation, sources: list[tuple[str, int]]) -> None:
-        super().__init__(op)
+        super().__init__(op, sources)
         self.sources = sources
 
     def ready(self, core: Core, pipe: str) -> bool:
         return all(core.cluster.semaphores.get(s) for s in self.sources)
-
-    def about(self) -> list[tuple[str, int]]:
-        return self.sources
 
     def take(self, core: Core, pipe: str) -> Sequence[Any]:
         return [core.cluster.semaphores[source].popleft() for source in self.sources]
@@ -517,12 +493,9 @@ class SignalHolds(Item):
     kind = "signal"
 
     def __init__(self, instr: Instr) -> None:
-        super().__init__(instr.op)
+        super().__init__(instr.op, instr.args["signal"].name)
         self.instr = instr
         instr.port = Port()  # looking at a signal is no access that could race
-
-    def about(self) -> str:
-        return self.instr.args["signal"].name
 
     def ready(self, core: Core, pipe: str) -> bool:
         from .comm import holds
@@ -551,16 +524,13 @@ class Meeting(Item):
 
     what, kind = BARRIER, "grid"
 
-    def about(self) -> str:
-        return str(self.op.attr("core_type"))
-
 
 @sync("syncall")
 def syncall(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     if not core.idle:
         core.waiting = "all its pipes to drain"
         return BLOCKED
-    item = Meeting(op)
-    if not core.grid.meet(core, item.about()):
+    item = Meeting(op, str(op.attr("core_type")))
+    if not core.grid.meet(core, item.key):
         return core.pause(core.waiting, item)
     return core.stall(item)

@@ -16,7 +16,7 @@ from ..memory import Tile
 from ..region import Region
 from ..registers import SPACE, Register
 from ..watch import Event, Watchers
-from .instr import Instr, Port
+from .instr import Instr, Plain, Port
 
 
 def watched(i: Instr, execute: Callable[[Instr], Any]) -> Event:
@@ -83,11 +83,24 @@ def _signal(watch: Watchers, i: Instr, result: Any) -> None:
         watch.tell("awaited", i.core, i.op, i.args["signal"])
 
 
-class Recording(Port):
+class Telling(Port):
     """The way to memory of a launch that is watched."""
 
     def __init__(self, watch: Watchers) -> None:
         self._watch = watch
+
+    def undefine(self, i: Instr, place: Place, region: Region) -> None:
+        self._watch.tell("left_undefined", i.event, Access(place, region, None, True))
+
+    def other_granularity(self, i: Instr, mask: Register, size: int) -> None:
+        self._watch.tell("other_granularity", i.event, mask, size)
+
+
+class Recording(Telling):
+    """The way to memory of a launch of which somebody wants all loads and stores."""
+
+    def __init__(self, watch: Watchers) -> None:
+        super().__init__(watch)
         self._loaded, self._storing, self._stored = (watch.of(n) for n in ("loaded", "storing", "stored"))
         #: Those who also want to know of vector registers, which belong to one value of one core.
         self._registers = tuple(watch.of(n, registers=True) for n in ("loaded", "storing", "stored"))
@@ -145,8 +158,11 @@ class Recording(Port):
             hear(event, access, codes)
         return access, after
 
-    def undefine(self, i: Instr, place: Place, region: Region) -> None:
-        self._watch.tell("left_undefined", i.event, Access(place, region, None, True))
 
-    def other_granularity(self, i: Instr, mask: Register, size: int) -> None:
-        self._watch.tell("other_granularity", i.event, mask, size)
+def port_of(watch: Watchers | None) -> Port:
+    """The way to memory of a launch."""
+    if watch is None:
+        return Plain()
+    if watch.memory:
+        return Recording(watch)
+    return Telling(watch) if watch.of("other_granularity") else Plain()

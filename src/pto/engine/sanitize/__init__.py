@@ -25,10 +25,16 @@ class Named(NamedTuple):
 
 
 SANITIZERS = (
-    Named("race", "two accesses to the same bytes that nothing orders", "", "race.Race", 3),
-    Named("undef", "results that depend on bytes nobody defined", "", "undef.Undef", 1),
-    Named("oob", "windows that leave their view or tile, tiles beyond their buffer", "", "bounds.Bounds", 2),
-    Named("sync", "flags, tokens and semaphores left set, set twice, or held", "", "sync.Sync", 4),
+    Named("race", "two accesses to the same bytes that nothing orders", "2 to 4", "race.Race", 3),
+    Named("undef", "results that depend on bytes nobody defined", "2 to 4", "undef.Undef", 1),
+    Named(
+        "oob",
+        "windows that leave their view or tile, tiles beyond their buffer",
+        "1.5 to 2.5",
+        "bounds.Bounds",
+        2,
+    ),
+    Named("sync", "flags, tokens and semaphores left set, set twice, or held", "1.5 to 2.5", "sync.Sync", 4),
 )
 #: Those that cost nothing and come with any other.
 ALWAYS = ("granularity.Granularity",)

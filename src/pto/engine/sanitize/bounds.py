@@ -16,10 +16,7 @@ from .sanitizer import Sanitizer
 class Bounds(Sanitizer):
     # -- accesses --------------------------------------------------------------------------------------
 
-    def loaded(self, event: Event, access: Access, data: Array) -> None:
-        self.stored(event, access)
-
-    def stored(self, event: Event, access: Access) -> None:
+    def loaded(self, event: Event, access: Access, data: Array | None = None) -> None:
         buffer, place = access.place.buffer, access.place
         if buffer.space != "gm" and buffer.limit < buffer.data.size:
             low, high = access.bounds
@@ -34,6 +31,8 @@ class Bounds(Sanitizer):
                 self.reports.add(("chip", event.op, place.name), d)
         if isinstance(place, Pointer) and place.home is not None:
             self._leaves(event, place.home, *access.bounds)
+
+    stored = loaded
 
     def _leaves(self, event: Event, home: tuple[int, int, str], low: int, high: int) -> None:
         """An access through a pointer made from a tile stays inside that tile."""

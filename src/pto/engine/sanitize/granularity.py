@@ -8,6 +8,8 @@ from .sanitizer import Sanitizer
 
 
 class Granularity(Sanitizer):
+    memory = False
+
     def other_granularity(self, event: Event, mask: Register, size: int) -> None:
         d = event.core.diagnostic(
             event.op,

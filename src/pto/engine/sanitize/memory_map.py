@@ -14,7 +14,7 @@ from ..registers import SPECIAL
 from ..watch import INSTRUCTION, Event, WatchedLaunch, Watcher
 
 if TYPE_CHECKING:
-    from ..entry import Run
+    from ..entry import LaunchResult
 
 #: Instructions that give other names to the storage of a tile, and the operands that name it.
 _VIEWS = {"treshape": "src", "bitcast": "src", "subview": "source", "subset": "source", "bind_tile": "source"}
@@ -26,12 +26,13 @@ _ELSEWHERE = ("gm", "fifo", SPECIAL)
 class MapWatcher(Watcher):
     """Fills the map of a launch."""
 
+    wants = (INSTRUCTION,)
     map: RecordedMap
 
     def launch_started(self, launch: WatchedLaunch) -> None:
         self.map = RecordedMap(launch.profile, launch)
 
-    def launch_ended(self, result: Run) -> None:
+    def launch_ended(self, result: LaunchResult) -> None:
         result.memory_map = self.map
 
     def loaded(self, event: Event, access: Access, data: Array) -> None:
@@ -43,8 +44,7 @@ class MapWatcher(Watcher):
     def finished(self, event: Event) -> None:
         for access in event.scratch:
             self.map.touch(event, access)
-        if event.what == INSTRUCTION:
-            self.map.tick(event)
+        self.map.tick(event)
 
 
 class RecordedMap(MemoryMap):

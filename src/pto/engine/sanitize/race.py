@@ -23,7 +23,7 @@ from .blocks import BlockMap, forget_blocks
 from .clock import Clock, Signals, Token, join, joined, knows, learn_of, meet
 from .reports import Reports, bytes_of
 from .sanitizer import Sanitizer
-from .touch import Touch, hazard, overlap
+from .touch import Touch, hazard, is_atomic, overlap
 from .vecscope import VecscopeHazards
 
 #: A vector instruction that reads exactly what the one before wrote follows it closely enough when it runs at
@@ -82,15 +82,17 @@ class Race(Sanitizer):
 
     def issued(self, event: Event) -> None:
         if event.scope is None:  # else the pipe has begun with its vecscope
-            event.keeps["stalls"] = self.cores[event.core].clock.stalls.get(event.core)
+            stalls = self.cores[event.core].clock.stalls
+            if stalls:
+                event.keeps["stalls"] = stalls.get(event.core)
 
     def _resume(self, event: Event, clock: Clock) -> None:
-        if "stalls" in event.keeps:
-            clock.resume(event.core, event.pipe, event.keeps.pop("stalls"))
+        clock.resume(event.core, event.pipe, event.keeps.pop("stalls"))
 
     def took(self, event: Event) -> None:
         core = self.cores[event.core]
-        self._resume(event, core.clock)
+        if "stalls" in event.keeps:
+            self._resume(event, core.clock)
         for given in event.waits:
             token = given.keeps["race"][1]
             if given.kind == "flag":
@@ -102,7 +104,8 @@ class Race(Sanitizer):
 
     def started(self, event: Event) -> None:
         core = self.cores[event.core]
-        self._resume(event, core.clock)
+        if "stalls" in event.keeps:
+            self._resume(event, core.clock)
         if event.what != INSTRUCTION:
             return
         if event.scope is None:
@@ -139,15 +142,14 @@ class Race(Sanitizer):
 
     # -- accesses --------------------------------------------------------------------------------------
 
-    def loaded(self, event: Event, access: Access, data: Array) -> None:
-        self.stored(event, access)
-
-    def stored(self, event: Event, access: Access) -> None:
+    def loaded(self, event: Event, access: Access, data: Array | None = None) -> None:
         self.checker.access(event, access)
         if event.scope is not None and access.space == "vec" and self.launch.profile.isa != "cpu":
             hazards = self.cores[event.core].vecscope
             assert hazards is not None
             hazards.access(event, access)
+
+    stored = loaded
 
     # -- what orders them ------------------------------------------------------------------------------
 
@@ -206,6 +208,7 @@ class RaceChecker:
         self.reports = reports
         self.race = race
         self.across = BlockMap(launch, reports) if launch.blocks > 1 else None
+        self._atomic: dict[Operation, bool] = {}
         #: The earlier access that the advice of a report is about.
         self.advised: dict[Any, Operation] = {}
         #: The flag (pipes and event id) that the advice of a report proposes.
@@ -214,7 +217,10 @@ class RaceChecker:
     def access(self, event: Event, access: Access) -> None:
         """Record an access and report what it races with."""
         core = event.core
-        new = Touch(event, event.keeps["race"], self.race.cores[core].clock, access)
+        atomic = self._atomic.get(event.op)
+        if atomic is None:
+            atomic = self._atomic[event.op] = is_atomic(event.op)
+        new = Touch(event, event.keeps["race"], self.race.cores[core].clock, access, atomic)
         if new.low == new.high:
             return
         buffer = access.place.buffer

@@ -11,7 +11,7 @@ from ..memory import Tile
 from ..watch import Watcher
 
 if TYPE_CHECKING:
-    from ..entry import Run
+    from ..entry import LaunchResult
 
 #: Problems shown of one run; the rest is counted.
 MOST = 50
@@ -47,7 +47,7 @@ class Reports(Watcher):
                 known.notes.append(note)
         return True
 
-    def launch_ended(self, result: Run) -> None:
+    def launch_ended(self, result: LaunchResult) -> None:
         result.diagnostics.extend(self.all())
 
     def all(self) -> list[Diagnostic]:

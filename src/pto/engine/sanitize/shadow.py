@@ -25,7 +25,7 @@ from ..watch import INSTRUCTION, Event, Watcher
 from .reports import Reports
 
 if TYPE_CHECKING:
-    from ..entry import Run
+    from ..entry import LaunchResult
 
 _EXACT = 52  # mantissa bits of what was never rounded
 _IDS = {name: n + 1 for n, name in enumerate(d.name for d in DTYPES.values() if d.is_float)}
@@ -44,6 +44,7 @@ class Shadow(Watcher):
     """Twins of one launch, the histogram of errors in units of the last place, and the first departure."""
 
     registers = True
+    wants = (INSTRUCTION,)
 
     def __init__(self) -> None:
         self.reports = Reports()
@@ -63,7 +64,7 @@ class Shadow(Watcher):
     def started(self, event: Event) -> None:
         """Run the instruction on the twins and keep what it would store."""
         self.written, self.captured = [], None
-        if event.what != INSTRUCTION or not repeatable(event.op):
+        if not repeatable(event.op):
             return
         self.port.stores = []
         self.coarsest, self.had_nan = _EXACT, False
@@ -78,7 +79,7 @@ class Shadow(Watcher):
 
     def finished(self, event: Event) -> None:
         """Compare what was stored with the twins, and store these."""
-        if event.what != INSTRUCTION or not repeatable(event.op):
+        if not repeatable(event.op):
             return
         for access in self.written:
             self._clear(access.place, access.where)
@@ -90,7 +91,7 @@ class Shadow(Watcher):
                 self._compare(event, place, where, actual, twin)
                 self._put(place, where, twin, min(self.coarsest, mantissa_bits(dtype)))
 
-    def launch_ended(self, result: Run) -> None:
+    def launch_ended(self, result: LaunchResult) -> None:
         result.shadow = self
         result.diagnostics.extend(self.reports.all())
 

@@ -27,6 +27,7 @@ class _Core:
 
 class Sync(Sanitizer):
     memory = False
+    wants = (GIVE, TAKE)
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

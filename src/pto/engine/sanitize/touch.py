@@ -22,7 +22,9 @@ class Touch:
         "region", "replaced", "sequence", "write",
     )  # fmt: skip
 
-    def __init__(self, event: Event, happened: tuple[int, int, Token], clock: Clock, access: Access) -> None:
+    def __init__(
+        self, event: Event, happened: tuple[int, int, Token], clock: Clock, access: Access, atomic: bool
+    ) -> None:
         self.agent, self.sequence, self.know = happened
         self.clock = clock
         self.core: Any = event.core
@@ -44,7 +46,7 @@ class Touch:
         self.op = event.op
         self.pipe = agent_pipe(event.pipe)
         self.place = access.place
-        self.atomic = is_atomic(event.op)
+        self.atomic = atomic
 
     def covers(self, old: Touch) -> bool:
         """Whether every byte of an older access is one of this: it has no gaps, or the same ones."""

@@ -24,6 +24,7 @@ from .undefined import FREED, PADDING, SCRATCH, Origin, Undefined, name_of
 class Undef(Sanitizer):
     registers = True
     tracks = True
+    wants = (INSTRUCTION,)
 
     undefined: Undefined
 
@@ -68,8 +69,6 @@ class Undef(Sanitizer):
         self.unspecified.append(access)
 
     def finished(self, event: Event) -> None:
-        if event.what != INSTRUCTION:
-            return
         if repeatable(event.op):
             self._follow(event)
         for access in self.unspecified:

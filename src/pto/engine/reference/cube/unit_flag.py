@@ -40,15 +40,12 @@ class Check(Item):
     nobody = ", which no mad publishes"
 
     def __init__(self, op: Operation, at: int, product: bool) -> None:
-        super().__init__(op)
+        super().__init__(op, at)
         self.at = at
         self.product = product
 
     def ready(self, core: Core, pipe: str) -> bool:
         return (_matrix(core, self.at) in core.published) != self.product
-
-    def about(self) -> int:
-        return self.at
 
     def take(self, core: Core, pipe: str) -> Sequence[Any]:
         given = core.freed.get(self.at) if self.product else core.published[_matrix(core, self.at)][1]
@@ -68,13 +65,10 @@ class Change(Item):
     what, kind = GIVE, "unit flag"
 
     def __init__(self, op: Operation, at: int, product: bool, end: int) -> None:
-        super().__init__(op)
+        super().__init__(op, at)
         self.at = at
         self.end = end
         self.product = product
-
-    def about(self) -> int:
-        return self.at
 
     def perform(self, core: Core, pipe: str) -> None:
         at = self.at if self.product else _matrix(core, self.at)
