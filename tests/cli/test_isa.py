@@ -40,6 +40,11 @@ def test_overview_counts_add_up(capsys: pytest.CaptureFixture[str]) -> None:
         assert profile.title in out
 
 
+def test_page_names_the_algorithm(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "tsort32")
+    assert status == 0 and "sort blocks. Records of 32 columns in descending order." in " ".join(out.split())
+
+
 def test_page_of_an_instruction(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "tadd")
     assert status == 0
@@ -127,6 +132,11 @@ def test_json_is_the_whole_table(capsys: pytest.CaptureFixture[str]) -> None:
         assert (shown["name"], shown["opcode"], shown["doc"]) == (r.name, r.opcode, r.doc)
         assert [o["name"] for o in shown["operands"]] == [o.name for o in r.operands]
         assert set(shown["syntax"]) == set(describe.FORMS)
+        assert (shown["expr"], shown["over"], shown["algorithm"]) == (r.expr, r.over, r.algorithm)
+    listed = {name: entry["rows"] for name, entry in found["algorithms"].items()}
+    assert listed["index of extreme"] == ["trowargmax", "trowargmin", "tcolargmax", "tcolargmin"]
+    assert sum(map(len, listed.values())) == sum(bool(r.algorithm) for r in rows)
+    assert len(listed) < 150, "instructions that need an executor of their own"
 
 
 def test_name_and_filter_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

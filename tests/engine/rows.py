@@ -358,14 +358,27 @@ def sampled_plans(name: str) -> list[Plan]:
 
 
 def special_codes(dtype: str) -> list[int]:
-    """Codes worth meeting: zeros, ones, extremes, denormals, infinities, NaN."""
+    """Codes worth meeting: zeros, ones, extremes, denormals, the least normal number, infinities, NaN; as counts
+    of shifts those around the width."""
     d = DTYPES[dtype]
     top = 1 << (d.bits - 1)
     if d.is_int:
-        return [0, 1, 2, 3, top - 1, top, top + 1, 2 * top - 1, 2 * top - 2]
+        width = [d.bits - 1, d.bits] if d.bits > 4 else []
+        return [0, 1, 2, 3, *width, top - 1, top, top + 1, 2 * top - 1, 2 * top - 2]
     one = encoding.encode(d, 1.0)
     inf = encoding.INF_CODES.get(dtype, top - 1)
-    halves = [0, 1, one, one + 1, encoding.encode(d, 2.5), encoding.encode(d, 0.5), inf - 1, inf]
+    halves = [
+        0,
+        1,
+        inf & -inf,
+        one,
+        one + 1,
+        encoding.encode(d, 2.5),
+        encoding.encode(d, 1.5),
+        encoding.encode(d, 0.5),
+        inf - 1,
+        inf,
+    ]
     return [c for h in halves for c in (h, h | top)] + [encoding.NAN_CODES.get(dtype, 0)]
 
 

@@ -72,6 +72,7 @@ def _meaning(row: Row) -> Iterator[str]:
     yield f"  static constexpr bool converts = {str(row.store == 'saturate').lower()};"
     yield "  template <class T>"
     yield f"  static PTO_INLINE auto of({params}) {{"
+    assert set(row.expr_on) <= set(ISAS), f"{row.name}: an expression by element type has no C++"
     others = {text for isa, text in row.expr_on.items() if isa != "cpu"}
     if others:
         assert len(others) == 1 and "cpu" not in row.expr_on, f"{row.name}: one expression per column"

@@ -10,6 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from pto.isa.profiles import ISAS
 from pto.isa.row import Row
 from pto.witness.plan import Plan
 
-from ..rows import FILL, Case, column_plans, mixed_codes, random_codes, some_plans
+from ..rows import FILL, Case, column_plans, mixed_codes, random_codes, some_plans, special_codes
 from .rows_bench import Compiled, Outcome, compiled, reference, ulps
 
 #: Rows that this bench cannot call, and who tests them instead.
@@ -78,17 +79,18 @@ def _callable(plan: Plan) -> bool:
 
 
 def fill(case: Case, rng: np.random.Generator, kind: int, special: int | None) -> None:
-    """Contents of all operands: numbers of modest size, special ones among them, or any bits; scalars of modest size,
-    or one of the special ones."""
+    """Contents of all operands: numbers of modest size (kind 0), special ones and any bits among them (1), or
+    combinations of special ones only (2); scalars of modest size, or one of the special ones."""
+    number = -1
     for name, held in case.args.items():
         for at, value in enumerate(held if isinstance(held, list) else [held]):
             if isinstance(value, Tile | View):
                 shape = value.shape if isinstance(value, Tile) else _view_shape(value)
-                codes = (
-                    random_codes(rng, value.dtype, shape)
-                    if kind == 0
-                    else mixed_codes(rng, value.dtype, shape)
-                )
+                number += 1
+                if kind == 2:
+                    codes = combined_codes(number, value.dtype, shape)
+                else:
+                    codes = (mixed_codes if kind else random_codes)(rng, value.dtype, shape)
                 if isinstance(value, Tile):
                     value.region(*shape).store(value.buffer.data, codes)
                 else:
@@ -107,6 +109,15 @@ def fill(case: Case, rng: np.random.Generator, kind: int, special: int | None) -
         special(case, rng)
 
 
+def combined_codes(number: int, dtype: str, shape: tuple[int, int]) -> np.ndarray[Any, Any]:
+    """Special values in such an order that operands with other numbers meet all combinations."""
+    special = np.array(list(dict.fromkeys(special_codes(dtype))), np.uint64).astype(
+        elements.code_dtype(dtype)
+    )
+    at = np.arange(shape[0] * shape[1]).reshape(shape)
+    return special[at // len(special) ** number % len(special)]
+
+
 #: Scalars worth meeting; they are those of a 16-bit type at most, which every wider one has, too.
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0**-14, -(2.0**-24), 65504.0, -65504.0, np.inf, -np.inf, np.nan)
 WHOLE = (0, 1, -1, 7, 8, 16, 31, 32, 64, 127, -128)
@@ -118,11 +129,16 @@ def _scalar(type: ScalarType, rng: np.random.Generator, special: int | None) -> 
     return float(np.float16(rng.standard_normal())) if type.is_float else int(rng.integers(1, 8))
 
 
-def runs(case: Case) -> list[tuple[tuple[int, int] | None, int | None]]:
-    """Valid regions, and every special scalar where an expression computes with one."""
-    scalars = [t for types in case.plan.operands.values() for t in types if isinstance(t, ScalarType)]
-    computes = bool(case.row.expr and scalars)
-    return [*((valid, None) for valid in VALID), *((None, k) for k in range(len(SPECIAL) if computes else 0))]
+def runs(case: Case) -> list[tuple[tuple[int, int] | None, int, int | None]]:
+    """Valid regions with the kind of their contents; of an expression also special values, with every special
+    scalar where it computes with one."""
+    found: list[tuple[tuple[int, int] | None, int, int | None]] = [
+        (v, k % 2, None) for k, v in enumerate(VALID)
+    ]
+    if case.row.expr:
+        scalars = any(isinstance(t, ScalarType) for types in case.plan.operands.values() for t in types)
+        found += [(None, 2, k) for k in range(len(SPECIAL))] if scalars else [(None, 2, None)]
+    return found
 
 
 def _view_shape(view: View) -> tuple[int, int]:
@@ -142,13 +158,13 @@ def differences(found: list[Plan], column: str) -> list[str]:
 def _compare(one: Compiled) -> Iterator[str]:
     case = one.case
     compared, refusal = 0, ""
-    for run, (valid, special) in enumerate(runs(case)):
+    for run, (valid, kind, special) in enumerate(runs(case)):
         rng = np.random.default_rng(run)
         for t, whole in one.tiles:
             t.v_row, t.v_col = whole if valid is None else (min(whole[0], valid[0]), min(whole[1], valid[1]))
         for b in (*case.core.buffers.values(), *case.core.gm.buffers):
             b.data[:] = FILL
-        fill(case, rng, run % 2, special)
+        fill(case, rng, kind, special)
         one.settle()
         before = [(b, b.data.copy()) for b in (*case.core.buffers.values(), *case.core.gm.buffers)]
         refused = reference(case)

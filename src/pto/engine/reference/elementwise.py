@@ -44,8 +44,6 @@ def build(row: Row) -> Execute:
     floats = row.floats.split()
     read = _READ.get(row.over)
     forms: dict[tuple[str, str], Form] = {}
-    scalars = {o.name for o in row.operands if o.kinds == ("scalar",)}
-    copied = "" if others or len(once.names) > 1 else "".join(once.moved)
 
     def operand(i: Instr, numbers: Numbers, name: str, shape: Shape) -> Any:
         value = i.args[name]
@@ -55,16 +53,7 @@ def build(row: Row) -> Execute:
             return load_bits(i, name, shape)
         return numbers.read(name, (1, 1) if name in single else shape)
 
-    def copy(i: Instr) -> None:
-        shape = _elements(i) if row.over == "storage" else i.valid("dst")
-        dtype = i.args["dst"].dtype
-        found = _raw(i, Numbers(i, dtype), copied, read(*shape) if read else shape)
-        i.store_raw("dst", np.broadcast_to(found, shape))
-
     def execute(i: Instr) -> None:
-        if copied and (copied in scalars or i.args[copied].dtype == i.args["dst"].dtype):
-            copy(i)
-            return
         shape = i.valid(tile) if bits else _elements(i) if row.over == "storage" else i.valid("dst")
         form = once
         if others:
@@ -74,7 +63,7 @@ def build(row: Row) -> Execute:
         dtype = i.args[first].dtype
         numbers = Numbers(i, dtype)
         extent = read(*shape) if read else shape
-        if form.moved and dtype == i.dtype("dst"):
+        if form.moved and not skips and dtype == i.dtype("dst"):
             values: dict[str, Any] = {}
             for name in wanted:
                 get = _raw if name in form.moved else operand
@@ -92,6 +81,24 @@ def build(row: Row) -> Execute:
             i.store("dst", exact, mode="RINT", saturate=True)
         else:
             i.store("dst", _spread(result, shape))
+
+    if others or skips or len(wanted) > 1 or not once.moved:
+        return execute
+    return _copy(row, once.moved[0], execute)
+
+
+def _copy(row: Row, name: str, otherwise: Execute) -> Execute:
+    """One operand as it is, where it need not be converted."""
+    read = _READ.get(row.over)
+
+    def execute(i: Instr) -> None:
+        value, dtype = i.args[name], i.args["dst"].dtype
+        if not isinstance(value, (int, float)) and value.dtype != dtype:
+            otherwise(i)
+            return
+        shape = _elements(i) if row.over == "storage" else i.valid("dst")
+        found = _raw(i, Numbers(i, dtype), name, read(*shape) if read else shape)
+        i.store_raw("dst", _spread(found, shape))
 
     return execute
 

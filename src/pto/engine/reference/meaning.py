@@ -280,7 +280,7 @@ def _whole(a: Any) -> bool:
     return isinstance(a, int) or a.dtype.kind in "iu"
 
 
-class _plain:
+class _Plain:
     """A function of arrays that computes the same in every type."""
 
     __slots__ = ("function",)
@@ -294,34 +294,34 @@ class _plain:
 
 #: What the operations of `isa.meaning` do to arrays. The first argument is the `Numbers` they compute with.
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "add": _plain(operator.add),
-    "sub": _plain(operator.sub),
-    "mul": _plain(operator.mul),
+    "add": _Plain(operator.add),
+    "sub": _Plain(operator.sub),
+    "mul": _Plain(operator.mul),
     "div": _divided,
-    "neg": _plain(operator.neg),
-    "bit_and": _plain(operator.and_),
-    "bit_or": _plain(operator.or_),
-    "bit_xor": _plain(operator.xor),
-    "bit_not": _plain(operator.invert),
-    "shl": _plain(np.left_shift),
-    "shr": _plain(np.right_shift),
-    "less": _plain(operator.lt),
-    "less_equal": _plain(operator.le),
-    "greater": _plain(operator.gt),
-    "greater_equal": _plain(operator.ge),
-    "equal": _plain(operator.eq),
-    "not_equal": _plain(operator.ne),
-    "both": _plain(np.logical_and),
-    "either": _plain(np.logical_or),
+    "neg": _Plain(operator.neg),
+    "bit_and": _Plain(operator.and_),
+    "bit_or": _Plain(operator.or_),
+    "bit_xor": _Plain(operator.xor),
+    "bit_not": _Plain(operator.invert),
+    "shl": _Plain(np.left_shift),
+    "shr": _Plain(np.right_shift),
+    "less": _Plain(operator.lt),
+    "less_equal": _Plain(operator.le),
+    "greater": _Plain(operator.gt),
+    "greater_equal": _Plain(operator.ge),
+    "equal": _Plain(operator.eq),
+    "not_equal": _Plain(operator.ne),
+    "both": _Plain(np.logical_and),
+    "either": _Plain(np.logical_or),
     "unsigned": lambda n, a: a.astype(_unsigned(n), copy=False),
     "carries": _carries,
     "mul_high": _mul_high,
-    "rint": _plain(np.rint),
-    "floor": _plain(np.floor),
-    "ceil": _plain(np.ceil),
-    "trunc": _plain(np.trunc),
+    "rint": _Plain(np.rint),
+    "floor": _Plain(np.floor),
+    "ceil": _Plain(np.ceil),
+    "trunc": _Plain(np.trunc),
     "round_away": lambda n, a: elements.round_integral(a, "ROUND"),
-    "where": _plain(select),
+    "where": _Plain(select),
     "relu": lambda n, a: select(a > 0, a, 0),
     "round": Numbers.round,
     "f32": Numbers.single,
@@ -332,7 +332,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "sqrt": lambda n, a: np.sqrt(a, dtype=np.float64),
     "fmod": _fmod,
     "pow": _pow,
-    "abs": _plain(np.abs),
+    "abs": _Plain(np.abs),
     "max": lambda n, a, b: _extreme(np.maximum, a, b),
     "min": lambda n, a, b: _extreme(np.minimum, a, b),
     "fma": _fma,
@@ -371,7 +371,7 @@ class Meaning:
             isinstance(a, meaning.Name) for a in expression.args
         ):
             function = OPERATIONS[expression.operation]
-            self._only = function.function if isinstance(function, _plain) else None
+            self._only = function.function if isinstance(function, _Plain) else None
             self._operands = [a.name for a in expression.args if isinstance(a, meaning.Name)]
 
     def __call__(self, numbers: Numbers, values: Mapping[str, Any]) -> Any:
