@@ -1,10 +1,12 @@
 """`pto.kernel`: a function of a program as something to call with arrays.
 
-k = pto.kernel(pto.parse("k.pto"), "vec_add")
-k(a, b, out, blocks=24)                      # NumPy arrays; raises pto.DiagnosticError
-k.run(a, b, out, sanitize="all").diagnostics # what sanitizers found, without raising
-k = pto.kernel(pto.parse("k.pto"), engine="cpp")  # compiled by the system's C++ compiler
-k = pto.kernel("k.cpp", "softmax", target="a5")   # C++ written by hand
+    k = pto.kernel(pto.parse("k.pto"), "vec_add")
+    k(a, b, out, blocks=24)                           # NumPy arrays; raises pto.DiagnosticError
+    k.run(a, b, out, sanitize="all").diagnostics      # what sanitizers found, without raising
+    k = pto.kernel(pto.parse("k.pto"), engine="cpp")  # compiled by the system's C++ compiler
+    k = pto.kernel("k.cpp", "softmax", target="a5")   # C++ written by hand
+
+Arrays are used in place.
 """
 
 from __future__ import annotations

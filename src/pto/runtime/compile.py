@@ -197,9 +197,8 @@ class _Plan(cache.Files):
                 quick.insert(0, _LEAN_ORCHESTRATION)
             self.lean = quick
         if not self.compiler.is_clang:
-            self.flags.append(
-                "-fno-gnu-unique"
-            )  # inline variables of two libraries are two, and go with them
+            # Inline variables of two libraries are two, and go with them.
+            self.flags.append("-fno-gnu-unique")
 
     @property
     def work(self) -> tuple[bool, int]:
