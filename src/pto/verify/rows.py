@@ -7,7 +7,6 @@ Checks that depend on types only are remembered by signature: real programs repe
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
 from ..diag import did_you_mean
@@ -19,41 +18,9 @@ from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import ARCH_NAMES, PROFILES, Profile
 from ..isa.row import KINDS, Attr, Combos, Row
-from ..isa.rules import Rule, Violation, check, facts_in, holds
+from ..isa.rules import Rule, Violation, check, class_of, code_of, facts_in, holds
 from ..isa.tile import LAYOUT_PARTS
 from .context import Args, Context, environment, view_layout
-
-_SHAPE = frozenset(
-    {
-        "rows",
-        "cols",
-        "shape",
-        "v_row",
-        "v_col",
-        "dyn_row",
-        "dyn_col",
-        "valid",
-        "size",
-        "row_bytes",
-        "elems",
-        "dims",
-        "rank",
-        "count",
-        "const",
-        "lanes",
-    }
-)
-_LAYOUT = frozenset({"loc", "blayout", "slayout", "layout", "fractal", "boxed", "pad", "compact", "space"})
-_TYPE = frozenset({"dtype", "bits", "bytes", "type", "kind", "gran"})
-
-#: Default code of a rule by the class of facts it speaks of, and the order in which classes are reported.
-_CLASSES = (
-    ("PTO-E0116", frozenset[str]()),  # attributes, and which operands are there
-    ("PTO-E0301", _TYPE),
-    ("PTO-E0401", _SHAPE),
-    ("PTO-E0501", _LAYOUT),
-)
-
 
 #: Signatures found legal, by the name of the profile; the value keeps the types alive, so that their ids stay
 #: theirs. Programs of one batch have most signatures in common.
@@ -232,7 +199,7 @@ class RowChecker:
                 continue
             violation = check(rule, env)
             if violation is not None:
-                found.append((_class_of(rule), violation))
+                found.append((class_of(rule), violation))
         dtypes_ok = self._dtypes(op, row, env)
         if dtypes_ok:
             dtypes_ok = all([self._combos(op, row, combos, env) for combos in row.combos])
@@ -322,7 +289,7 @@ class RowChecker:
         rule = violation.rule
         index = _operand_of(op, row, rule.expr)
         value = op.operands[index] if index is not None else None
-        code = rule.code or (_CLASSES[_class_of(rule)][0])
+        code = code_of(rule)
         self.context.report(
             op,
             code,
@@ -463,15 +430,6 @@ def _help_with_operand(op: Operation, name: str, wanted: bool) -> str:
         what = "leave it out"
         return f"{what}, or write ? for it in valid= of the type" if name.startswith("valid_") else what
     return f"add {name} = %n" if f"{name} = ${name}" in str(op.row.format) else f"add an operand for {name}"
-
-
-@cache
-def _class_of(rule: Rule) -> int:
-    facts = facts_in(rule.expr)
-    for i, (_, group) in enumerate(_CLASSES):
-        if facts & group:
-            return i
-    return 0
 
 
 def _range(value: Value) -> tuple[str, int, int] | None:

@@ -53,10 +53,13 @@ enum class Isa : uint8_t { cpu, a2a3, a5 };
 
 #if defined(PTO_NPU_ARCH_A2A3) || defined(PTO_NPU_ARCH_KIRINX90)
 inline constexpr Isa kIsa = Isa::a2a3;
+#define PTO_ISA_A2A3
 #elif defined(PTO_NPU_ARCH_A5) || defined(PTO_NPU_ARCH_KIRIN9030)
 inline constexpr Isa kIsa = Isa::a5;
+#define PTO_ISA_A5
 #else
 inline constexpr Isa kIsa = Isa::cpu;
+#define PTO_ISA_CPU
 #endif
 
 #ifdef PTO_CHECKED

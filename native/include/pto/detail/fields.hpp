@@ -5,15 +5,9 @@
 
 #include <cstdint>
 
-namespace pto::detail {
+#include "pto/detail/dtype_names.hpp"
 
-// In the order of kDTypes.
-// clang-format off
-enum class DType : std::uint8_t {
-  f64, f32, f16, bf16, f8e4m3, f8e5m2, f8e8m0, hif8, f4e2m1, f4e1m2,
-  s4, i1, i8, u8, i16, u16, i32, u32, i64, u64,
-};
-// clang-format on
+namespace pto::detail {
 
 // Rounding with NONE already resolved by the caller.
 enum class Round : std::uint8_t { rint, round, floor, ceil, trunc, odd };

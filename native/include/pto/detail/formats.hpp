@@ -1,7 +1,7 @@
 // Element types of the native module: what is needed to convert them, nothing more.
 //
-// The table repeats src/pto/isa/dtypes.py in C++ terms; a test compares the two. Meaning and decisions are
-// documented in src/pto/isa/encoding.py.
+// The names are those of src/pto/isa/dtypes.py (dtype_names.hpp); meaning and decisions are documented in
+// src/pto/isa/encoding.py.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,9 @@ struct DTypeInfo {
   char kind;  // 'f' float, 'e' exponent only, 'i' signed, 'u' unsigned
 };
 
-inline constexpr DTypeInfo kDTypes[] = {
-    {"f64", 64, 'f'},   {"f32", 32, 'f'},   {"f16", 16, 'f'}, {"bf16", 16, 'f'},  {"f8e4m3", 8, 'f'},
-    {"f8e5m2", 8, 'f'}, {"f8e8m0", 8, 'e'}, {"hif8", 8, 'f'}, {"f4e2m1", 4, 'f'}, {"f4e1m2", 4, 'f'},
-    {"s4", 4, 'i'},     {"i1", 1, 'u'},     {"i8", 8, 'i'},   {"u8", 8, 'u'},     {"i16", 16, 'i'},
-    {"u16", 16, 'u'},   {"i32", 32, 'i'},   {"u32", 32, 'u'}, {"i64", 64, 'i'},   {"u64", 64, 'u'},
-};
+#define PTO_DTYPE_INFO(name, bits, kind) {#name, bits, kind},
+inline constexpr DTypeInfo kDTypes[] = {PTO_DTYPES(PTO_DTYPE_INFO)};
+#undef PTO_DTYPE_INFO
 inline constexpr int kDTypeCount = static_cast<int>(std::size(kDTypes));
 
 constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<int>(t)]; }

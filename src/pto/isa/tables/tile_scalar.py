@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..row import Attr, Combos, Family, Row
+from ..row import Attr, Combos, Family, Row, forms
 from ..rules import R, Rule
 from ._common import form, row_major, same_dtype, same_shape, same_valid, two_steps, vec
 from .tile_elementwise import HIGH, I16_32, NEEDS_TMP, NON_EMPTY, PRECISION, spelled
@@ -76,7 +76,9 @@ _ARITH = (
     tile_scalar(
         "tdivs", opcode=0x101E, operands="src=tile|scalar scalar=tile|scalar dst:out", attrs=PRECISION,
         expr="src / scalar", doc="Divides a tile by a scalar, or a scalar by a tile; integers truncate.",
-        cpp=spelled("tdivs", "$dst, $src, $scalar", "Div"), dtype_code="SA-0152",
+        forms=(*forms(spelled("tdivs", "$dst, $src, $scalar", "Div"), scalars=("scalar",)),
+               *forms(spelled("tdivs", "$dst, $src, $scalar", "Div"), scalars=("src",), check="reversed")),
+        dtype_code="SA-0152",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32",
         rules=(
             R("(src.kind == 'scalar') != (scalar.kind == 'scalar')",
@@ -293,7 +295,8 @@ _SELECT = (
         "valid row r of src and w < min(ceil(src.v_col / B), dst.v_col), bit k (least significant first) of "
         "dst[r, w] is cmpMode(src[r, B*w + k], scalar) where B*w + k < src.v_col, else 0. A tile in place of the "
         "scalar gives its element [0, 0].",
-        cpp="TCMPS($dst, $src, $scalar, $cmpMode)",
+        forms=(*forms("TCMPS($dst, $src, $scalar, $cmpMode)", scalars=("scalar",)),
+               *forms("TCMPS($dst, $src, $scalar, $cmpMode)", check="tile")),
         dtype_of="src", cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
         rules=(
             *vec("src scalar dst"), R("scalar.dtype == src.dtype", when="scalar.kind != 'scalar'"),
