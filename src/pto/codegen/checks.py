@@ -76,11 +76,6 @@ def checks_of(row: Row) -> list[Check]:
     return [check for check in made if check.classes]
 
 
-def check_of(row: Row, form: Form) -> Check | None:
-    """The check that a form calls."""
-    return next((c for c in checks_of(row) if form in c.forms), None)
-
-
 def _declared(row: Row) -> dict[str, Operand]:
     return {o.name: o for o in (*row.operands, *row.results)}
 
