@@ -1,6 +1,6 @@
 """The assembler: what an operation costs from text to C++, a batch of kernels, and one call of the tool.
 
-python bench/bench_ptoas.py [FILE.pto ...]
+    python bench/bench_ptoas.py [FILE.pto ...]
 
 Without files the kernels of examples/kernels are taken, over and over until there are 17. Times are those of
 the processor where the machine is shared. The peer is the field's C++ assembler,
@@ -20,8 +20,9 @@ from pathlib import Path
 from pto.asm import parse_source
 from pto.codegen.cpp import emit
 from pto.diag import Source, has_errors
+from pto.ir.facts import module_profile
 from pto.passes import Options, compile
-from pto.verify import module_profile, verify
+from pto.verify import verify
 
 ROOT = Path(__file__).parent.parent
 PEER_START, PEER_LINE = 20e-3, 230e-6

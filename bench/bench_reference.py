@@ -26,9 +26,10 @@ import numpy as np
 import pto
 from pto import isa
 from pto.diag import DiagnosticError
-from pto.engine.launch import Kernel, kernel
+from pto.engine.launch import kernel
 from pto.engine.memory import array_of
 from pto.engine.reference import registry
+from pto.engine.reference.kernel import ReferenceKernel
 from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr
 from pto.ir.builder import Builder
 from pto.ir.core import Block, Module, Region, Value
@@ -97,16 +98,16 @@ def measure(row: Row) -> Measured | str:
     return why
 
 
-def run(k: Kernel, args: list[Any], count: int) -> None:
+def run(k: ReferenceKernel, args: list[Any], count: int) -> None:
     result = k.run(*args, count)
     if not result.ok:
         raise DiagnosticError(result.diagnostics)
 
 
-def per_step(loop: Kernel, empty: Kernel, args: list[Any]) -> float:
+def per_step(loop: ReferenceKernel, empty: ReferenceKernel, args: list[Any]) -> float:
     """Seconds of one step of a loop, less those of an empty one; the best of several runs."""
 
-    def spent(k: Kernel, count: int) -> float:
+    def spent(k: ReferenceKernel, count: int) -> float:
         return clock(lambda: run(k, args, count))
 
     count = 1
@@ -217,14 +218,14 @@ def shown(made: Plan) -> str:
 # -- its program -------------------------------------------------------------------------------------------
 
 
-def program(made: Plan, body: bool, fill: bool) -> Kernel:
+def program(made: Plan, body: bool, fill: bool) -> ReferenceKernel:
     """A kernel that makes the operands and repeats the instruction as often as its last argument says. The
     table has no instruction that makes a convolution tile, so programs with one are not checked."""
     conv = any(isinstance(t, ConvTileType) for ts in made.operands.values() for t in ts)
     return kernel(_Builder(made, fill).build(body), check=not conv)
 
 
-def arguments(k: Kernel) -> list[Any]:
+def arguments(k: ReferenceKernel) -> list[Any]:
     """Arrays of random numbers, for all arguments but the last."""
     rng = np.random.default_rng(0)
     found: list[Any] = []
@@ -392,7 +393,7 @@ def sanitizers() -> None:
 CHECKS = ("", "race", "undef", "oob", "sync", "all")
 
 
-def compare(name: str, k: Kernel, args: list[Any], blocks: int) -> None:
+def compare(name: str, k: ReferenceKernel, args: list[Any], blocks: int) -> None:
     """A row of the table; the choices take turns, so that a slow moment of the machine hits all of them."""
     times = [float("inf")] * len(CHECKS)
     for _ in range(6):

@@ -1,6 +1,6 @@
 """The task runtime: what a task costs, from submission to retirement, and what a run costs besides.
 
-python bench/bench_runtime.py [--quick] [--folders] [--plot FILE.svg]
+    python bench/bench_runtime.py [--quick] [--folders] [--plot FILE.svg]
 
 Orchestration and kernels are C++ sources, compiled and loaded as a user's are; the kernel is empty. The peer
 is the field's runtime, in its simulation; it is not here, so its published figures on a machine like this one
@@ -22,8 +22,10 @@ from typing import Any
 
 from plot import line_chart
 
+from pto.perf.tables import CORE_TYPES
 from pto.runtime.compile import Job, compile_all
-from pto.runtime.native import CORE_TYPES, log_level, native, options
+from pto.runtime.extension import extension
+from pto.runtime.options import log_level, options
 
 KERNEL = """
 #include <cstdint>
@@ -85,10 +87,10 @@ def libraries() -> tuple[str, str]:
 
 
 def run(paths: tuple[str, str], args: list[int], **given: Any) -> dict[str, Any]:
-    kernels = native().Kernels()
+    kernels = extension().Kernels()
     kernels.add_library(0, "empty", CORE_TYPES.index("aiv"), paths[0])
     started = time.perf_counter()
-    engine = native().Tensormap(kernels, options(given, print), log_level(), None)
+    engine = extension().Tensormap(kernels, options(given, print), log_level(), None)
     engine.run_library(paths[1], args)
     code, text = engine.failure()[:2]
     assert code == 0, text

@@ -15,9 +15,9 @@ from pathlib import Path
 import pto
 from pto.ir.clone import clone
 from pto.ir.core import Module
+from pto.ir.facts import module_profile
 from pto.passes import Options, PassContext, insert_sync
 from pto.passes.insert_sync import Report
-from pto.verify import module_profile
 
 TILE, VIEW = "!pto.tile_buf<vec, 16x64xf32>", "!pto.partition_tensor_view<16x64xf32>"
 HEAD = """\

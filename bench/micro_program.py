@@ -15,7 +15,8 @@ import numpy as np
 
 from pto.diag import DiagnosticError
 from pto.engine import elements
-from pto.engine.launch import Kernel, kernel
+from pto.engine.launch import kernel
+from pto.engine.reference.kernel import ReferenceKernel
 from pto.ir.attrs import StrAttr, TypeAttr
 from pto.ir.builder import Builder
 from pto.ir.core import Block, Operation, Region, replace_uses
@@ -88,7 +89,7 @@ def _busy(made: Plan) -> Plan:
     return made
 
 
-def _repeated(made: Plan, body: bool, apart: bool, pattern: str) -> tuple[Kernel, Array]:
+def _repeated(made: Plan, body: bool, apart: bool, pattern: str) -> tuple[ReferenceKernel, Array]:
     """A program whose last argument is how often its loop runs, and what fills the unified buffer."""
     module = build(made)
     function = module.functions[-1]
@@ -105,7 +106,7 @@ def _repeated(made: Plan, body: bool, apart: bool, pattern: str) -> tuple[Kernel
     signature = function.attrs["function_type"].value.replace(inputs=tuple(a.type for a in entry.args))
     function.attrs["function_type"] = TypeAttr(signature)
     made_kernel = kernel(module, str(function.attr("sym_name")), target=made.isa, check=False)
-    assert isinstance(made_kernel, Kernel)
+    assert isinstance(made_kernel, ReferenceKernel)
     return made_kernel, memory
 
 

@@ -22,12 +22,14 @@ import drawings
 
 from pto import isa
 from pto.engine.reference.semantics import Semantics
-from pto.isa import describe
+from pto.engine.registry import ENGINES, INPUTS
+from pto.isa import describe, meaning
+from pto.isa.algorithms import ALGORITHMS, kind_of
 from pto.isa.dtypes import DTYPES
 from pto.isa.enums import ENUMS
 from pto.isa.errors import CATALOGUE
 from pto.isa.profiles import LOCATIONS, PROFILES
-from pto.isa.row import Row
+from pto.isa.row import OVER, STARTS, STORES, Row
 
 #: Instruction sets in the order of the index, with what they are.
 SETS: dict[str, str] = {
@@ -120,6 +122,7 @@ def instruction_pages() -> dict[str, str]:
         by_set[r.set].append(r)
     names = [*(s for s in SETS if s in by_set), *(s for s in by_set if s not in SETS)]
     pages |= {f"isa/set-{name}.md": _set_page(name, by_set[name]) for name in names}
+    pages["isa/meaning.md"] = _meaning_page(rows)
     pages["isa/index.md"] = _isa_index(names, by_set)
     return pages
 
@@ -156,6 +159,8 @@ def _syntax(page: describe.Page) -> list[str]:
 def _fact(label: str, value: str) -> str:
     if label == "C++" and not value.startswith("none"):
         return "<br>".join(code(part) for part in value.split(" | "))
+    if label == "algorithm":
+        return f"{text(value)} [All of them](meaning.md#algorithms)"
     return code(value) if label in ("bytecode", "aliases") else text(value)
 
 
@@ -235,6 +240,54 @@ def _set_page(name: str, rows: Sequence[Row]) -> str:
     return "\n".join(out)
 
 
+def _meaning_page(rows: Sequence[Row]) -> str:
+    """What instructions compute: the operations of expressions, what those range over, and the algorithms."""
+    expressed = sum(bool(r.expr) for r in rows)
+    out = [
+        "# Meanings", "", "[Instructions](index.md) / meanings", "",
+        f"{expressed} instructions compute an expression over their operands. The others name "
+        "what they do, or only describe, order or structure.", "",
+        "## Operations {#operations}", "",
+        "How far the result of an engine may be from the correctly rounded one is given in units in the last "
+        "place of the element type; 0 means that all engines have the same bits.", "",
+        table(("written", "name", "what it is", "gives", "ULP"), _operations()), "",
+        "## Decided by an attribute {#choices}", "",
+        table(("function", "value", "of a and b"), _choices()), "",
+    ]  # fmt: skip
+    for title, what, words in (
+        ("Range", "over", OVER), ("Start of a fold", "start", STARTS), ("Store", "store", STORES)
+    ):  # fmt: skip
+        lines = ((code(name) if name else "-", text(doc)) for name, doc in words.items())
+        out += [f"## {title}", "", table((what, "meaning"), lines), ""]
+    lines = _algorithms(rows)
+    out += ["## Algorithms {#algorithms}", "", table(("algorithm", "what it is", "instructions"), lines), ""]
+    return "\n".join(out)
+
+
+def _operations() -> Iterable[Sequence[str]]:
+    for o in meaning.OPERATIONS.values():
+        args = [*"abc"[: o.arity]]
+        call = f"{o.name}({', '.join(args)})"
+        if o.sign:
+            call = f" {o.sign} ".join(args) if o.arity == 2 else f"{o.sign}{args[0]}"
+        yield code(call), o.name.replace("_", " "), text(o.doc), text(meaning.GIVES[o.gives]), str(o.ulp)
+
+
+def _choices() -> Iterable[Sequence[str]]:
+    for function, values in meaning.CHOICES.items():
+        for value, expression in values.items():
+            yield code(function), code(value), code(expression)
+
+
+def _algorithms(rows: Sequence[Row]) -> Iterable[Sequence[str]]:
+    users: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        users[kind_of(row)[0]].append(row)
+    for a in ALGORITHMS.values():
+        links = " ".join(f"[{text(r.name)}]({r.name}.md)" for r in users[a.name])
+        yield text(a.name), text(a.doc), links
+
+
 def _isa_index(names: Sequence[str], by_set: dict[str, list[Row]]) -> str:
     total = sum(len(by_set[n]) for n in names)
     sets = ((f"[{n}](set-{n}.md)", str(len(by_set[n])), SETS.get(n, "")) for n in names)
@@ -244,6 +297,7 @@ def _isa_index(names: Sequence[str], by_set: dict[str, list[Row]]) -> str:
         "legality per profile, rules with the diagnostic they raise, an example, the C++ spelling and the "
         "bytecode number. `pto isa NAME` shows the same in a terminal.", "",
         table(("set", "instructions", "what it is"), sets), "",
+        "What they compute, and how exactly: [meanings](meaning.md).", "",
     ]  # fmt: skip
     for n in names:
         out += [
@@ -395,6 +449,15 @@ def _semantics() -> str:
     return table(("switch", "concerns", "`hw`", "`doc`"), lines)
 
 
+def _engines() -> str:
+    """What each engine takes, and the options of a launch that it has beside those of all."""
+    lines = [
+        (code(e.name), e.doc, ", ".join(INPUTS[kind] for kind in e.takes), ", ".join(map(code, e.options)))
+        for e in ENGINES.values()
+    ]
+    return table(("engine", "executes", "takes", "options"), lines)
+
+
 #: Commands whose help is shown in docs/tools.md.
 TOOLS: dict[str, tuple[str, ...]] = {
     "ptoas": ("pto.cli.ptoas",),
@@ -406,6 +469,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "pto isa": ("pto.cli.main", "isa"),
     "pto explain": ("pto.cli.main", "explain"),
     "pto doctor": ("pto.cli.main", "doctor"),
+    "pto cache": ("pto.cli.main", "cache"),
 }
 
 
@@ -430,6 +494,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "dtypes": _dtypes,
     "enums": _enums,
     "semantics": _semantics,
+    "engines": _engines,
     **{f"drawing {name}": make for name, make in drawings.DRAWINGS.items()},
     **{f"help {tool}": _help(tool) for tool in TOOLS},
 }

@@ -66,8 +66,8 @@ _PYTHON_TESTS = {
     "PTO-E2624": "runtime/test_session.py::test_e2624_a_core_that_waits_for_nobody",
     "PTO-E2625": "runtime/test_graph.py::test_cycle_is_named",
     "PTO-E2629": "runtime/test_session.py::test_e2629_what_must_not_be",
-    "PTO-E2801": "runtime/test_records.py::test_e2801_unreadable",
-    "PTO-E2802": "runtime/test_records.py::test_e2802_contradictions",
+    "PTO-E2801": "perf/test_records.py::test_e2801_unreadable",
+    "PTO-E2802": "perf/test_records.py::test_e2802_contradictions",
 }
 
 #: Codes of a bytecode file, which is no text: a Python test of this folder names each of them.

@@ -218,7 +218,7 @@ class PyRun {
     return out;
   }
 
-  /// The tables of pto.runtime.records as bytes of the C structures, and when the run started.
+  /// The tables of pto.perf.tables as bytes of the C structures, and when the run started.
   nb::dict exec_records(const std::vector<EdgeRecord>& edges) {
     std::vector<TaskRecord> tasks;
     std::vector<PhaseRecord> phases;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "run.hpp"
-#include "tmr/orchestration.hpp"
-#include "tmr/tmr.hpp"
+#include "tensormap/orchestration.hpp"
+#include "tensormap/tensormap_graph.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -84,11 +84,11 @@ nb::tuple as_tuple(const uint64_t* values, uint64_t count) {
 }
 
 /// One run of tensormap_and_ringbuffer.
-class PyTmr final : public PyRun {
+class PyTensormap final : public PyRun {
  public:
-  PyTmr(PyKernels& kernels, nb::dict options, int log_level, nb::object sink)
+  PyTensormap(PyKernels& kernels, nb::dict options, int log_level, nb::object sink)
       : PyRun(kernels, log_level, std::move(sink)) {
-    TmrOptions o;
+    TensormapOptions o;
     o.exec = exec_options(options);
     read(options, "task_window", o.task_window);
     read(options, "heap", o.heap);
@@ -98,16 +98,16 @@ class PyTmr final : public PyRun {
     read(options, "track_war", o.track_war);
     read(options, "poison", o.poison);
     o.exec.queue = o.task_window;
-    tmr_ = std::make_unique<Tmr>(o, kernels.kernels, log_);
+    graph_ = std::make_unique<TensormapGraph>(o, kernels.kernels, log_);
   }
 
   /// Run a Python function as the orchestration.
   void run_function(nb::callable orchestrate) {
-    timed([&] { tmr_->run([&] { call(orchestrate); }); });
+    timed([&] { graph_->run([&] { call(orchestrate); }); });
   }
 
   void run_library(const std::string& path, const std::vector<uint64_t>& args) {
-    run_outside([&] { library_ = run_orchestration(*tmr_, log_, path, args); });
+    run_outside([&] { library_ = run_orchestration(*graph_, log_, path, args); });
   }
 
   int64_t submit(int kernel, int worker, nb::bytes roles, nb::sequence values, int cluster, int blocks,
@@ -133,34 +133,34 @@ class PyTmr final : public PyRun {
       }
     }
     return guarded([&] {
-      return tmr_->submit({kernel, worker, args, static_cast<int>(count), cluster, blocks,
-                           clusters ? clusters->data() : nullptr});
+      return graph_->submit({kernel, worker, args, static_cast<int>(count), cluster, blocks,
+                             clusters ? clusters->data() : nullptr});
     });
   }
 
   void scope_begin() {
-    guarded([&] { return tmr_->scope_begin(), 0; });
+    guarded([&] { return graph_->scope_begin(), 0; });
   }
   void scope_end() {
-    guarded([&] { return tmr_->scope_end(), 0; });
+    guarded([&] { return graph_->scope_end(), 0; });
   }
   int32_t allocate_cluster() {
-    return guarded([&] { return tmr_->allocate_cluster(); });
+    return guarded([&] { return graph_->allocate_cluster(); });
   }
   void free_cluster(int32_t cluster) {
-    guarded([&] { return tmr_->free_cluster(cluster), 0; });
+    guarded([&] { return graph_->free_cluster(cluster), 0; });
   }
   void set_site(nb::str file, int line) {
     if (file.ptr() != last_file_.ptr()) {  // the name of a file is one object as long as its code is there
       last_name_ = kept(file.c_str());
       last_file_ = file;
     }
-    tmr_->set_site({last_name_, line});
+    graph_->set_site({last_name_, line});
   }
 
   nb::dict stats() {
-    const TmrStats s = tmr_->stats();
-    const TmrOptions& o = tmr_->options();
+    const TensormapStats s = graph_->stats();
+    const TensormapOptions& o = graph_->options();
     nb::dict out = exec_stats();
     out["tasks"] = s.tasks;
     out["edges"] = s.edges;
@@ -182,9 +182,9 @@ class PyTmr final : public PyRun {
   }
 
   nb::dict records() {
-    nb::dict out = exec_records(tmr_->edges());
+    nb::dict out = exec_records(graph_->edges());
     nb::list sites;
-    for (const Site& site : tmr_->task_sites()) {
+    for (const Site& site : graph_->task_sites()) {
       sites.append(site.file == nullptr ? std::string()
                                         : std::string(site.file) + ":" + std::to_string(site.line));
     }
@@ -195,18 +195,18 @@ class PyTmr final : public PyRun {
   /// (kind, earlier task, later task, parameter of the later one); kind 4: used after its scope, no earlier.
   nb::list hazards() {
     nb::list out;
-    for (const Hazard& h : tmr_->hazards()) out.append(nb::make_tuple(h.kind, h.earlier, h.later, h.arg));
+    for (const Hazard& h : graph_->hazards()) out.append(nb::make_tuple(h.kind, h.earlier, h.later, h.arg));
     return out;
   }
 
  private:
-  Exec& exec() override { return tmr_->exec(); }
-  bool has_failed() const override { return tmr_->surveys(); }
+  Exec& exec() override { return graph_->exec(); }
+  bool has_failed() const override { return graph_->surveys(); }
 
   nb::str last_file_;
   const char* last_name_ = nullptr;
   std::unique_ptr<SharedObject> library_;
-  std::unique_ptr<Tmr> tmr_;
+  std::unique_ptr<TensormapGraph> graph_;
 };
 
 }  // namespace
@@ -257,21 +257,21 @@ NB_MODULE(_runtime, m) {
       .def("add_function", &PyKernels::add_function)
       .def("add_empty", &PyKernels::add_empty)
       .def("forget_functions", &PyKernels::forget_functions);
-  nb::class_<PyTmr>(m, "Tensormap")
+  nb::class_<PyTensormap>(m, "Tensormap")
       .def(nb::init<PyKernels&, nb::dict, int, nb::object>(), "kernels"_a, "options"_a, "log_level"_a,
            "sink"_a.none(), nb::keep_alive<1, 2>())
-      .def("run_function", &PyTmr::run_function)
-      .def("run_library", &PyTmr::run_library)
-      .def("submit", &PyTmr::submit, "kernel"_a, "worker"_a, "roles"_a, "values"_a, "cluster"_a = -1,
+      .def("run_function", &PyTensormap::run_function)
+      .def("run_library", &PyTensormap::run_library)
+      .def("submit", &PyTensormap::submit, "kernel"_a, "worker"_a, "roles"_a, "values"_a, "cluster"_a = -1,
            "blocks"_a = 0, "clusters"_a.none() = nb::none())
-      .def("scope_begin", &PyTmr::scope_begin)
-      .def("scope_end", &PyTmr::scope_end)
-      .def("allocate_cluster", &PyTmr::allocate_cluster)
-      .def("free_cluster", &PyTmr::free_cluster)
-      .def("set_site", &PyTmr::set_site)
-      .def("failure", &PyTmr::failure)
-      .def("stats", &PyTmr::stats)
-      .def("records", &PyTmr::records)
-      .def("hazards", &PyTmr::hazards);
+      .def("scope_begin", &PyTensormap::scope_begin)
+      .def("scope_end", &PyTensormap::scope_end)
+      .def("allocate_cluster", &PyTensormap::allocate_cluster)
+      .def("free_cluster", &PyTensormap::free_cluster)
+      .def("set_site", &PyTensormap::set_site)
+      .def("failure", &PyTensormap::failure)
+      .def("stats", &PyTensormap::stats)
+      .def("records", &PyTensormap::records)
+      .def("hazards", &PyTensormap::hazards);
   bind_graph(m);
 }

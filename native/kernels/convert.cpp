@@ -40,18 +40,21 @@ constexpr SmallTable kE8M0Values{decode_e8m0};
 // ---------------------------------------------------------------------------------------------------------
 // Sources
 
+// The bits of a code that is stored.
+template <DType D>
+constexpr std::uint32_t kMask = (std::uint32_t{1} << bits_in(D)) - 1;
+
 // Values of any float type but f64.
 void load_float(DType t, const void* in, float* out, std::size_t n) {
   using u8 = std::uint8_t;
-  using u16 = std::uint16_t;
   switch (t) {
     case DType::f32: std::memcpy(out, in, n * sizeof(float)); return;
-    case DType::f16: return map<u16>(in, out, n, [](u16 c) { return decode_fields<kF16>(c); });
-    case DType::bf16: return map<u16>(in, out, n, [](u16 c) { return decode_fields<kBf16>(c); });
-    case DType::f8e4m3: return map<u8>(in, out, n, [](u8 c) { return decode_fields<kE4M3>(c); });
-    case DType::f8e5m2: return map<u8>(in, out, n, [](u8 c) { return decode_fields<kE5M2>(c); });
-    case DType::f4e2m1: return map<u8>(in, out, n, [](u8 c) { return decode_fields<kE2M1>(c & 0xFu); });
-    case DType::f4e1m2: return map<u8>(in, out, n, [](u8 c) { return decode_fields<kE1M2>(c & 0xFu); });
+#define PTO_LOAD_(name, cpp, code) \
+  case DType::name:                \
+    return map<code>(in, out, n,   \
+                     [](code c) { return decode_fields<kFields<DType::name>>(c & kMask<DType::name>); });
+      PTO_SMALL_FIELDS(PTO_LOAD_)
+#undef PTO_LOAD_
     case DType::hif8: return map<u8>(in, out, n, [](u8 c) { return kHif8Values.value[c]; });
     case DType::f8e8m0: return map<u8>(in, out, n, [](u8 c) { return kE8M0Values.value[c]; });
     default: return;
@@ -154,12 +157,10 @@ void store_whole(DType t, const double* in, void* out, std::size_t n, Mode mode)
 // Floats to codes of a float type below 32 bits.
 void store_small(DType t, const float* in, void* out, std::size_t n, Mode mode) {
   switch (t) {
-    case DType::f16: return encode_loop<kF16, std::uint16_t>(in, out, n, mode);
-    case DType::bf16: return encode_loop<kBf16, std::uint16_t>(in, out, n, mode);
-    case DType::f8e4m3: return encode_loop<kE4M3, std::uint8_t>(in, out, n, mode);
-    case DType::f8e5m2: return encode_loop<kE5M2, std::uint8_t>(in, out, n, mode);
-    case DType::f4e2m1: return encode_loop<kE2M1, std::uint8_t>(in, out, n, mode);
-    case DType::f4e1m2: return encode_loop<kE1M2, std::uint8_t>(in, out, n, mode);
+#define PTO_STORE_(name, cpp, code) \
+  case DType::name: return encode_loop<kFields<DType::name>, code>(in, out, n, mode);
+    PTO_SMALL_FIELDS(PTO_STORE_)
+#undef PTO_STORE_
     case DType::f8e8m0: return encode_bytes(in, out, n, mode, encode_e8m0);
     case DType::hif8: return encode_bytes(in, out, n, mode, encode_hif8);
     default: return;
@@ -169,10 +170,12 @@ void store_small(DType t, const float* in, void* out, std::size_t n, Mode mode) 
 // At most kChunk floats or doubles to codes of any type.
 template <class Float>
 void store_float(DType t, const Float* in, void* out, std::size_t n, Mode mode) {
-  if (t == DType::f64) return store_exact<kF64, Float, double>(in, static_cast<std::uint64_t*>(out), n, mode);
+  if (t == DType::f64)
+    return store_exact<kFields<DType::f64>, Float, double>(in, static_cast<std::uint64_t*>(out), n, mode);
   if (t == DType::f32) {
-    if constexpr (sizeof(Float) == 8) return encode_loop<kF32, std::uint32_t>(in, out, n, mode);
-    return store_exact<kF32, Float, float>(in, static_cast<std::uint32_t*>(out), n, mode);
+    if constexpr (sizeof(Float) == 8)
+      return encode_loop<kFields<DType::f32>, std::uint32_t>(in, out, n, mode);
+    return store_exact<kFields<DType::f32>, Float, float>(in, static_cast<std::uint32_t*>(out), n, mode);
   }
   if (is_int(t)) {
     double whole[kChunk];

@@ -127,8 +127,8 @@ void fold_columns(const float* x, float* out, std::size_t rows, std::size_t cols
 
 void fold(DType t, bool product, const float* x, float* out, std::size_t rows, std::size_t cols) {
   const auto columns = [&](auto step) {
-    return t == DType::f16 ? fold_columns<kF16>(x, out, rows, cols, step)
-                           : fold_columns<kBf16>(x, out, rows, cols, step);
+    return t == DType::f16 ? fold_columns<kFields<DType::f16>>(x, out, rows, cols, step)
+                           : fold_columns<kFields<DType::bf16>>(x, out, rows, cols, step);
   };
   return product ? columns([](float a, float b) { return a * b; })
                  : columns([](float a, float b) { return a + b; });

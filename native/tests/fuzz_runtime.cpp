@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "stress.hpp"
-#include "tmr/tmr.hpp"
+#include "tensormap/tensormap_graph.hpp"
 
 namespace {
 
@@ -210,7 +210,7 @@ struct Outcome {
   Buffers externals;
 };
 
-Outcome execute(const Program& p, const TmrOptions& options) {
+Outcome execute(const Program& p, const TensormapOptions& options) {
   static Kernels kernels = [] {
     Kernels made;
     Kernel k;
@@ -221,7 +221,7 @@ Outcome execute(const Program& p, const TmrOptions& options) {
   }();
   Buffers memory = initial(p);
   Log log(Level::Error, [](Level, const std::string&) {});
-  Tmr tmr(options, kernels, log);
+  TensormapGraph graph(options, kernels, log);
   const uint64_t whole[2] = {kRows, kCols}, zero[2] = {0, 0};
   std::vector<std::unique_ptr<TensorData>> tensors;
   for (int b = 0; b < p.buffers; ++b) {
@@ -229,14 +229,14 @@ Outcome execute(const Program& p, const TmrOptions& options) {
     void* at = b < p.externals ? memory[static_cast<size_t>(b)].data() : nullptr;
     tensors.back()->init(at, kRows * kCols * 8, whole, whole, zero, 2, DataType::UINT64, 0);
   }
-  tmr.run([&] {
+  graph.run([&] {
     for (const Step& step : p.steps) {
       if (step.kind == Step::kBegin) {
-        tmr.scope_begin();
+        graph.scope_begin();
         continue;
       }
       if (step.kind == Step::kEnd) {
-        tmr.scope_end();
+        graph.scope_end();
         continue;
       }
       Arg args[kMaxParams];
@@ -262,25 +262,25 @@ Outcome execute(const Program& p, const TmrOptions& options) {
       args[0].scalar = roles;
       args[1].scalar = step.salt;
       Submission s{0, step.worker, args, n, -1, step.blocks, nullptr};
-      const int32_t cluster = step.clustered ? tmr.allocate_cluster() : -1;
+      const int32_t cluster = step.clustered ? graph.allocate_cluster() : -1;
       const std::vector<int32_t> clusters(static_cast<size_t>(step.blocks), cluster);
       if (step.blocks == 0) s.cluster = cluster;
       if (step.blocks > 0 && cluster >= 0) s.cluster_ids = clusters.data();
-      tmr.submit(s);
-      if (cluster >= 0) tmr.free_cluster(cluster);
+      graph.submit(s);
+      if (cluster >= 0) graph.free_cluster(cluster);
     }
   });
   Outcome out;
-  out.failed = tmr.failure().failed();
-  out.code = tmr.failure().code();
-  out.text = tmr.failure().text();
-  const SharedMemoryHeader& header = tmr.memory().header();
+  out.failed = graph.failure().failed();
+  out.code = graph.failure().code();
+  out.text = graph.failure().text();
+  const SharedMemoryHeader& header = graph.memory().header();
   if (!out.failed && (header.last_task_alive.load() != header.current_task_index.load() ||
                       header.heap_tail.load() != header.heap_top.load())) {
     out.failed = true;
     out.text = "not everything was given back";
   }
-  out.hazards = tmr.hazards().size();
+  out.hazards = graph.hazards().size();
   memory.resize(static_cast<size_t>(p.externals));
   out.externals = memory;
   return out;
@@ -289,7 +289,7 @@ Outcome execute(const Program& p, const TmrOptions& options) {
 /// The ring or pool that a graph is bound to find too small: when all that can run has run, the tasks that
 /// are left are those from the oldest one that an open scope holds on. None: it has to run. What the
 /// dependency pool has to hold depends on the order of events.
-ErrorCode too_small(const Program& p, const TmrOptions& options) {
+ErrorCode too_small(const Program& p, const TensormapOptions& options) {
   struct Task {
     uint64_t end;  // of its block in the heap, or of the last one before it
     uint64_t entries;
@@ -326,7 +326,7 @@ ErrorCode too_small(const Program& p, const TmrOptions& options) {
 }
 
 /// The same with room for any of the graphs.
-TmrOptions with_room(TmrOptions options) {
+TensormapOptions with_room(TensormapOptions options) {
   options.heap = 1 << 22;
   options.dep_pool = options.tensormap_pool = 1 << 14;
   options.task_window = options.exec.queue = 128;
@@ -353,7 +353,7 @@ int main(int argc, char** argv) {
     Buffers expected = oracle(p);
     expected.resize(static_cast<size_t>(p.externals));
     for (const Step& step : p.steps) tasks += step.kind == Step::kTask ? 1 : 0;
-    TmrOptions options;
+    TensormapOptions options;
     options.exec.deterministic = threads == 0;
     options.exec.host_threads = threads > 0 ? threads : 1;
     options.exec.seed = random.next();
@@ -373,7 +373,7 @@ int main(int argc, char** argv) {
       options.track_war = mode == 1;
 #if defined(__SANITIZE_THREAD__)
       if (mode == 0 && threads > 0) {  // what nothing orders is a race of the graph, not of the runtime
-        TmrOptions look = with_room(options);
+        TensormapOptions look = with_room(options);
         look.exec.deterministic = true;
         if (execute(p, look).hazards > 0) continue;
       }

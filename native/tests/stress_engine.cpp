@@ -11,7 +11,7 @@
 
 #include "pto/core/machine.hpp"
 #include "stress.hpp"
-#include "tmr/tmr.hpp"
+#include "tensormap/tensormap_graph.hpp"
 
 namespace {
 
@@ -35,8 +35,8 @@ void nap(int microseconds) {
 }
 
 /// Modes: 0 deterministic, else that many threads.
-TmrOptions options_for(int mode, uint64_t seed = 0) {
-  TmrOptions options;
+TensormapOptions options_for(int mode, uint64_t seed = 0) {
+  TensormapOptions options;
   options.exec.deterministic = mode == 0;
   options.exec.host_threads = mode == 0 ? 1 : mode;
   options.exec.seed = seed;
@@ -52,7 +52,7 @@ TmrOptions options_for(int mode, uint64_t seed = 0) {
 struct World {
   Kernels kernels;
   Log log{Level::Error, [](Level, const std::string&) {}};
-  std::unique_ptr<Tmr> tmr;
+  std::unique_ptr<TensormapGraph> graph;
 
   void on_core(int id, void (*function)(int64_t*, pto::detail::Core*)) {
     Kernel kernel;
@@ -66,19 +66,20 @@ struct World {
     kernel.call = std::move(function);
     kernels.add(id, std::move(kernel));
   }
-  void run(const TmrOptions& options, const std::function<void(Tmr&)>& orchestrate) {
-    tmr = std::make_unique<Tmr>(options, kernels, log);
-    tmr->run([&] { orchestrate(*tmr); });
+  void run(const TensormapOptions& options, const std::function<void(TensormapGraph&)>& orchestrate) {
+    graph = std::make_unique<TensormapGraph>(options, kernels, log);
+    graph->run([&] { orchestrate(*graph); });
   }
-  int code() const { return static_cast<int>(tmr->failure().code()); }
-  bool says(const char* text) const { return tmr->failure().text().find(text) != std::string::npos; }
+  int code() const { return static_cast<int>(graph->failure().code()); }
+  bool says(const char* text) const { return graph->failure().text().find(text) != std::string::npos; }
 };
 
-int64_t submit(Tmr& tmr, int kernel, int worker, std::initializer_list<uint64_t> scalars, int cluster = -1) {
+int64_t submit(TensormapGraph& graph, int kernel, int worker, std::initializer_list<uint64_t> scalars,
+               int cluster = -1) {
   Arg args[kMaxParams];
   int count = 0;
   for (const uint64_t scalar : scalars) args[count++].scalar = scalar;
-  return tmr.submit({kernel, worker, args, count, cluster, 0, nullptr});
+  return graph.submit({kernel, worker, args, count, cluster, 0, nullptr});
 }
 template <class T>
 uint64_t address(T& value) {
@@ -146,14 +147,14 @@ void cores_hand_over_data() {
       world.on_core(0, cube_side);
       world.on_core(1, vector_side);
       Ball balls[6];
-      world.run(options_for(mode, seed), [&](Tmr& tmr) {
+      world.run(options_for(mode, seed), [&](TensormapGraph& graph) {
         for (Ball& ball : balls) {  // more groups than clusters: they take turns
           ball.rounds = 40;
-          tmr.scope_begin();
-          const int32_t cluster = tmr.allocate_cluster();
-          submit(tmr, 0, 0, {address(ball)}, cluster);
-          submit(tmr, 1, 1, {address(ball)}, cluster);
-          tmr.scope_end();
+          graph.scope_begin();
+          const int32_t cluster = graph.allocate_cluster();
+          submit(graph, 0, 0, {address(ball)}, cluster);
+          submit(graph, 1, 1, {address(ball)}, cluster);
+          graph.scope_end();
         }
       });
       CHECK(world.code() == 0);
@@ -181,15 +182,15 @@ void vector_memory_is_there_before_its_core_runs() {
     std::atomic<int> found{0};
     uint64_t token[1] = {};  // the tensor that orders the two
     const uint64_t one[1] = {1}, zero[1] = {0};
-    world.run(options_for(mode), [&](Tmr& tmr) {
+    world.run(options_for(mode), [&](TensormapGraph& graph) {
       TensorData tensor;
       tensor.init(token, 8, one, one, zero, 1, DataType::UINT64, 0);
-      const int32_t cluster = tmr.allocate_cluster();
+      const int32_t cluster = graph.allocate_cluster();
       Arg args[2];
       args[0].scalar = address(found);
       args[1] = {PTOParamType::INOUT, &tensor, 0};
-      tmr.submit({0, 0, args, 2, cluster, 0, nullptr});
-      tmr.submit({1, 1, args, 2, cluster, 0, nullptr});
+      graph.submit({0, 0, args, 2, cluster, 0, nullptr});
+      graph.submit({1, 1, args, 2, cluster, 0, nullptr});
     });
     CHECK(world.code() == 0 && found.load() == 1);
   }
@@ -200,9 +201,9 @@ void waiting_for_nobody_is_found() {
   for (const int mode : {0, 1, 2, 4}) {
     World world;
     world.on_core(0, waits_for_ever);
-    world.run(options_for(mode, 5), [&](Tmr& tmr) {
+    world.run(options_for(mode, 5), [&](TensormapGraph& graph) {
       nap(mode > 1 ? 3000 : 0);  // the other threads have gone to sleep
-      submit(tmr, 0, 0, {});
+      submit(graph, 0, 0, {});
     });
     CHECK(world.code() == static_cast<int>(ErrorCode::Stuck) && world.says("the end of time"));
   }
@@ -215,15 +216,15 @@ void waiting_for_nobody_is_found_behind_others() {
       World world;
       world.on_core(0, waits_for_ever);
       world.call(1, [](const DispatchPayload&) {});
-      TmrOptions options = options_for(mode, 5);
+      TensormapOptions options = options_for(mode, 5);
       if (!pinned) options.task_window = options.exec.queue = 4;
-      world.run(options, [&](Tmr& tmr) {
-        const int32_t cluster = pinned ? tmr.allocate_cluster() : -1;
-        submit(tmr, 0, 0, {}, cluster);
+      world.run(options, [&](TensormapGraph& graph) {
+        const int32_t cluster = pinned ? graph.allocate_cluster() : -1;
+        submit(graph, 0, 0, {}, cluster);
         for (int i = 0; i < (pinned ? 1 : 10); ++i) {
-          tmr.scope_begin();
-          submit(tmr, 1, 0, {}, cluster);
-          tmr.scope_end();
+          graph.scope_begin();
+          submit(graph, 1, 0, {}, cluster);
+          graph.scope_end();
         }
       });
       CHECK(world.code() == static_cast<int>(ErrorCode::Stuck) && world.says("the end of time"));
@@ -238,15 +239,15 @@ void waiting_for_a_slow_one_is_fine() {
       World world;
       world.on_core(0, waits_for_a_signal);
       world.on_core(1, raises_late);
-      world.run(options_for(mode), [&](Tmr& tmr) {
-        const int32_t cluster = tmr.allocate_cluster();
-        submit(tmr, 0, 0, {}, cluster);
+      world.run(options_for(mode), [&](TensormapGraph& graph) {
+        const int32_t cluster = graph.allocate_cluster();
+        submit(graph, 0, 0, {}, cluster);
         nap(1000 + 300 * n);
-        submit(tmr, 1, 1, {3000}, cluster);
+        submit(graph, 1, 1, {3000}, cluster);
         nap(n % 2 == 0 ? 500 : 0);
       });
       CHECK(world.code() == 0);
-      if (world.code() != 0) std::printf("%d threads: %s\n", mode, world.tmr->failure().text().c_str());
+      if (world.code() != 0) std::printf("%d threads: %s\n", mode, world.graph->failure().text().c_str());
     }
   }
 }
@@ -262,14 +263,14 @@ void a_core_waits_for_a_task_behind_a_full_ring() {
       world.call(2, [&](const DispatchPayload& payload) {
         if (payload.args[0] == 0) nap(n % 3 == 0 ? 0 : 400 * n);  // the only one that can be retired
       });
-      TmrOptions options = options_for(mode);
+      TensormapOptions options = options_for(mode);
       options.task_window = options.exec.queue = 64;
-      world.run(options, [&](Tmr& tmr) {
-        const int32_t cluster = tmr.allocate_cluster();
+      world.run(options, [&](TensormapGraph& graph) {
+        const int32_t cluster = graph.allocate_cluster();
         const auto alone = [&](int kernel, int type, uint64_t value, int32_t where = -1) {
-          tmr.scope_begin();
-          submit(tmr, kernel, type, {value}, where);
-          tmr.scope_end();
+          graph.scope_begin();
+          submit(graph, kernel, type, {value}, where);
+          graph.scope_end();
         };
         alone(2, 1, 0);
         if (n % 2 == 0) nap(1000);
@@ -278,7 +279,7 @@ void a_core_waits_for_a_task_behind_a_full_ring() {
         alone(1, 1, 100, cluster);
       });
       CHECK(world.code() == 0);
-      if (world.code() != 0) std::printf("%d threads: %s\n", mode, world.tmr->failure().text().c_str());
+      if (world.code() != 0) std::printf("%d threads: %s\n", mode, world.graph->failure().text().c_str());
     }
   }
 }
@@ -288,13 +289,13 @@ void kernels_come_while_tasks_run() {
   for (int n = 0; n < 20 * kScale; ++n) {
     World world;
     std::atomic<int> ran{0};
-    world.run(options_for(1 + n % 4), [&](Tmr& tmr) {
+    world.run(options_for(1 + n % 4), [&](TensormapGraph& graph) {
       for (int i = 0; i < 100; ++i) {
         world.call(i, [&](const DispatchPayload&) { ran.fetch_add(1); });
-        tmr.scope_begin();
-        submit(tmr, i, i % 2, {});
-        submit(tmr, i / 2, i / 2 % 2, {});
-        tmr.scope_end();
+        graph.scope_begin();
+        submit(graph, i, i % 2, {});
+        submit(graph, i / 2, i / 2 % 2, {});
+        graph.scope_end();
       }
     });
     CHECK(world.code() == 0 && ran.load() == 200);
@@ -313,13 +314,13 @@ void a_blocked_orchestrator_is_woken() {
       pass_time(static_cast<int>(payload.args[0]));
       ran.fetch_add(1);
     });
-    TmrOptions options = options_for(2);
+    TensormapOptions options = options_for(2);
     options.task_window = options.exec.queue = 4;
-    world.run(options, [&](Tmr& tmr) {
+    world.run(options, [&](TensormapGraph& graph) {
       for (int i = 0; i < 40; ++i) {
-        tmr.scope_begin();
-        submit(tmr, 0, i % 2, {static_cast<uint64_t>(n + i)});
-        tmr.scope_end();
+        graph.scope_begin();
+        submit(graph, 0, i % 2, {static_cast<uint64_t>(n + i)});
+        graph.scope_end();
       }
     });
     CHECK(world.code() == 0 && ran.load() == 40);
@@ -337,17 +338,17 @@ int behind_one_task(const std::function<void()>& task) {
     task();
   });
   world.call(1, [&](const DispatchPayload&) {
-    for (started.fetch_add(1); !went_on && !world.tmr->failure().failed();) nap(200);
+    for (started.fetch_add(1); !went_on && !world.graph->failure().failed();) nap(200);
   });
-  TmrOptions options = options_for(4);
+  TensormapOptions options = options_for(4);
   options.task_window = options.exec.queue = 4;
-  world.run(options, [&](Tmr& tmr) {
+  world.run(options, [&](TensormapGraph& graph) {
     for (int i = 0; i < 4; ++i) {
-      tmr.scope_begin();
+      graph.scope_begin();
       while (i == 3 && started < 3) nap(50);  // each on a thread of its own
       if (i == 3) waits = true;
-      submit(tmr, i == 0 ? 0 : 1, i % 2, {});  // the fourth takes the slot of the first
-      tmr.scope_end();
+      submit(graph, i == 0 ? 0 : 1, i % 2, {});  // the fourth takes the slot of the first
+      graph.scope_end();
     }
     went_on = true;
   });
@@ -378,14 +379,14 @@ void a_late_end_of_scope_retires() {
   World world;
   std::atomic<int> ran{0};
   world.call(0, [&](const DispatchPayload&) { ran.fetch_add(1); });
-  TmrOptions options = options_for(2);
+  TensormapOptions options = options_for(2);
   options.task_window = options.exec.queue = 4;
-  world.run(options, [&](Tmr& tmr) {
+  world.run(options, [&](TensormapGraph& graph) {
     for (int i = 0; i < 20; ++i) {
-      tmr.scope_begin();
-      submit(tmr, 0, i % 2, {});
-      while (!tmr.exec().nothing_can_happen()) nap(50);
-      tmr.scope_end();
+      graph.scope_begin();
+      submit(graph, 0, i % 2, {});
+      while (!graph.exec().nothing_can_happen()) nap(50);
+      graph.scope_end();
     }
   });
   CHECK(world.code() == 0 && ran.load() == 20);
@@ -403,22 +404,22 @@ void a_cluster_wakes_who_waits_for_it() {
       nap(20000);  // the orchestrator falls asleep
     });
     world.call(1, [&](const DispatchPayload&) {
-      for (started.fetch_add(1); !went_on && !world.tmr->failure().failed();) nap(200);
+      for (started.fetch_add(1); !went_on && !world.graph->failure().failed();) nap(200);
     });
-    TmrOptions options = options_for(4);
+    TensormapOptions options = options_for(4);
     options.exec.block_dim = 1;
-    world.run(options, [&](Tmr& tmr) {
-      const int32_t cluster = tmr.allocate_cluster();
+    world.run(options, [&](TensormapGraph& graph) {
+      const int32_t cluster = graph.allocate_cluster();
       if (n % 2 == 0) {
-        submit(tmr, 0, 0, {}, cluster);
+        submit(graph, 0, 0, {}, cluster);
       } else {
-        tmr.submit({0, 0, nullptr, 0, -1, 1, &cluster});
+        graph.submit({0, 0, nullptr, 0, -1, 1, &cluster});
       }
-      tmr.free_cluster(cluster);
-      submit(tmr, 1, 1, {});
-      submit(tmr, 1, 1, {});
+      graph.free_cluster(cluster);
+      submit(graph, 1, 1, {});
+      submit(graph, 1, 1, {});
       while (started < 3) nap(100);  // each on a thread of its own
-      tmr.allocate_cluster();
+      graph.allocate_cluster();
       went_on = true;
     });
     CHECK(world.code() == 0);
@@ -433,20 +434,20 @@ void a_scan_that_lags() {
     World world;
     std::vector<int> ran(60);
     world.call(0, [&](const DispatchPayload& payload) { ++ran[static_cast<size_t>(payload.task_id)]; });
-    TmrOptions options = options_for(0, seed);
+    TensormapOptions options = options_for(0, seed);
     options.exec.schedulers = 2;
     options.task_window = options.exec.queue = 4;
     uint64_t data[1] = {};
     const uint64_t one[1] = {1}, zero[1] = {0};
     TensorData tensor;
     tensor.init(data, 8, one, one, zero, 1, DataType::UINT64, 0);
-    world.run(options, [&](Tmr& tmr) {
+    world.run(options, [&](TensormapGraph& graph) {
       for (size_t i = 0; i < ran.size(); ++i) {
         Arg arg{PTOParamType::INOUT, &tensor, 0};
         const bool root = random.chance(25);
-        tmr.scope_begin();
-        tmr.submit({0, random.below(2), root ? nullptr : &arg, root ? 0 : 1, -1, 0, nullptr});
-        tmr.scope_end();
+        graph.scope_begin();
+        graph.submit({0, random.below(2), root ? nullptr : &arg, root ? 0 : 1, -1, 0, nullptr});
+        graph.scope_end();
       }
     });
     CHECK(world.code() == 0);
@@ -465,7 +466,7 @@ void every_machine_gives_the_same() {
         auto& sum = reinterpret_cast<uint64_t*>(tensor.buffer.addr)[tensor.start_offset];
         sum = sum * 3 + static_cast<uint64_t>(payload.args[1]);
       });
-      TmrOptions options = options_for(mode, static_cast<uint64_t>(block_dim));
+      TensormapOptions options = options_for(mode, static_cast<uint64_t>(block_dim));
       options.exec.block_dim = block_dim;
       options.exec.schedulers = 1 + random.below(30);
       options.exec.shards = 1 + random.below(6);
@@ -475,7 +476,7 @@ void every_machine_gives_the_same() {
       const uint64_t whole[1] = {8}, zero[1] = {0}, one[1] = {1};
       TensorData all;
       all.init(sums, sizeof sums, whole, whole, zero, 1, DataType::UINT64, 0);
-      world.run(options, [&](Tmr& tmr) {
+      world.run(options, [&](TensormapGraph& graph) {
         for (uint64_t i = 0; i < 80; ++i) {
           const uint64_t at[1] = {i * i % 8};
           expected[at[0]] = expected[at[0]] * 3 + i;
@@ -484,9 +485,9 @@ void every_machine_gives_the_same() {
           Arg args[2];
           args[0] = {PTOParamType::INOUT, &part, 0};
           args[1].scalar = i;
-          tmr.scope_begin();
-          tmr.submit({0, static_cast<int32_t>(i % 2), args, 2, -1, 0, nullptr});
-          tmr.scope_end();
+          graph.scope_begin();
+          graph.submit({0, static_cast<int32_t>(i % 2), args, 2, -1, 0, nullptr});
+          graph.scope_end();
         }
       });
       CHECK(world.code() == 0);
@@ -502,11 +503,11 @@ void many_blocks_on_one_cluster() {
     std::atomic<int> ran{0};
     world.call(0,
                [&](const DispatchPayload& payload) { ran.fetch_add(payload.block_num == 100 ? 1 : 1000); });
-    TmrOptions options = options_for(mode);
+    TensormapOptions options = options_for(mode);
     options.task_window = options.exec.queue = 4;
-    world.run(options, [&](Tmr& tmr) {
-      const std::vector<int32_t> clusters(100, tmr.allocate_cluster());
-      tmr.submit({0, 1, nullptr, 0, -1, 100, clusters.data()});
+    world.run(options, [&](TensormapGraph& graph) {
+      const std::vector<int32_t> clusters(100, graph.allocate_cluster());
+      graph.submit({0, 1, nullptr, 0, -1, 100, clusters.data()});
     });
     CHECK(world.code() == 0 && ran.load() == 100);
   }
@@ -522,19 +523,19 @@ void sizes_of_outputs() {
     world.call(0, [](const DispatchPayload&) {});
     const bool fits = size <= uint64_t{1} << 16;
     uint64_t given = 0;
-    world.run(options_for(1), [&](Tmr& tmr) {
+    world.run(options_for(1), [&](TensormapGraph& graph) {
       const uint64_t small[1] = {64}, shape[1] = {size};
       TensorData first, second;
       first.init(nullptr, 64, small, small, zero, 1, DataType::INT8, 0);
       second.init(nullptr, size, shape, shape, zero, 1, DataType::INT8, 0);
       Arg arg{PTOParamType::OUTPUT, &first, 0};
-      tmr.scope_begin();
-      tmr.submit({0, 0, &arg, 1, -1, 0, nullptr});
-      tmr.scope_end();
-      tmr.scope_begin();
+      graph.scope_begin();
+      graph.submit({0, 0, &arg, 1, -1, 0, nullptr});
+      graph.scope_end();
+      graph.scope_begin();
       arg.tensor = &second;
-      tmr.submit({0, 0, &arg, 1, -1, 0, nullptr});
-      tmr.scope_end();
+      graph.submit({0, 0, &arg, 1, -1, 0, nullptr});
+      graph.scope_end();
       given = second.buffer.addr;
     });
     CHECK(world.code() == (fits ? 0 : static_cast<int>(ErrorCode::HeapRingDeadlock)));
@@ -546,13 +547,13 @@ void sizes_of_outputs() {
 void nonsense_after_a_deadlock() {
   World world;
   world.call(0, [](const DispatchPayload&) {});
-  TmrOptions options = options_for(1);
+  TensormapOptions options = options_for(1);
   options.task_window = 16;
-  world.run(options, [&](Tmr& tmr) {
+  world.run(options, [&](TensormapGraph& graph) {
     Arg args[16];
-    for (int i = 0; i < 20; ++i) tmr.submit({0, 0, args, 0, -1, 0, nullptr});
+    for (int i = 0; i < 20; ++i) graph.submit({0, 0, args, 0, -1, 0, nullptr});
     for (Arg& arg : args) arg.type = PTOParamType::OUTPUT;  // without tensors
-    for (const int count : {-1, 16, 17, 1 << 20}) tmr.submit({99, 7, args, count, -1, 0, nullptr});
+    for (const int count : {-1, 16, 17, 1 << 20}) graph.submit({99, 7, args, count, -1, 0, nullptr});
   });
   CHECK(world.code() == static_cast<int>(ErrorCode::ScopeDeadlock) &&
         world.says("hold 24 tasks at one time"));
@@ -564,15 +565,15 @@ void a_kernel_cannot_orchestrate() {
     for (int what = 0; what < 5; ++what) {
       World world;
       world.call(0, [&](const DispatchPayload&) {
-        if (what == 0) submit(*world.tmr, 1, 0, {});
-        if (what == 1) world.tmr->scope_begin();
-        if (what == 2) world.tmr->scope_end();
-        if (what == 3) world.tmr->allocate_cluster();
-        if (what == 4) world.tmr->free_cluster(0);
+        if (what == 0) submit(*world.graph, 1, 0, {});
+        if (what == 1) world.graph->scope_begin();
+        if (what == 2) world.graph->scope_end();
+        if (what == 3) world.graph->allocate_cluster();
+        if (what == 4) world.graph->free_cluster(0);
       });
       world.call(1, [](const DispatchPayload&) {});
-      world.run(options_for(mode), [&](Tmr& tmr) {
-        for (int i = 0; i < 20; ++i) submit(tmr, i == 10 ? 0 : 1, i % 2, {});
+      world.run(options_for(mode), [&](TensormapGraph& graph) {
+        for (int i = 0; i < 20; ++i) submit(graph, i == 10 ? 0 : 1, i % 2, {});
       });
       CHECK(world.code() == static_cast<int>(ErrorCode::KernelFailed) && world.says("a kernel cannot"));
     }
@@ -582,10 +583,10 @@ void a_kernel_cannot_orchestrate() {
   outer.call(0, [&](const DispatchPayload&) {
     World world;
     world.call(0, [&](const DispatchPayload&) { ++inner; });
-    world.run(options_for(1), [&](Tmr& tmr) { submit(tmr, 0, 0, {}); });
+    world.run(options_for(1), [&](TensormapGraph& graph) { submit(graph, 0, 0, {}); });
     CHECK(world.code() == 0);
   });
-  outer.run(options_for(1), [&](Tmr& tmr) { submit(tmr, 0, 0, {}); });
+  outer.run(options_for(1), [&](TensormapGraph& graph) { submit(graph, 0, 0, {}); });
   CHECK(outer.code() == 0 && inner == 1);
 }
 
@@ -594,15 +595,15 @@ void deadlocks_are_told_while_others_work() {
   for (const int mode : {0, 1, 2, 4}) {
     World world;
     world.call(0, [](const DispatchPayload&) { pass_time(20); });
-    TmrOptions options = options_for(mode);
+    TensormapOptions options = options_for(mode);
     options.task_window = options.exec.queue = 16;
     uint64_t sums[1] = {};
     const uint64_t one[1] = {1}, zero[1] = {0};
-    world.run(options, [&](Tmr& tmr) {
+    world.run(options, [&](TensormapGraph& graph) {
       TensorData all;
       all.init(sums, 8, one, one, zero, 1, DataType::UINT64, 0);
       Arg arg{PTOParamType::INOUT, &all, 0};
-      for (int i = 0; i < 30; ++i) tmr.submit({0, i % 2, &arg, 1, -1, 0, nullptr});
+      for (int i = 0; i < 30; ++i) graph.submit({0, i % 2, &arg, 1, -1, 0, nullptr});
     });
     CHECK(world.code() == static_cast<int>(ErrorCode::ScopeDeadlock) && world.says("FATAL"));
   }
@@ -648,12 +649,12 @@ void failures_anywhere() {
       const std::string text(100, 'x');  // on the heap
       if (fault == kCallThrows || fault == kTwice) throw std::runtime_error(text);
       if (fault == kCallThrowsOdd) throw NoException();
-      if (fault == kCancelled) world.tmr->exec().fail(ErrorCode::Cancelled, "stop");
+      if (fault == kCancelled) world.graph->exec().fail(ErrorCode::Cancelled, "stop");
     });
     world.on_core(1, fails_on_core);
     world.on_core(2, throws_on_core);
     world.on_core(3, waits_for_a_signal);
-    TmrOptions options = options_for(mode, seed);
+    TensormapOptions options = options_for(mode, seed);
     options.exec.schedulers = 1 + random.below(4);
     options.exec.record = random.chance(30);
     options.task_window = options.exec.queue = uint64_t{4} << random.below(5);
@@ -661,26 +662,26 @@ void failures_anywhere() {
     const uint64_t whole[1] = {16}, zero[1] = {0};
     std::vector<uint64_t> external(16, 0);
     const bool waiting = random.chance(30);
-    world.run(options, [&](Tmr& tmr) {
+    world.run(options, [&](TensormapGraph& graph) {
       TensorData shared;
       shared.init(external.data(), 128, whole, whole, zero, 1, DataType::UINT64, 0);
       const std::vector<int> held(100, 1);  // unwound with the orchestration
-      if (waiting) submit(tmr, 3, 0, {}, tmr.allocate_cluster());
+      if (waiting) submit(graph, 3, 0, {}, graph.allocate_cluster());
       for (int i = 0; i < 60; ++i) {
-        tmr.scope_begin();
+        graph.scope_begin();
         TensorData fresh;
         fresh.init(nullptr, 128, whole, whole, zero, 1, DataType::UINT64, 0);
         Arg args[2];
         args[0] = {random.chance(50) ? PTOParamType::INPUT : PTOParamType::INOUT, &shared, 0};
         args[1] = {PTOParamType::OUTPUT, &fresh, 0};
         if (i == when && fault == kOrchestratorThrows) throw std::runtime_error(std::string(100, 'y'));
-        if (i == when && fault == kBadKernel) submit(tmr, 77, 0, {});
-        if (i == when && fault == kCoreFails) submit(tmr, 1, 0, {});
-        if (i == when && fault == kCoreThrows) submit(tmr, 2, 1, {static_cast<uint64_t>(i)});
-        tmr.submit({0, random.below(2), args, 2, -1, random.chance(20) ? 3 : 0, nullptr});
-        tmr.scope_end();
+        if (i == when && fault == kBadKernel) submit(graph, 77, 0, {});
+        if (i == when && fault == kCoreFails) submit(graph, 1, 0, {});
+        if (i == when && fault == kCoreThrows) submit(graph, 2, 1, {static_cast<uint64_t>(i)});
+        graph.submit({0, random.below(2), args, 2, -1, random.chance(20) ? 3 : 0, nullptr});
+        graph.scope_end();
       }
-      submit(tmr, 4, 0, {});
+      submit(graph, 4, 0, {});
     });
     static constexpr ErrorCode expected[] = {ErrorCode::KernelFailed,        ErrorCode::KernelFailed,
                                              ErrorCode::KernelFailed,        ErrorCode::KernelFailed,

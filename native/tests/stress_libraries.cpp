@@ -15,8 +15,8 @@
 
 #include "graph/orchestration.hpp"
 #include "stress.hpp"
-#include "tmr/orchestration.hpp"
-#include "tmr/tmr.hpp"
+#include "tensormap/orchestration.hpp"
+#include "tensormap/tensormap_graph.hpp"
 
 namespace {
 
@@ -173,17 +173,17 @@ void what_cannot_be_loaded() {
     GraphOptions options;
     options.exec = options_for(kModes[n % 4], 1);
     GraphRun run(options, graph_kernels(), log);
-    TmrOptions tmr_options;
-    tmr_options.exec = options.exec;
-    tmr_options.heap = 1 << 16;
-    Tmr tmr(tmr_options, graph_kernels(), log);
+    TensormapOptions tensormap_options;
+    tensormap_options.exec = options.exec;
+    tensormap_options.heap = 1 << 16;
+    TensormapGraph graph(tensormap_options, graph_kernels(), log);
     bool refused = false;
     try {
       if (n % 5 == 0) run_host_graph(run, "/no/such/library.so", "build_vector", {});
       if (n % 5 == 1) run_host_graph(run, library("host_vector"), "no_entry", {});
       if (n % 5 == 2) run_device_graph(run, library("device_vector"), "code", std::vector<uint64_t>(65));
-      if (n % 5 == 3) run_orchestration(tmr, log, library("host_vector"), {});
-      if (n % 5 == 4) run_orchestration(tmr, log, "/no/such/library.so", {});
+      if (n % 5 == 3) run_orchestration(graph, log, library("host_vector"), {});
+      if (n % 5 == 4) run_orchestration(graph, log, "/no/such/library.so", {});
     } catch (const std::runtime_error&) {
       refused = true;
     }
@@ -227,7 +227,7 @@ void tensor_graphs() {
     const int what = n % 8;
     const Kernels kernels = tensor_kernels(what == 1 ? 2 : what == 2 ? 0 : -1);
     const Kernels none;
-    TmrOptions options;
+    TensormapOptions options;
     options.exec = options_for(kModes[n / 8 % 4], static_cast<uint64_t>(n));
     options.task_window = options.exec.queue = what == 5 ? 4 : 64;
     options.heap = what == 6 ? 1024 : 1 << 16;
@@ -238,8 +238,8 @@ void tensor_graphs() {
     std::vector<uint64_t> args = {reinterpret_cast<uint64_t>(a.data()), reinterpret_cast<uint64_t>(b.data()),
                                   reinterpret_cast<uint64_t>(out.data()), a.size()};
     if (what == 3) args.resize(2);
-    Tmr tmr(options, what == 4 ? none : kernels, log);
-    const auto loaded = run_orchestration(tmr, log, library("vector_dag"), args);
+    TensormapGraph graph(options, what == 4 ? none : kernels, log);
+    const auto loaded = run_orchestration(graph, log, library("vector_dag"), args);
     static constexpr ErrorCode expected[] = {ErrorCode::None,
                                              ErrorCode::KernelFailed,
                                              ErrorCode::KernelFailed,
@@ -248,8 +248,9 @@ void tensor_graphs() {
                                              ErrorCode::ScopeDeadlock,
                                              ErrorCode::HeapRingDeadlock,
                                              ErrorCode::DepPoolOverflow};
-    CHECK(tmr.failure().code() == expected[what]);
-    if (tmr.failure().code() != expected[what]) std::printf("%d: %s\n", what, tmr.failure().text().c_str());
+    CHECK(graph.failure().code() == expected[what]);
+    if (graph.failure().code() != expected[what])
+      std::printf("%d: %s\n", what, graph.failure().text().c_str());
     if (what == 0) {
       for (const float value : out) CHECK(value == 47.0f);
     }
@@ -273,18 +274,18 @@ void clusters_and_blocks() {
       };
       kernels.add(id, std::move(kernel));
     }
-    TmrOptions options;
+    TensormapOptions options;
     options.exec = options_for(kModes[n / 3 % 4], static_cast<uint64_t>(n));
     options.exec.block_dim = too_few ? 1 : 3;
     options.task_window = options.exec.queue = 16;
     options.heap = 1 << 12;
-    Tmr tmr(options, kernels, log);
+    TensormapGraph graph(options, kernels, log);
     std::vector<uint16_t> x(64 * 64);
     const auto loaded =
-        run_orchestration(tmr, log, library("clusters"), {reinterpret_cast<uint64_t>(x.data())});
-    CHECK(tmr.failure().code() == (fails     ? ErrorCode::KernelFailed
-                                   : too_few ? ErrorCode::ClusterDeadlock
-                                             : ErrorCode::None));
+        run_orchestration(graph, log, library("clusters"), {reinterpret_cast<uint64_t>(x.data())});
+    CHECK(graph.failure().code() == (fails     ? ErrorCode::KernelFailed
+                                     : too_few ? ErrorCode::ClusterDeadlock
+                                               : ErrorCode::None));
     if (n % 3 == 0) CHECK(ran[0] == 2 && ran[1] == 2 && ran[2] == 24);
   });
 }

@@ -16,11 +16,11 @@
 #include "exec/mpmc_queue.hpp"
 #include "exec/pause.hpp"
 #include "stress.hpp"
-#include "tmr/clusters.hpp"
-#include "tmr/dep_pool.hpp"
-#include "tmr/hazards.hpp"
-#include "tmr/heap_ring.hpp"
-#include "tmr/tensor_map.hpp"
+#include "tensormap/clusters.hpp"
+#include "tensormap/dep_pool.hpp"
+#include "tensormap/hazards.hpp"
+#include "tensormap/heap_ring.hpp"
+#include "tensormap/tensor_map.hpp"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "check.hpp"
 #include "pto2/platform/common/platform_config.h"
 #include "pto2/tensormap_and_ringbuffer/pto_runtime2_types.h"
-#include "tmr/tmr.hpp"
+#include "tensormap/tensormap_graph.hpp"
 
 namespace {
 
@@ -53,7 +53,7 @@ CHECKS(shared_memory_layout, "Shared memory layout") {
 }
 
 CHECKS(shared_memory_defaults, "Shared memory layout, constants") {
-  const TmrOptions defaults;
+  const TensormapOptions defaults;
   EQUAL(defaults.task_window, 65536);
   EQUAL(defaults.heap, 1024 * 1024 * 1024);
   EQUAL(defaults.dep_pool, 65536);

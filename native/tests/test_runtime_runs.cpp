@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "tmr/tmr.hpp"
+#include "tensormap/tensormap_graph.hpp"
 
 namespace {
 
@@ -177,8 +177,8 @@ CHECKS(cores_are_divided_among_schedulers, "Threads") {
 struct Bench {
   Kernels kernels;
   Log log{Level::Error};
-  TmrOptions options;
-  std::unique_ptr<Tmr> tmr;
+  TensormapOptions options;
+  std::unique_ptr<TensormapGraph> graph;
   char memory[64] = {};
 
   Bench() {
@@ -191,21 +191,21 @@ struct Bench {
     options.heap = 65536;
     options.dep_pool = 64;
   }
-  void run(const std::function<void(Tmr&)>& orchestrate) {
+  void run(const std::function<void(TensormapGraph&)>& orchestrate) {
     options.exec.queue = options.task_window;
-    tmr = std::make_unique<Tmr>(options, kernels, log);
-    tmr->run([&] { orchestrate(*tmr); });
-    if (tmr->failure().failed()) std::printf("%s\n", tmr->failure().text().c_str());
-    CHECK(!tmr->failure().failed());
+    graph = std::make_unique<TensormapGraph>(options, kernels, log);
+    graph->run([&] { orchestrate(*graph); });
+    if (graph->failure().failed()) std::printf("%s\n", graph->failure().text().c_str());
+    CHECK(!graph->failure().failed());
   }
   /// Let schedulers and cores work until something is so.
   void until(const std::function<bool()>& so) {
     int spins = 0;
-    CHECK(tmr->exec().help_until(so, [](int) {}, spins));
+    CHECK(graph->exec().help_until(so, [](int) {}, spins));
   }
-  const TaskDescriptor& task(int64_t id) { return tmr->memory().task(id); }
+  const TaskDescriptor& task(int64_t id) { return graph->memory().task(id); }
   int state(int64_t id) { return task(id).state.load(); }
-  const SharedMemoryHeader& header() { return tmr->memory().header(); }
+  const SharedMemoryHeader& header() { return graph->memory().header(); }
 };
 
 struct Data : TensorData {
@@ -215,8 +215,8 @@ struct Data : TensorData {
   }
 };
 
-int64_t submit(Tmr& tmr, std::vector<Arg> args) {
-  return tmr.submit({0, 1, args.data(), static_cast<int>(args.size())});
+int64_t submit(TensormapGraph& graph, std::vector<Arg> args) {
+  return graph.submit({0, 1, args.data(), static_cast<int>(args.size())});
 }
 Arg in(TensorData& t) { return {PTOParamType::INPUT, &t, 0}; }
 Arg out(TensorData& t) { return {PTOParamType::OUTPUT, &t, 0}; }
@@ -224,12 +224,12 @@ Arg inout(TensorData& t) { return {PTOParamType::INOUT, &t, 0}; }
 
 CHECKS(descriptor_counts_and_lists, "Task descriptor, dependency pool") {
   Bench bench;
-  bench.run([&](Tmr& tmr) {
+  bench.run([&](TensormapGraph& graph) {
     Data x(bench.memory), a(nullptr), b(nullptr), y(bench.memory + 32, 32);
-    EQUAL(submit(tmr, {in(x), out(a)}), 0);
-    EQUAL(submit(tmr, {in(x), out(b)}), 1);
-    EQUAL(submit(tmr, {in(a), in(b), out(y)}), 2);
-    EQUAL(submit(tmr, {in(a), in(a), {PTOParamType::SCALAR, nullptr, 5}}), 3);
+    EQUAL(submit(graph, {in(x), out(a)}), 0);
+    EQUAL(submit(graph, {in(x), out(b)}), 1);
+    EQUAL(submit(graph, {in(a), in(b), out(y)}), 2);
+    EQUAL(submit(graph, {in(a), in(a), {PTOParamType::SCALAR, nullptr, 5}}), 3);
     EQUAL(bench.task(0).task_id, 0);
     EQUAL(bench.task(0).kernel_id, 0);
     EQUAL(bench.task(0).worker_type, 1);
@@ -239,14 +239,14 @@ CHECKS(descriptor_counts_and_lists, "Task descriptor, dependency pool") {
     for (const int64_t id : {0, 1}) EQUAL(bench.task(id).fanin_count.load(), 0);
     EQUAL(bench.task(2).fanin_count.load(), 2);
     EQUAL(bench.task(3).fanin_count.load(), 1);  // one producer, however many parameters it wrote
-    const DepListEntry& first = tmr.memory().entry(bench.task(0).fanout_head);
+    const DepListEntry& first = graph.memory().entry(bench.task(0).fanout_head);
     EQUAL(first.task_id, 3);  // prepended
-    const DepListEntry& second = tmr.memory().entry(first.next_fanout);
+    const DepListEntry& second = graph.memory().entry(first.next_fanout);
     EQUAL(second.task_id, 2);
     EQUAL(second.next_fanout, 0);
-    const DepListEntry& fanin = tmr.memory().entry(bench.task(2).fanin_head);
-    EQUAL(fanin.producer + tmr.memory().entry(fanin.next_fanin).producer, 0 + 1);
-    EQUAL(tmr.memory().entry(fanin.next_fanin).next_fanin, 0);
+    const DepListEntry& fanin = graph.memory().entry(bench.task(2).fanin_head);
+    EQUAL(fanin.producer + graph.memory().entry(fanin.next_fanin).producer, 0 + 1);
+    EQUAL(graph.memory().entry(fanin.next_fanin).next_fanin, 0);
     EQUAL(bench.task(3).arg_count, 3);
     EQUAL(bench.task(3).args[2], 5);
     EQUAL(bench.task(0).cluster_id, -1);
@@ -256,8 +256,8 @@ CHECKS(descriptor_counts_and_lists, "Task descriptor, dependency pool") {
     EQUAL(bench.header().current_task_index.load(), 4);
     for (const int64_t id : {0, 1, 2, 3}) EQUAL(bench.state(id), 0);
   });
-  EQUAL(bench.tmr->stats().tasks, 4);
-  EQUAL(bench.tmr->stats().edges, 3);
+  EQUAL(bench.graph->stats().tasks, 4);
+  EQUAL(bench.graph->stats().edges, 3);
 }
 
 CHECKS(states_0_to_3, "State machine") {
@@ -270,42 +270,42 @@ CHECKS(states_0_to_3, "State machine") {
     ++seen;
   };
   bench.kernels.add(0, std::move(looks));
-  bench.run([&](Tmr& tmr) {
+  bench.run([&](TensormapGraph& graph) {
     Data x(bench.memory);
-    tmr.scope_begin();
-    submit(tmr, {inout(x)});
-    submit(tmr, {inout(x)});
+    graph.scope_begin();
+    submit(graph, {inout(x)});
+    submit(graph, {inout(x)});
     EQUAL(bench.state(0), 0);
     EQUAL(bench.state(1), 0);
     bench.until([&] { return bench.state(1) == 2; });
     EQUAL(bench.state(0), 2);  // its consumer has released it, its scope has not
     EQUAL(bench.header().last_task_alive.load(), 0);
-    tmr.scope_end();
+    graph.scope_end();
     EQUAL(bench.state(0), 3);
     EQUAL(bench.state(1), 3);
     EQUAL(bench.header().last_task_alive.load(), 2);
     for (int i = 0; i < 14; ++i) {
-      tmr.scope_begin();
-      submit(tmr, {inout(x)});
-      tmr.scope_end();
+      graph.scope_begin();
+      submit(graph, {inout(x)});
+      graph.scope_end();
     }
     EQUAL(bench.state(16), 3);  // the slot of task 0, which still tells of it
-    tmr.scope_begin();
-    EQUAL(submit(tmr, {inout(x)}), 16);
+    graph.scope_begin();
+    EQUAL(submit(graph, {inout(x)}), 16);
     EQUAL(bench.state(16), 0);  // recycled
     EQUAL(bench.task(0).task_id, 16);
-    tmr.scope_end();
+    graph.scope_end();
   });
   EQUAL(seen, 17);
 }
 
 CHECKS(a_finished_producer_is_counted_at_once, "Lock protocol") {
   Bench bench;
-  bench.run([&](Tmr& tmr) {
+  bench.run([&](TensormapGraph& graph) {
     Data x(bench.memory), y(bench.memory + 32, 32);
-    submit(tmr, {out(x)});
+    submit(graph, {out(x)});
     bench.until([&] { return bench.state(0) == 2; });
-    submit(tmr, {in(x), out(y)});  // the producer has finished and is held by its scope
+    submit(graph, {in(x), out(y)});  // the producer has finished and is held by its scope
     EQUAL(bench.task(1).fanin_count.load(), 1);
     EQUAL(bench.task(1).fanin_refcount.load(), 1);
     EQUAL(bench.state(1), 1);  // ready: handed over by the orchestrator
@@ -320,21 +320,21 @@ CHECKS(a_finished_producer_is_counted_at_once, "Lock protocol") {
 
 CHECKS(watermark_and_heap_tail_advance_in_order, "Watermark") {
   Bench bench;
-  bench.run([&](Tmr& tmr) {
+  bench.run([&](TensormapGraph& graph) {
     Data a(nullptr, 1024), b(nullptr, 2048), c(nullptr, 10);
-    tmr.scope_begin();
-    submit(tmr, {out(a)});
-    tmr.scope_begin();
-    submit(tmr, {out(b)});
-    submit(tmr, {out(c)});
+    graph.scope_begin();
+    submit(graph, {out(a)});
+    graph.scope_begin();
+    submit(graph, {out(b)});
+    submit(graph, {out(c)});
     EQUAL(bench.header().heap_top.load(), 1024 + 2048 + 1024);
     bench.until([&] { return bench.state(2) == 2 && bench.state(1) == 2 && bench.state(0) == 2; });
-    tmr.scope_end();
+    graph.scope_end();
     EQUAL(bench.state(1), 3);
     EQUAL(bench.state(2), 3);
     EQUAL(bench.header().last_task_alive.load(), 0);  // task 0 is in the way
     EQUAL(bench.header().heap_tail.load(), 0);
-    tmr.scope_end();
+    graph.scope_end();
     EQUAL(bench.header().last_task_alive.load(), 3);
     EQUAL(bench.header().heap_tail.load(), 1024 + 2048 + 1024);
   });
@@ -343,27 +343,27 @@ CHECKS(watermark_and_heap_tail_advance_in_order, "Watermark") {
 CHECKS(a_window_of_16_recycles_its_slots, "Task ring") {
   Bench bench;
   std::map<size_t, int> used;
-  bench.run([&](Tmr& tmr) {
+  bench.run([&](TensormapGraph& graph) {
     Data x(bench.memory);
     for (int chunk = 0; chunk < 16; ++chunk) {
-      tmr.scope_begin();
+      graph.scope_begin();
       for (int i = 0; i < 13; ++i) {
-        const int64_t id = submit(tmr, {inout(x)});
-        ++used[tmr.memory().slot(id)];
+        const int64_t id = submit(graph, {inout(x)});
+        ++used[graph.memory().slot(id)];
         CHECK(id + 1 - bench.header().last_task_alive.load() <= 15);
         EQUAL(bench.header().current_task_index.load(), id + 1);
         EQUAL(bench.header().orchestrator_done.load(), 0);
       }
-      tmr.scope_end();
+      graph.scope_end();
     }
   });
   EQUAL(used.size(), 16);
   for (const auto& [slot, times] : used) EQUAL(times, 13);
-  EQUAL(bench.tmr->stats().tasks, 208);
-  EQUAL(bench.tmr->stats().window_peak, 15);
+  EQUAL(bench.graph->stats().tasks, 208);
+  EQUAL(bench.graph->stats().window_peak, 15);
   EQUAL(bench.header().last_task_alive.load(), 208);
   EQUAL(bench.header().orchestrator_done.load(), 1);
-  CHECK(bench.tmr->stats().blocked[Tmr::kTaskRing] > 0);
+  CHECK(bench.graph->stats().blocked[TensormapGraph::kTaskRing] > 0);
 }
 
 CHECKS(every_consumer_is_counted_once, "Lock protocol") {
@@ -381,13 +381,13 @@ CHECKS(every_consumer_is_counted_once, "Lock protocol") {
     bench.kernels.add(0, std::move(counts));
     bench.options.exec.deterministic = true;
     bench.options.exec.seed = seed;
-    bench.run([&](Tmr& tmr) {
+    bench.run([&](TensormapGraph& graph) {
       Data x(bench.memory);
       for (int i = 0; i < 15; ++i) {
-        tmr.scope_begin();
-        submit(tmr, {out(x)});
-        for (int k = 0; k < 3; ++k) submit(tmr, {in(x)});
-        tmr.scope_end();
+        graph.scope_begin();
+        submit(graph, {out(x)});
+        for (int k = 0; k < 3; ++k) submit(graph, {in(x)});
+        graph.scope_end();
       }
     });
     for (const int times : ran) EQUAL(times, 1);
@@ -398,14 +398,14 @@ CHECKS(every_consumer_is_counted_once, "Lock protocol") {
 
 CHECKS(groups_of_clusters_are_in_the_descriptor, "Clusters") {
   Bench bench;
-  bench.run([&](Tmr& tmr) {
+  bench.run([&](TensormapGraph& graph) {
     Data x(bench.memory);
     Arg args[1] = {inout(x)};
-    const int32_t first = tmr.allocate_cluster(), second = tmr.allocate_cluster();
-    tmr.submit({0, 1, args, 1, first});
-    tmr.submit({0, 0, args, 1, first});
-    tmr.submit({0, 1, args, 1, second});
-    tmr.submit({0, 1, args, 1, -1, 4});
+    const int32_t first = graph.allocate_cluster(), second = graph.allocate_cluster();
+    graph.submit({0, 1, args, 1, first});
+    graph.submit({0, 0, args, 1, first});
+    graph.submit({0, 1, args, 1, second});
+    graph.submit({0, 1, args, 1, -1, 4});
     EQUAL(bench.task(0).cluster_id, first);
     EQUAL(bench.task(2).cluster_id, second);
     EQUAL(bench.task(0).group_id, bench.task(1).group_id);

@@ -11,7 +11,7 @@ import pytest
 
 from pto import knobs
 from pto.cli.main import main
-from pto.engine.cpp.library import Library
+from pto.engine.compiled.library import Library
 
 TRIPLE = """\
 #include "triple.hpp"

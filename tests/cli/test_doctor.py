@@ -12,12 +12,14 @@ from pto import knobs
 from pto.cli import doctor
 from pto.cli.main import main
 from pto.cli.terminal import Screen
+from pto.engine.registry import ENGINES
 
 Capture = pytest.CaptureFixture[str]
+REFERENCE = ENGINES["reference"]
 
 
 def _only(monkeypatch: pytest.MonkeyPatch, name: str, required: bool, check: Callable[[], str]) -> None:
-    monkeypatch.setattr(doctor, "_CHECKS", ((name, required, check),))
+    monkeypatch.setattr(doctor, "checks", lambda: [(name, required, check)])
 
 
 def test_this_machine_is_fine(capsys: Capture) -> None:
@@ -42,7 +44,7 @@ def test_json(capsys: Capture) -> None:
     assert main(["doctor", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["ok"] is True
-    assert {c["name"] for c in shown["checks"]} == {entry[0] for entry in doctor._CHECKS}
+    assert {c["name"] for c in shown["checks"]} == {entry[0] for entry in doctor.checks()}
     assert shown["knobs"] == {name: knobs.get(name) for name in knobs.KNOBS}
 
 
@@ -70,18 +72,18 @@ def test_a_check_that_breaks_is_reported(capsys: Capture, monkeypatch: pytest.Mo
 
 
 def test_the_engine_runs_a_kernel() -> None:
-    found = doctor._engine()
+    found = doctor._engine(REFERENCE)()
     assert found.startswith("reference: runs a kernel, self-check passed") and "conversions in " in found
 
 
 def test_the_engine_does_without_the_native_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pto.engine.elements._native", None)
-    assert doctor._engine().endswith("in NumPy, which is slower: no native module")
+    assert doctor._engine(REFERENCE)().endswith("in NumPy, which is slower: no native module")
 
 
 def test_an_engine_that_computes_nonsense(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pto.engine.launch.Kernel.__call__", lambda *_, **__: None)
-    _only(monkeypatch, "engine", True, doctor._engine)
+    monkeypatch.setattr("pto.engine.reference.kernel.ReferenceKernel.__call__", lambda *_, **__: None)
+    _only(monkeypatch, "engine", True, doctor._engine(REFERENCE))
     assert main(["doctor"]) == 1
     assert "FAIL engine  wrong results: twice 0, 1, 2, 3 is [0.0, 0.0, 0.0, 0.0]" in capsys.readouterr().out
 

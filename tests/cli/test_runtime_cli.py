@@ -1,4 +1,4 @@
-"""`pto runtime run`: its output, its files and its exit status, on an engine that stands for the native one."""
+"""`pto runtime run`: its output, its files and its exit status, on an engine that stands for the task runtime."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from pto.cli.main import main as pto
+from pto.perf.records import Records
+from pto.perf.tables import table
 from pto.runtime import runner
-from pto.runtime.records import Records, table
 
 #: One kernel, quick to compile: y[i] = x[i] + 1.
 KERNEL = """\

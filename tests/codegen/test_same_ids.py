@@ -18,12 +18,12 @@ from pto import isa
 from pto.codegen.checks import Check, asserted, assertions, checks_of
 from pto.codegen.cpp.spelling import Types, Unspellable
 from pto.codegen.cpp.template import template
+from pto.ir.context import Context
 from pto.ir.types import ConvTileType, TileBufType, Type, ViewType
 from pto.isa.profiles import PROFILES
 from pto.isa.row import Row
 from pto.isa.rule_trees import names_in
 from pto.isa.rules import broken
-from pto.verify.context import Context
 from pto.verify.rows import RowChecker
 from pto.witness.mutate import variants
 from pto.witness.plan import Plan, dtype_choices, environment, forms, plan, with_element

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pto
-from pto.engine.launch import Run
+from pto.engine.entry import Run
 
 Array = np.ndarray[Any, Any]
 

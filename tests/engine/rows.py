@@ -1,10 +1,12 @@
 """Run one instruction on given data, outside any program: the bench of the executor tests.
 
-case = Case(plan)                          # a legal instance of a row, see pto.witness
-case.tile("src0").v_row = 3                # change descriptors before the run
-case.set("src0", codes)                    # codes of the whole physical tile
-case.run()
-case.get("dst")                            # codes of the whole physical tile afterwards
+    case = Case(plan)                          # a legal instance of a row, see pto.witness
+    case.tile("src0").v_row = 3                # change descriptors before the run
+    case.set("src0", codes)                    # codes of the whole physical tile
+    case.run()
+    case.get("dst")                            # codes of the whole physical tile afterwards
+
+There is no program: nothing is parsed or verified.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from pto.engine.reference.instr import Instr, Place, Port
 from pto.engine.reference.registry import find
 from pto.engine.region import Region
 from pto.ir.core import Operation
+from pto.ir.facts import left_layout
 from pto.ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufType, Type, ViewType
 from pto.isa import encoding
 from pto.isa import tile as tiles
 from pto.isa.dtypes import DTYPES
 from pto.isa.profiles import profile
 from pto.isa.row import Row
-from pto.verify.context import left_layout
 from pto.witness.plan import Plan, _legal_dtypes, plans, violated
 from pto.witness.programs import build
 

@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 from pto import isa
-from pto.engine.reference import control, fifo, handles, registry, sync
+from pto.engine.reference import control, fifo, handles, registry, scalars, sync
+from pto.isa.algorithms import ALGORITHMS, kind_of
 from pto.isa.row import Row
 
 HERE = Path(__file__).parent
@@ -14,7 +15,8 @@ HERE = Path(__file__).parent
 
 def has_executor(row: Row) -> bool:
     return (
-        row.family in ("shared-arith", "shared-math")
+        (row.dialect in ("arith", "math") and bool(row.expr))
+        or kind_of(row)[0] in scalars.ALGORITHMS
         or row.name in handles.HANDLERS
         or row.name in sync.HANDLERS
         or row.name in fifo.HANDLERS
@@ -25,6 +27,10 @@ def has_executor(row: Row) -> bool:
 
 def test_every_row_has_an_executor() -> None:
     assert [row.name for row in isa.rows() if not has_executor(row)] == []
+
+
+def test_executors_are_of_algorithms_that_exist() -> None:
+    assert registry.known() | set(scalars.ALGORITHMS) <= set(ALGORITHMS)
 
 
 def _tested() -> dict[str, str]:

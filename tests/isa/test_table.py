@@ -15,7 +15,7 @@ import pytest
 from tests.each import each
 
 from pto.isa import Row, rows
-from pto.isa.audit import problems
+from pto.isa.audit import problems, unnamed
 from pto.isa.errors import CATALOGUE
 from pto.isa.profiles import ISAS, PROFILES
 from pto.isa.row import Family
@@ -48,6 +48,7 @@ def has_row(entry: dict[str, str]) -> None:
 
 def test_every_row_is_complete() -> None:
     assert [found for row in rows() if (found := problems(row))] == []
+    assert unnamed(rows()) == []
 
 
 def test_opcodes_are_unique() -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import pto
 from pto.diag import Diagnostic, has_errors
 from pto.ir.core import Module
+from pto.ir.facts import module_profile
 from pto.passes import PASSES, Options, PassContext, compile, pipeline
-from pto.verify import module_profile, verify
+from pto.verify import verify
 
 
 @contextmanager

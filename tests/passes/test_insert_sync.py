@@ -16,6 +16,7 @@ from tests.seeds import seeds
 import pto
 from pto.ir.clone import clone
 from pto.ir.core import Module
+from pto.ir.facts import module_profile
 from pto.passes import Options, PassContext, compile, insert_sync
 from pto.passes.insert_sync import Report
 from pto.passes.sync.check import Check, Unbalanced
@@ -26,7 +27,7 @@ from pto.passes.sync.hazards import Hazards
 from pto.passes.sync.linear import Program
 from pto.passes.sync.place import Placement
 from pto.passes.sync.regions import Places
-from pto.verify import module_profile, verify
+from pto.verify import verify
 
 from .random_programs import Made, random_program
 

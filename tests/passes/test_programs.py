@@ -11,10 +11,11 @@ from tests.sanitize import corpus
 
 import pto
 from pto.diag import has_errors
+from pto.ir.facts import module_profile
 from pto.isa import rows
 from pto.isa.profiles import ISAS
 from pto.passes import Options, compile
-from pto.verify import module_profile, verify
+from pto.verify import verify
 from pto.witness import witness
 
 from .running import check, runs_alike

@@ -13,7 +13,7 @@ import pytest
 import pto
 from pto.isa.profiles import profile
 from pto.perf import memory_picture
-from pto.perf.memory_map import Life, MemoryMap, Step
+from pto.perf.memory_map import Life, MapStep, MemoryMap
 from pto.perf.memory_picture import LEFT, WIDTH, html
 
 
@@ -45,7 +45,7 @@ def life(
 def made(steps: int = 20, cores: tuple[str, ...] = ("AIV0",)) -> MemoryMap:
     map = MemoryMap(profile("a3"))
     for core in cores:
-        map.steps[core] = [Step(*step) for step in [("tload", 7, "MTE2"), ("tadd", 8, "V")] * (steps // 2)]
+        map.steps[core] = [MapStep(*step) for step in [("tload", 7, "MTE2"), ("tadd", 8, "V")] * (steps // 2)]
     return map
 
 

@@ -1,7 +1,9 @@
 """Compile small C++ sources against the user headers of the runtimes, once per content.
 
-build("headers/vector_dag.cpp", TMR)                        # a shared object
-build("headers/graphs.cpp", HBG, more=..., shared=False)    # a program
+    build("headers/vector_dag.cpp", TMR)                        # a shared object
+    build("headers/graphs.cpp", HBG, more=..., shared=False)    # a program
+
+Workers that want the same source wait for the one that compiles it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ from .header_build import made_once
 NATIVE = Path(__file__).parents[2] / "native"
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 #: Orchestrations from shared objects: each has its own idea of a Runtime. The rest is compiled in one go.
-LOADERS = tuple(NATIVE / "runtime" / f"{p}.cpp" for p in ("graph/device", "graph/host", "tmr/orchestration"))
+LOADERS = tuple(
+    NATIVE / "runtime" / f"{p}.cpp" for p in ("graph/device", "graph/host", "tensormap/orchestration")
+)
 ENGINE = tuple(p for p in sorted(NATIVE.glob("runtime/*/*.cpp")) if p not in LOADERS)
 FLAGS = ("-std=c++20", "-O1", "-Wall", "-Wextra", *(f"-I{NATIVE / p}" for p in (
     "runtime", "include", "include/pto2/tensormap_and_ringbuffer")))  # fmt: skip

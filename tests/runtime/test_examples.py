@@ -18,7 +18,7 @@ import pytest
 from pto import knobs
 from pto.cli.runtime import main
 from pto.runtime import folder as folders
-from pto.runtime.runner import CaseResult, Options, Runner
+from pto.runtime.runner import CaseResult, Runner, RunnerOptions
 
 ROOT = Path(__file__).parents[2] / "examples" / "runtime"
 
@@ -40,7 +40,7 @@ def _folder(path: Path) -> folders.Folder:
 
 def _run(path: str, case: str, **options: Any) -> CaseResult:
     folder = _folder(Path(path))
-    runner = Runner(folder, Options(profiling=True, **options))
+    runner = Runner(folder, RunnerOptions(profiling=True, **options))
     runner.compile()
     return runner.run(folder.golden.choose(case)[0])
 
@@ -120,7 +120,7 @@ def test_lengths_of_the_environment() -> None:
     with knobs.override(PA_CASE="CaseVarSeq", PA_SEQ_LEN="5,70"):
         folder = _folder(Path("batch_paged_attention"))
         (params,) = folder.golden.choose()
-        runner = Runner(folder, Options(profiling=True))
+        runner = Runner(folder, RunnerOptions(profiling=True))
         runner.compile()
         result = runner.run(params)
     assert result.name == "CaseVarSeq" and result.ok

@@ -1,7 +1,7 @@
 """Runs that fail, at random moments and again and again: the error is the right one, and nothing is left behind.
 
 Failures are put into random places of a graph and met in many interleavings (deterministic mode, a seed each) and
-with threads. What the native part leaks is seen by `make sanitize` (native/tests/stress_engine.cpp); the other phases of
+with threads. What the C++ part leaks is seen by `make sanitize` (native/tests/stress_engine.cpp); the other phases of
 a run are in test_phases.py.
 """
 
@@ -72,7 +72,7 @@ def graph(rt: Any, x: Any, fault: str, when: int, dice: int) -> None:
                 rt.submit(add, rt.tensor((4,)), x)  # nobody has written it
             elif fault == "scopes":
                 for _ in range(70):
-                    rt._native.scope_begin()
+                    rt._run.scope_begin()
             elif fault == "interrupt":
                 raise KeyboardInterrupt
 

@@ -13,7 +13,7 @@ import pytest
 
 from pto.diag import DiagnosticError
 from pto.runtime import folder
-from pto.runtime.runner import Options, Runner
+from pto.runtime.runner import Runner, RunnerOptions
 
 from .folder_kit import CONFIG, GOLDEN, FakeEngine, Plan, add_then_multiply, write_folder
 
@@ -162,7 +162,7 @@ class _Made:
 
 
 def _runner(root: Path, made: _Made, **options: Any) -> Runner:
-    runner = Runner(folder.load(str(root)), Options(**options), made)
+    runner = Runner(folder.load(str(root)), RunnerOptions(**options), made)
     runner.compile()
     return runner
 
@@ -336,7 +336,7 @@ def test_too_many_arguments(tmp_path: Path, sources: Path) -> None:
     text = GOLDEN.replace('("n", ctypes.c_int64(n))]', '*((f"s{i}", ctypes.c_int64(i)) for i in range(30))]')
     runner = Runner(
         folder.load(str(write_folder(tmp_path / "f", sources, golden=text))),
-        Options("tensormap_and_ringbuffer"),
+        RunnerOptions("tensormap_and_ringbuffer"),
         _Made(),
     )
     result = runner.run({"name": "Small", "n": 8})
@@ -356,10 +356,10 @@ def test_an_exception_of_golden_is_the_result_of_its_case(tmp_path: Path, source
 
 def test_memory_of_odd_sizes() -> None:
     from pto.runtime.golden import Tensor
-    from pto.runtime.memory import Memory
+    from pto.runtime.memory import TensorMemory
 
     arrays = [np.arange(n, dtype=np.uint8) for n in (0, 1, 4095, 4097)] + [np.array(3.5)]
-    memory = Memory([Tensor(str(i), a, a) for i, a in enumerate(arrays)])
+    memory = TensorMemory([Tensor(str(i), a, a) for i, a in enumerate(arrays)])
     assert all(np.array_equal(memory.array(str(i)), a) for i, a in enumerate(arrays))
     assert memory.array("4").shape == () and memory.strays() == [] and memory.changed_inputs() == []
     memory.array("2")[4094] ^= 1

@@ -308,9 +308,9 @@ def test_records() -> None:
         graph.run.publish(graph.run.add_task(11, AIV, [1]))
 
     graph.run.run_function(orchestrate)
-    from pto.runtime import native
+    from pto.runtime import recorded
 
-    tasks = native.records(graph.run.records(), {11: "nothing"}, graph.run.stats()).tasks
+    tasks = recorded.records(graph.run.records(), {11: "nothing"}, graph.run.stats()).tasks
     (task,) = tasks
     times = [int(task[name]) for name in ("submit", "ready", "dispatch", "start", "end", "finish")]
     assert times == sorted(times) and times[0] >= 0

@@ -155,7 +155,7 @@ ORCHESTRATION_SCRIPT = """
 import os, signal, threading, time
 import numpy as np
 from pto.runtime.compile import Job, compile_all
-from pto.runtime.native import NativeEngine
+from pto.runtime.engine import TaskEngine
 
 (library,) = compile_all([Job("loop", "loop.cpp", entry="aicpu_orchestration_entry")])
 for n in range(4):
@@ -173,7 +173,7 @@ for n in range(4):
     presser = threading.Thread(target=press)
     presser.start()
     way = {"seed": n} if n == 3 else {"threads": 1 + n}
-    engine = NativeEngine({"runtime": "tensormap_and_ringbuffer", "block_dim": 3, **way})
+    engine = TaskEngine({"runtime": "tensormap_and_ringbuffer", "block_dim": 3, **way})
     try:
         engine.run_orchestration(library.path, "aicpu_orchestration_entry", [data.ctypes.data])
     except KeyboardInterrupt:

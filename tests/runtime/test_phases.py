@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pto import _runtime
+from pto import _runtime, cache
 from pto.diag import DiagnosticError
-from pto.engine.cpp import build
 from pto.runtime import kernel, run
 from pto.runtime.compile import Job, compile_all
-from pto.runtime.native import NativeEngine
+from pto.runtime.engine import TaskEngine
 
 from .header_build import COMPILER
 from .leak_kit import assert_steady, needs_proc
@@ -140,7 +139,7 @@ def test_compiled_orchestrations(variant: str, step: str, tmp_path: Path) -> Non
     def once(n: int) -> None:
         fault = n % 5
         rings = {"task_window": 32, "heap": 1 << 16} if variant == "tensormap_and_ringbuffer" else {}
-        engine = NativeEngine({"runtime": variant, "block_dim": 3, **rings, **ways[n // 5 % len(ways)]})
+        engine = TaskEngine({"runtime": variant, "block_dim": 3, **rings, **ways[n // 5 % len(ways)]})
         engine.add_kernel(0, "step", "aiv", step)
         if fault == FINE:
             engine.run_orchestration(path, entry, [fault])
@@ -183,7 +182,7 @@ def test_orchestrations_that_fault(variant: str, fault: str, said: str, step: st
     threads = threading.active_count()
     for way in ({"threads": 1}, {"threads": 3}, {"seed": 1}):
         for mode in (ORCHESTRATION_THROWS, FINE):
-            engine = NativeEngine({"runtime": variant, "block_dim": 3, **way})
+            engine = TaskEngine({"runtime": variant, "block_dim": 3, **way})
             engine.add_kernel(0, "step", "aiv", step)
             if mode == FINE:
                 engine.run_orchestration(path, entry, [mode])
@@ -207,7 +206,7 @@ def test_libraries_that_cannot_be_loaded(variant: str, step: str, tmp_path: Path
     bad_kernel = compile_one(tmp_path, "kernel", kernel_source, "aiv")
 
     def once(n: int) -> None:
-        engine = NativeEngine({"runtime": variant, "block_dim": 3, "threads": 2})
+        engine = TaskEngine({"runtime": variant, "block_dim": 3, "threads": 2})
         with pytest.raises((DiagnosticError, ValueError, RuntimeError), match="nobody_has_this"):
             engine.add_kernel(0, "step", "aiv", bad_kernel if n % 2 else step)
             engine.run_orchestration(bad, entry, [FINE])
@@ -218,7 +217,7 @@ def test_libraries_that_cannot_be_loaded(variant: str, step: str, tmp_path: Path
 def test_sources_that_cannot_be_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file stays behind in the cache, and no compiler."""
     monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "cache"))  # others build in the usual one
-    folder = build.cache_dir()
+    folder = cache.folder()
 
     def files() -> set[str]:
         return {p.name for p in folder.iterdir() if not p.name.endswith(".lock")}
@@ -243,19 +242,19 @@ exec {COMPILER} "$@"
 """)
     slow.chmod(0o700)
     (tmp_path / "k.cpp").write_text(KERNEL + f"// {tmp_path}\n")
-    cache = tmp_path / "cache"
+    where = tmp_path / "cache"
     code = f"""
 from pto.runtime.compile import Job, compile_all
 print(compile_all([Job('k', {str(tmp_path / "k.cpp")!r}, 'aiv')])[0].path)
 """
-    settings = {**os.environ, "PTO_CACHE_DIR": str(cache), "PTO_CXX": str(slow)}
+    settings = {**os.environ, "PTO_CACHE_DIR": str(where), "PTO_CXX": str(slow)}
     child = subprocess.Popen([sys.executable, "-c", code], env=settings, start_new_session=True)
     try:
         for _ in range(6000):
             if (tmp_path / "reached").exists():
                 break
             time.sleep(0.05)
-        (left,) = cache.rglob(".build-*")
+        (left,) = where.rglob(".build-*")
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()

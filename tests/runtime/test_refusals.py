@@ -11,7 +11,7 @@ import pytest
 
 import pto
 from pto import runtime
-from pto.runtime import native
+from pto.runtime.extension import extension
 
 fill = runtime.kernel(lambda out: out.fill(1), "out", name="fill")
 touch = runtime.kernel(lambda x: None, "in", name="touch")
@@ -56,7 +56,7 @@ def test_rings_that_this_machine_has_not(monkeypatch: pytest.MonkeyPatch) -> Non
     def full(*what: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(native.native(), "Tensormap", full)
+    monkeypatch.setattr(extension(), "Tensormap", full)
     assert "not enough memory" in _refused(lambda rt: None, heap=1 << 46)
 
 

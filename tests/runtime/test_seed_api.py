@@ -19,7 +19,7 @@ import pytest
 
 from pto.diag import DiagnosticError
 from pto.runtime.compile import Job, compile_all
-from pto.runtime.native import NativeEngine
+from pto.runtime.engine import TaskEngine
 
 from .header_build import COMPILER, HERE
 from .test_seed_clusters import cluster_of_core
@@ -43,7 +43,7 @@ class Scenario:
     def __init__(self, number: int, *more: int, **config: Any) -> None:
         self.marks = np.zeros(64, np.uint64)
         self.calls: list[tuple[str, list[int]]] = []
-        engine = NativeEngine({"block_dim": 3, "threads": 2, "profiling": True, **config})
+        engine = TaskEngine({"block_dim": 3, "threads": 2, "profiling": True, **config})
         for func_id, (name, core) in enumerate((("vector", "aiv"), ("cube", "aic"))):
             engine.add_function(func_id, name, core, self.kernel(name))
         self.records = engine.run_orchestration(library(), ENTRY, [number, self.marks.ctypes.data, *more])
@@ -152,7 +152,7 @@ def test_more_ends_than_begins() -> None:
 
 def test_too_few_arguments() -> None:
     """Required exports, spec 2.1: expected_arg_count of aicpu_orchestration_config."""
-    engine = NativeEngine({"block_dim": 1})
+    engine = TaskEngine({"block_dim": 1})
     with pytest.raises(DiagnosticError, match="arg_count 1 < expected 2"):
         engine.run_orchestration(library(), ENTRY, [0])
 
@@ -168,7 +168,7 @@ def test_an_orchestration_without_the_entry(tmp_path: Path) -> None:
     bare = tmp_path / "bare.cpp"
     bare.write_text(missing.read_text().replace(" entry(", f" {ENTRY}("))
     path = compile_all([Job("bare", str(bare), entry=ENTRY)])[0].path
-    NativeEngine({"block_dim": 1}).run_orchestration(path, ENTRY, [])
+    TaskEngine({"block_dim": 1}).run_orchestration(path, ENTRY, [])
 
 
 @pytest.mark.parametrize(("level", "count"), [("error", 2), ("warn", 3), ("info", 4), ("debug", 5)])
@@ -191,10 +191,10 @@ ENDLESS_RUN = """
 import signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with it ignored
 sys.path.insert(0, sys.argv[1])
-from tests.runtime.test_seed_api import ENDLESS, ENTRY, NativeEngine, library
+from tests.runtime.test_seed_api import ENDLESS, ENTRY, TaskEngine, library
 import numpy as np
 marks = np.zeros(64, np.uint64)
-engine = NativeEngine({"block_dim": 2, "threads": int(sys.argv[2]), "task_window": 16})
+engine = TaskEngine({"block_dim": 2, "threads": int(sys.argv[2]), "task_window": 16})
 engine._kernels.add_empty(0, "empty")
 def tell():
     while marks[0] < 100:

@@ -19,8 +19,8 @@ from pto import knobs
 from pto.diag import DiagnosticError
 from pto.runtime import Run, run
 from pto.runtime.folder import load
-from pto.runtime.native import options
-from pto.runtime.runner import Options, Runner
+from pto.runtime.options import options
+from pto.runtime.runner import Runner, RunnerOptions
 
 from .header_build import COMPILER
 from .seed_kit import bump, vector
@@ -253,7 +253,7 @@ def test_a_folder_runs(folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Case1" in done.stdout and "Chunks16" in done.stdout
-    runner = Runner(load(str(folder)), Options(profiling=True, threads=1))
+    runner = Runner(load(str(folder)), RunnerOptions(profiling=True, threads=1))
     runner.compile()
     result = runner.run({"name": "Chunks16", "chunks": 16})
     assert result.ok

@@ -113,9 +113,9 @@ SHARED = vector(4)
 
 def test_more_ends_than_begins() -> None:
     """Spec 2.7, 2.3: the texts for an empty stack."""
-    text = fails(lambda rt: [rt._native.scope_end() for _ in range(2)], code="PTO-E2621")
+    text = fails(lambda rt: [rt._run.scope_end() for _ in range(2)], code="PTO-E2621")
     assert text == "Scope stack underflow: no scope is open"
-    text = fails(lambda rt: (rt._native.scope_end(), rt.submit(touch, SHARED)), code="PTO-E2621")
+    text = fails(lambda rt: (rt._run.scope_end(), rt.submit(touch, SHARED)), code="PTO-E2621")
     assert text.endswith("Cannot submit task outside a scope")
 
 
@@ -178,14 +178,14 @@ def test_worker_types() -> None:
     assert 0 <= core[0] < 3 <= core[1] < 9  # 0..block_dim-1 are AIC, the rest AIV
 
     def as_type(worker: int) -> Any:
-        return lambda rt: rt._native.submit(rt._add(touch), worker, b"", [])
+        return lambda rt: rt._run.submit(rt._add(touch), worker, b"", [])
 
     for worker in (2, 3, -1):
         text = fails(as_type(worker), code="PTO-E2621")
         assert f"worker type {worker} has no cores" in text
     text = fails(as_type(0), code="PTO-E2621")
     assert "for AIV cores and was submitted as PTO2_WORKER_CUBE" in text
-    text = fails(lambda rt: rt._native.submit(40, 0, b"", []), code="PTO-E2621")
+    text = fails(lambda rt: rt._run.submit(40, 0, b"", []), code="PTO-E2621")
     assert text.endswith("no kernel has this func_id") and "kernel 40" in text
 
 

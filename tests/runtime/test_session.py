@@ -13,7 +13,7 @@ import pytest
 import pto
 from pto import runtime
 from pto.runtime import compile as compile_
-from pto.runtime import native
+from pto.runtime import failures
 
 NOTHING = runtime.kernel(lambda x: None, "in", name="nothing")
 
@@ -133,7 +133,7 @@ def test_e2624_a_core_that_waits_for_nobody(tmp_path: Path, threads: int) -> Non
 
 
 def test_e2629_what_must_not_be() -> None:
-    error = native.failed(299, "a ready queue overflowed", None)
+    error = failures.failed(299, "a ready queue overflowed", None)
     assert isinstance(error, pto.DiagnosticError) and error.diagnostics[0].code == "PTO-E2629"
 
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from pto import runtime
 from pto.cli.main import main as pto
-from pto.runtime import graph, hazards
-from pto.runtime.hazards import READ, WRITE
+from pto.perf import hazards
+from pto.perf.hazards import READ, WRITE
+from pto.runtime import graph, recorded
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "runtime"
 
@@ -102,7 +103,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, runtime.Kerne
 
 def _uses(run: runtime.Run) -> list[tuple[int, int, int, int]]:
     """Task, use, first byte and the byte behind the last, as recorded."""
-    found = hazards._read(run._runtime._native.records())
+    found = recorded.uses(run._runtime._run.records())
     return [(u["task_id"], u["use"], int(u["first"]), int(u["last"])) for u in found]
 
 

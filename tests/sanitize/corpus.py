@@ -24,8 +24,9 @@ import numpy as np
 
 import pto
 from pto.diag import Diagnostic
-from pto.engine.launch import Kernel, Run
+from pto.engine.entry import Run
 from pto.engine.memory import array_of
+from pto.engine.reference.kernel import ReferenceKernel
 
 PROGRAMS = Path(__file__).parent / "programs"
 NAMES = sorted(p.name.removesuffix(".bad.pto") for p in PROGRAMS.glob("*.bad.pto"))
@@ -68,7 +69,7 @@ class Program:
         return any(c.sanitizer == "race" for c in self.checks)
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> ReferenceKernel:
         return _kernel(self.name)
 
     def values(self) -> list[Any]:
@@ -120,5 +121,5 @@ def load(name: str) -> Program:
 
 
 @cache
-def _kernel(name: str) -> Kernel:
+def _kernel(name: str) -> ReferenceKernel:
     return pto.kernel(pto.parse(PROGRAMS / f"{name}.pto"))

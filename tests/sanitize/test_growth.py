@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import pto
+from pto.engine.access import Access
 from pto.engine.region import Region, blocked
-from pto.engine.sanitize.access import Access
+from pto.engine.sanitize.clock import Clock
 from pto.engine.sanitize.race import RaceChecker
+from pto.engine.sanitize.touch import Touch
 
 TILE = "!pto.tile_buf<vec, 4x16xf32, valid=4x12>"
 VIEW = "!pto.partition_tensor_view<4x12xf32>"
@@ -55,9 +57,9 @@ def test_a_loop_over_ragged_tiles_and_scalars_keeps_few_accesses(monkeypatch: py
     lengths: list[int] = []
     compare = RaceChecker._compare
 
-    def counting(self: RaceChecker, i: object, new: Access, entries: list[Access]) -> None:
+    def counting(self: RaceChecker, new: Touch, entries: list[Touch]) -> None:
         lengths.append(len(entries))
-        compare(self, i, new, entries)  # type: ignore[arg-type]
+        compare(self, new, entries)
 
     monkeypatch.setattr(RaceChecker, "_compare", counting)
     kernel = pto.kernel(pto.parse(LOOP))
@@ -107,9 +109,9 @@ def test_a_long_vecscope_keeps_few_accesses(monkeypatch: pytest.MonkeyPatch) -> 
     lengths: list[int] = []
     compare = RaceChecker._compare
 
-    def counting(self: RaceChecker, i: object, new: Access, entries: list[Access]) -> None:
+    def counting(self: RaceChecker, new: Touch, entries: list[Touch]) -> None:
         lengths.append(len(entries))
-        compare(self, i, new, entries)  # type: ignore[arg-type]
+        compare(self, new, entries)
 
     monkeypatch.setattr(RaceChecker, "_compare", counting)
     x, y = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
@@ -141,14 +143,13 @@ def test_blocks_that_ended_leave_no_accesses_behind(monkeypatch: pytest.MonkeyPa
     assert kept == {"blocks"}
 
 
-def access(region: Region) -> Access:
-    core = SimpleNamespace(name="", kind="mix")
-    i = SimpleNamespace(event=(0, 1, []), core=core, op=SimpleNamespace(row=None), pipe="V")
-    return Access(i, None, *region.bounds, True, region, None)  # type: ignore[arg-type]
+def access(region: Region) -> Touch:
+    event = SimpleNamespace(core=None, op=SimpleNamespace(row=None), pipe="V")
+    return Touch(event, (0, 1, []), Clock("a5"), Access(None, region, None, True))  # type: ignore[arg-type]
 
 
 def test_an_access_is_covered_by_one_without_gaps_or_with_the_same() -> None:
-    def rows(first: int, count: int, cols: int = 16) -> Access:
+    def rows(first: int, count: int, cols: int = 16) -> Touch:
         return access(Region(first * 64, blocked(0, count, 1, 16, 0), blocked(0, cols, 1, 1, 0), 32))
 
     assert rows(0, 8).covers(rows(0, 8)) and rows(0, 8).covers(rows(2, 4))

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pto
-from pto.engine.sanitize import observer
+from pto.engine.sanitize import undef
 
 Array = np.ndarray[Any, Any]
 
@@ -159,16 +159,16 @@ def oracle(dtype: str, steps: list[Step]) -> dict[str, Array]:
 def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, Array]:
     """Undefined elements of every store to global memory, as the sanitizer finds them."""
     found: dict[str, Array] = {}
-    real = observer.dependence
+    real = undef.dependence
 
-    def spy(i: Any, execute: Any, loads: Any, stores: Any, result: Any) -> Any:
-        made = real(i, execute, loads, stores, result)
+    def spy(event: Any, loads: Any, stores: Any) -> Any:
+        made = real(event, loads, stores)
         for (place, _, _), taint in zip(stores, made.taints, strict=True):
             if place.buffer.space == "gm":
                 found[place.buffer.name] = taint
         return made
 
-    monkeypatch.setattr(observer, "dependence", spy)
+    monkeypatch.setattr(undef, "dependence", spy)
     return found
 
 

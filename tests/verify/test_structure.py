@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pto.asm import parse
-from pto.verify.structure import dominator_tree
+from pto.ir.dominance import dominator_tree
 
 Check = Callable[..., Any]
 

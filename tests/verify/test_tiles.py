@@ -9,9 +9,10 @@ import pytest
 
 from pto.asm import parse
 from pto.asm.type_text import parse_type
+from pto.ir.facts import is_manual
 from pto.ir.types import TileBufType
 from pto.isa.profiles import PROFILES, profile
-from pto.verify.tiles import construction_problems, is_manual, placement_problems
+from pto.verify.tiles import construction_problems, placement_problems
 
 Check = Callable[..., Any]
 

@@ -1,7 +1,9 @@
 """PTO-BC v0: programs as compact binary files, and back.
 
-data = pto.to_bytecode(module)          # bytes; keeps everything but names, comments and source positions
-module = pto.from_bytecode(data)        # raises pto.DiagnosticError with a code and a byte offset
+    data = pto.to_bytecode(module)          # bytes; keeps everything but names, comments and source positions
+    module = pto.from_bytecode(data)        # raises pto.DiagnosticError with a code and a byte offset
+
+`ptobc` does the same with files.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from ..asm import parse_source
 from ..diag import Diagnostic, has_errors
-from ..verify import LEVELS, module_profile, verify
+from ..driver import Options, lowered
+from ..verify import LEVELS
 from .common import FAILED, OK, Parser, add_capacity, add_diagnostics, add_target, read_input, show, target
 
 _EXAMPLES = """\
@@ -54,7 +55,9 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     if module is None:
         return problems, ""
     profile = target(options, module)
-    problems = problems + verify(module, profile, level=options.pto_level, flags="error")
+    wanted = Options(level=options.pto_level or "", flags="error", passes="never")
+    done = lowered(module, profile, wanted)
+    problems = problems + done.diagnostics
     if has_errors(problems):
         return problems, ""
     functions = len(module.functions)
@@ -62,5 +65,5 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     return (
         problems,
         f"{source.name}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, "
-        f"target {module_profile(module, profile).name})",
+        f"target {done.profile.name})",
     )

@@ -99,7 +99,7 @@ def target(options: argparse.Namespace, module: Module) -> str | Profile | None:
     """The target the options ask for, with the capacities they change; None leaves it to the program."""
     if not options.capacity:
         return options.arch
-    from ..verify import module_profile
+    from ..ir.facts import module_profile
 
     return module_profile(module, options.arch).override(dict(options.capacity))
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .. import __version__, knobs
+from ..engine.registry import ENGINES, Engine
 from .common import FAILED, OK, Parser
 from .terminal import Screen
 
@@ -44,14 +45,14 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("--json", action="store_true", help="as JSON")
     options = p.parse_args(arguments)
     screen = Screen()
-    checks = [_run(*entry) for entry in _CHECKS]
-    failed = any(c.status == "failed" for c in checks)
+    found = [_run(*entry) for entry in checks()]
+    failed = any(c.status == "failed" for c in found)
     values = {name: knobs.get(name) for name in knobs.KNOBS}
     if options.json:
-        shown = {"ok": not failed, "checks": [asdict(c) for c in checks], "knobs": values}
+        shown = {"ok": not failed, "checks": [asdict(c) for c in found], "knobs": values}
         print(json.dumps(shown, indent=2))
     else:
-        print("\n".join(report(checks, values, screen)))
+        print("\n".join(report(found, values, screen)))
     return FAILED if failed else OK
 
 
@@ -127,23 +128,35 @@ func.func @check(%x: !pto.tensor_view<1x64xbf16>, %y: !pto.tensor_view<1x64xf32>
 """
 
 
-def _engine() -> str:
-    try:
-        import ml_dtypes
-        import numpy as np
+def _engine(engine: Engine) -> Callable[[], str]:
+    """A kernel that runs on an engine; a compiler that it may need has its own entry."""
 
-        from ..engine import elements, launch
-    except ImportError as error:
-        raise Problem(f"cannot be loaded: {error}", "pip install numpy ml_dtypes") from error
-    from ..asm import parse
+    def check() -> str:
+        try:
+            import ml_dtypes
+            import numpy as np
 
-    x = np.arange(64).reshape(1, 64).astype(ml_dtypes.bfloat16)
-    y = np.zeros((1, 64), np.float32)
-    launch.kernel(parse(_KERNEL))(x, y, sanitize="undef,oob,sync")
-    if not np.array_equal(y[0], 2.0 * np.arange(64)):
-        raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", _REINSTALL)
-    how = "C++" if elements.has_native() else "NumPy, which is slower: no native module"
-    return f"reference: runs a kernel, self-check passed; element conversions in {how}"
+            from ..engine import launch
+        except ImportError as error:
+            raise Problem(f"cannot be loaded: {error}", "pip install numpy ml_dtypes") from error
+        from ..asm import parse
+        from ..diag import DiagnosticError
+
+        x = np.arange(64).reshape(1, 64).astype(ml_dtypes.bfloat16)
+        y = np.zeros((1, 64), np.float32)
+        watched = {"sanitize": "undef,oob,sync"} if "sanitize" in engine.options else {}
+        try:
+            launch.kernel(parse(_KERNEL), engine=engine.name)(x, y, **watched)
+        except DiagnosticError as error:
+            problem = error.diagnostics[0]
+            way_out = problem.help or (_GET_COMPILER if engine.compiles else _REINSTALL)
+            raise Problem(problem.message, way_out) from error
+        if not np.array_equal(y[0], 2.0 * np.arange(64)):
+            raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", _REINSTALL)
+        does = "compiles and runs" if engine.compiles else "runs"
+        return f"{engine.name}: {does} a kernel, self-check passed{engine.remarks()}"
+
+    return check
 
 
 def _library(name: str) -> Callable[[], str]:
@@ -189,28 +202,6 @@ def _compiler() -> str:
     return f"{found.version}, C++20 works ({' '.join(found.command)}){tuned}{common}"
 
 
-def _engine_cpp() -> str:
-    """A kernel on engine cpp; the compiler has its own entry."""
-    import ml_dtypes
-    import numpy as np
-
-    from ..asm import parse
-    from ..diag import DiagnosticError
-    from ..engine import launch
-    from ..engine.cpp import build
-
-    x = np.arange(64).reshape(1, 64).astype(ml_dtypes.bfloat16)
-    y = np.zeros((1, 64), np.float32)
-    try:
-        launch.kernel(parse(_KERNEL), engine="cpp")(x, y)
-    except DiagnosticError as error:
-        problem = error.diagnostics[0]
-        raise Problem(problem.message, problem.help or _GET_COMPILER) from error
-    if not np.array_equal(y[0], 2.0 * np.arange(64)):
-        raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", _REINSTALL)
-    return f"cpp: compiles and runs a kernel, self-check passed (cache: {build.cache_dir()})"
-
-
 def _color() -> str:
     screen = Screen()
     kind = "a terminal" if sys.stdout.isatty() else "not a terminal"
@@ -218,17 +209,25 @@ def _color() -> str:
 
 
 #: name, whether the tools need it, how to find out.
-_CHECKS: tuple[tuple[str, bool, Callable[[], str]], ...] = (
-    ("python", True, _python),
-    ("pto", True, _package),
-    ("table", True, _table),
-    ("numpy", True, _library("numpy")),
-    ("ml_dtypes", True, _library("ml_dtypes")),
-    ("native", True, _native),
-    ("engine", True, _engine),
-    ("compiler", False, _compiler),
-    ("engine cpp", False, _engine_cpp),
-    ("xdsl", False, _tool("xdsl", "cross-checks the generic form in the tests")),
-    ("mkdocs", False, _tool("mkdocs", "builds the documentation site")),
-    ("colour", True, _color),
-)
+Entry = tuple[str, bool, Callable[[], str]]
+
+
+def checks() -> list[Entry]:
+    """What is looked at. The usual engine is `engine`; those that compile come after the compiler."""
+    engines: list[tuple[bool, Entry]] = []
+    for n, e in enumerate(ENGINES.values()):
+        engines.append((e.compiles, ("engine" if not n else f"engine {e.name}", e.required, _engine(e))))
+    return [
+        ("python", True, _python),
+        ("pto", True, _package),
+        ("table", True, _table),
+        ("numpy", True, _library("numpy")),
+        ("ml_dtypes", True, _library("ml_dtypes")),
+        ("native", True, _native),
+        *(entry for compiles, entry in engines if not compiles),
+        ("compiler", False, _compiler),
+        *(entry for compiles, entry in engines if compiles),
+        ("xdsl", False, _tool("xdsl", "cross-checks the generic form in the tests")),
+        ("mkdocs", False, _tool("mkdocs", "builds the documentation site")),
+        ("colour", True, _color),
+    ]

@@ -58,7 +58,10 @@ def main(arguments: Sequence[str]) -> int:
         and (not options.search or _matches(r, options.search))
     ]  # fmt: skip
     if options.json:
-        _print_json({"counts": describe.counts(found), "rows": [describe.as_json(r) for r in found]})
+        rows = [describe.as_json(r) for r in found]
+        _print_json(
+            {"counts": describe.counts(found), "algorithms": describe.algorithms(found), "rows": rows}
+        )
         return OK
     if not found:
         return _complain(f"nothing found for '{options.search}'; pto isa lists sets and families")

@@ -17,6 +17,7 @@ VERBS = {
     "isa": "what the instruction table knows",
     "explain": "what a diagnostic code means and how to fix it",
     "doctor": "what works on this machine",
+    "cache": "what was compiled and is kept: how much, where; empty it",
 }
 
 
@@ -30,9 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pto {__version__}")
         return 0
     if verb not in VERBS:
+        from difflib import get_close_matches
+
         from ..diag import did_you_mean
 
-        hint = did_you_mean(verb, VERBS)
+        hint = did_you_mean(verb, get_close_matches(verb, VERBS, n=1))  # the nearest alone: verbs are short
         print(f"pto: unknown verb '{verb}'{'; ' + hint if hint else ''}\ntry 'pto --help'", file=sys.stderr)
         return 2
     from importlib import import_module

@@ -222,6 +222,7 @@ class _Result:
         self.text = ""
         self.problems = problems
         self.aside = ""
+        self.lowered = False  # whether it came past the verifier
 
 
 def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Result]:
@@ -284,8 +285,7 @@ def _forked(paths: list[str], options: argparse.Namespace) -> tuple[int, int]:
 
 def _assemble(path: str, options: argparse.Namespace) -> _Result:
     """One input: its text in the wanted form, or what is wrong with it."""
-    from ..asm import parse_source, to_text
-    from ..diag import has_errors
+    from ..asm import parse_source
     from ..ir.attrs import StrAttr
     from .common import read_input, target
 
@@ -293,7 +293,7 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     if source is None:
         return _Result(problems)
     if options.time_passes:  # what is imported on first use is no step's time
-        from .. import verify
+        from .. import driver  # noqa: F401
         from ..codegen import cpp  # noqa: F401
     clock = _Clock()
     module, problems = parse_source(source)
@@ -307,20 +307,8 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
         result.problems.append(_warning("PTO-E0219", what, "put its instructions into a func.func"))
     if options.arch is not None:  # the program says what it is for
         module.op.set_attr("pto.target_arch", StrAttr(options.arch))
-    if not options.no_verify:
-        from ..verify import verify
-
-        result.problems += verify(
-            module, profile, level=options.pto_level, insert_sync=options.enable_insert_sync
-        )
-        if has_errors(result.problems):
-            return result
-        clock.lap("verify")
-    if _wants_passes(options):
-        _lower(module, profile, options, result, clock)
-    if options.emit != "cpp" and not options.lowered and not has_errors(result.problems):
-        result.text = to_text(module, options.emit)
-    if options.time_passes:
+    _lower(module, profile, options, result, clock)
+    if options.time_passes and result.lowered:
         result.aside += clock.table(path)
     return result
 
@@ -355,52 +343,52 @@ _WHEN = {
 def _lower(
     module: Module, profile: str | Profile | None, options: argparse.Namespace, result: _Result, clock: _Clock
 ) -> None:
-    """Run the passes, and print what they made of the program."""
+    """Check the program, run the passes, and print what they made of it."""
     from ..asm import to_text
     from ..diag import DiagnosticError, has_errors
-    from ..passes import PASSES, Options, Pass, compile
-    from ..verify import module_profile
+    from ..driver import Options, lowered
+    from ..passes import PASSES, Pass
 
     shown = {"all"} if options.print_after_all else set(options.print_after)
-    ran = {"all"}
 
     def after(done: Pass, program: Module) -> None:
-        ran.add(done.name)
         if shown & {"all", done.name}:
             result.aside += f"// after {done.name}\n{to_text(program, 'pto')}"
 
+    as_written = options.emit != "cpp" and not options.lowered
     made = Options(
         level=options.pto_level or "",
         insert_sync=options.enable_insert_sync,
         infer_layout=not options.disable_infer_layout,
+        check="none" if options.no_verify else "all",
+        passes="always" if _wants_passes(options) else "never",
     )
-    context, found = compile(
-        module,
-        module_profile(module, profile),
-        made,
-        after=after if shown else None,
-        times=clock.times if options.time_passes else None,
-        keep=options.emit != "cpp" and not options.lowered,
+    done = lowered(
+        module, profile, made, after=after if shown else None, timed=options.time_passes, keep=as_written
     )
-    clock.restart()
-    result.problems += found
-    if options.explain_memory is not None:
-        result.problems += _explain(context.plan, options.explain_memory, result)
-    if has_errors(found):
+    result.problems += done.diagnostics
+    if not done.ok and not done.ran:
         return
-    for name in sorted(shown - ran):
+    result.lowered = True
+    clock.times.update(done.times)
+    clock.restart()
+    if options.explain_memory is not None:
+        result.problems += _explain(done.plan, options.explain_memory, result)
+    if has_errors(result.problems):
+        return
+    for name in sorted(shown - {"all", *done.ran}):
         when = next(p.when for p in PASSES if p.name == name)
         what = f"nothing to print after {name}, which did not run"
         result.problems.append(_warning("PTO-E0003", what, _WHEN[when]))
     if options.emit != "cpp":
-        result.text = to_text(context.module, options.emit) if options.lowered else ""
+        result.text = to_text(module if as_written else done.module, options.emit)
         return
-    from ..codegen import cpp
+    from ..codegen.flow import emitted
 
     try:
-        result.text = cpp.emit(
-            context.module, context.profile, planned=not context.manual, index_type=options.index_type,
-            line_directives=options.line_directives, addptr_trace=options.emit_addptr_trace,
+        result.text = emitted(
+            done, index_type=options.index_type, line_directives=options.line_directives,
+            addptr_trace=options.emit_addptr_trace,
         )  # fmt: skip
     except DiagnosticError as e:
         result.problems += e.diagnostics

@@ -13,6 +13,8 @@ from typing import Any
 
 from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
+from ..engine import registry
+from ..engine.registry import Engine
 from .common import (
     FAILED,
     OK,
@@ -44,6 +46,8 @@ arguments:
   12, 0x10, 1.5        a scalar
 """
 
+#: Options that have a message of their own, or change no result where an engine does not have them.
+_UNREFUSED = ("checked", "threads")
 _FRESH = re.compile(r"([A-Za-z]\w*):(\d+(?:x\d+)*)(?:=(.+))?$")
 
 
@@ -62,9 +66,8 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")
     p.add_argument(
         "--engine",
-        choices=("reference", "cpp"),
-        help="how to execute: exactly, or compiled by the system's C++ compiler (default: reference; "
-        "C++ and libraries: cpp)",
+        choices=tuple(registry.ENGINES),
+        help=_engines(),
     )
     add_target(p)
     add_capacity(p)
@@ -78,12 +81,17 @@ def main(arguments: Sequence[str]) -> int:
         help="vector cores per block of a mixed kernel (default: 2, or 1 as the kernel is written)",
     )
     p.add_argument(
-        "--threads", type=_threads, default=1, metavar="N", help="host threads of engine cpp (default: 1)"
+        "--threads",
+        type=_threads,
+        default=1,
+        metavar="N",
+        help=f"host threads of engine {registry.those_with('threads')} (default: 1)",
     )
     p.add_argument(
         "--checked",
         action="store_true",
-        help="engine cpp: compile with run-time checks of bounds, capacity and validity",
+        help=f"engine {registry.those_with('checked')}: compile with run-time checks of bounds, capacity and "
+        "validity",
     )
     p.add_argument(
         "--sanitize", type=_sanitizers, default="", metavar="LIST",
@@ -125,55 +133,69 @@ def main(arguments: Sequence[str]) -> int:
     return FAILED if has_errors(problems) else OK
 
 
-def _kernel(options: Namespace) -> Any:
-    """What is to be run; raises `DiagnosticError`."""
-    from ..frontdoor import SUFFIXES, is_library
+def _engines() -> str:
+    """Help of --engine: how each executes, and which is the usual one."""
+    *first, last = [e.doc for e in registry.ENGINES.values()]
+    usual = {kind: registry.those_for(kind)[0].name for kind in registry.INPUTS}
+    others: dict[str, list[str]] = {}
+    for kind, name in usual.items():
+        if name != usual["module"]:
+            others.setdefault(name, []).append(registry.INPUTS[kind])
+    default = [usual["module"], *(f"{' and '.join(kinds)}: {name}" for name, kinds in others.items())]
+    return f"how to execute: {', '.join(first)}, or {last} (default: {'; '.join(default)})"
 
-    native = options.input.endswith(SUFFIXES) or (options.input != "-" and is_library(options.input))
-    if native or options.engine == "cpp":
-        from ..engine.cpp.kernel import refuse
 
-        if options.engine == "reference":
-            raise DiagnosticError([
-                Diagnostic("PTO-E2403", f"'{options.input}' is no program: it runs on engine cpp only",
-                           help="leave out --engine")
-            ])  # fmt: skip
-        way_out = "compile with --checked, or write it as a program" if native else "use the reference engine"
-        refuse(way_out, **{
-            "--sanitize": options.sanitize, "--schedule": options.schedule, "--shadow": options.shadow,
-            "--memory-map": options.memory_map, "--max-steps": options.max_steps,
-            "--semantics": options.semantics,
-        })  # fmt: skip
-        options.engine = "cpp"
-    if native:
-        from ..engine.cpp.files import FileKernel
-
-        return FileKernel(options.input, options.entry, options.arch, options.checked, dict(options.capacity))
-    if options.checked and options.engine != "cpp":
+def _engine(options: Namespace, kind: str) -> Engine:
+    """The engine to run an input of some kind on; raises where it cannot do what is asked for."""
+    able = registry.those_for(kind)
+    engine = registry.ENGINES[options.engine] if options.engine is not None else able[0]
+    if engine not in able:
+        what = f"'{options.input}' is {'a' if kind == 'module' else 'no'} program"
+        names = ", ".join(e.name for e in able)
         raise DiagnosticError([
-            Diagnostic("PTO-E2403", "--checked is an option of engine cpp",
-                       help="the reference engine always checks; --sanitize all finds more")
+            Diagnostic("PTO-E2403", f"{what}: it runs on engine {names} only", help="leave out --engine")
         ])  # fmt: skip
+    asked = {name: getattr(options, name, None) for name in registry.options() if name not in _UNREFUSED}
+    lacking = registry.lacking(engine.name, asked)
+    if lacking:
+        way_out = "compile with --checked, or write it as a program"
+        if kind == "module":
+            way_out = registry.instead_of(lacking)
+        raise DiagnosticError([registry.refusal(engine.name, map(registry.flag, lacking), way_out)])
+    if options.checked and "checked" not in engine.options:
+        more = "--sanitize all finds more" if "sanitize" in engine.options else ""
+        help = "; ".join(filter(None, (engine.instead.get("checked", ""), more)))
+        message = f"--checked is an option of engine {registry.those_with('checked')}"
+        raise DiagnosticError([Diagnostic("PTO-E2403", message, help=help)])
+    return engine
+
+
+def _kernel(options: Namespace) -> tuple[Engine, Any]:
+    """What is to be run, and on what; raises `DiagnosticError`."""
+    kind = registry.kind_of(options.input) or "module"
+    engine = _engine(options, kind)
+    if kind != "module":
+        request = registry.Request(options.input, options.entry, options.arch, checked=options.checked)
+        return engine, engine.make(request.replace(capacity=dict(options.capacity)))
     source, problems = read_input(options.input)
     module, problems = parse_source(source) if source is not None else (None, problems)
     if module is None:
         raise DiagnosticError(problems)
-    from ..engine.launch import kernel
-
-    return kernel(
-        module,
-        options.entry,
-        options.engine,
-        target(options, module),
-        check=not options.no_check,
-        insert_sync=options.enable_insert_sync,
-        checked=options.checked,
+    return engine, engine.make(
+        registry.Request(
+            module,
+            options.entry,
+            target(options, module),
+            check=not options.no_check,
+            insert_sync=options.enable_insert_sync,
+            checked=options.checked,
+        )
     )
 
 
 def run(options: Namespace) -> list[Diagnostic]:
     try:
-        k = _kernel(options)
+        engine, k = _kernel(options)
         values = [_Argument(text) for text in options.args]
         broken = [a.problem for a in values if a.problem is not None]
         if broken:
@@ -181,22 +203,17 @@ def run(options: Namespace) -> list[Diagnostic]:
         started = time.perf_counter()
         bar = _Progress(not options.quiet and sys.stderr.isatty())
         printed = io.StringIO()
+        own = {
+            "subblocks": options.subblocks, "threads": options.threads, "sanitize": options.sanitize,
+            "schedule": options.schedule, "shadow": options.shadow, "max_steps": options.max_steps,
+            "memory_map": options.memory_map is not None, "semantics": options.semantics or "hw",
+        }  # fmt: skip
         result = k.run(
             *[a.value for a in values],
             blocks=options.blocks,
-            subblocks=options.subblocks,
-            sanitize=options.sanitize,
-            schedule=options.schedule,
-            shadow=options.shadow,
-            memory_map=options.memory_map is not None,
             progress=bar.step,
             out=printed,
-            max_steps=options.max_steps,
-            **(
-                {"threads": options.threads}
-                if options.engine == "cpp"
-                else {"semantics": options.semantics or "hw"}
-            ),
+            **{name: value for name, value in own.items() if name in engine.options},
         )
         bar.end()
     except DiagnosticError as e:

@@ -170,7 +170,7 @@ class _Session:
         wanted = bool(o.enable_profiling or o.trace or o.swimlane or o.graph or o.summary)
         runner = runners.Runner(
             folder,
-            runners.Options(
+            runners.RunnerOptions(
                 o.runtime,
                 o.platform,
                 o.block_dim,
@@ -242,7 +242,7 @@ class _Session:
     # -- files ---------------------------------------------------------------------------------------------
 
     def _write(self, result: CaseResult, case: str) -> None:
-        from ..runtime import graph_text, perf_swimlane, summary, swimlane, trace
+        from ..perf import summary, swimlane, swimlane_json, task_graph, trace
 
         o, records = self.options, result.records
         try:
@@ -252,11 +252,11 @@ class _Session:
                 swimlane.write(records, _named(o.swimlane, case), result.name)
             if o.graph:
                 with open(_named(o.graph, case), "w", encoding="utf-8") as f:
-                    f.write(graph_text.dot(records))
+                    f.write(task_graph.dot(records))
             if o.enable_profiling:
                 os.makedirs("outputs", exist_ok=True)
                 stamp = time.strftime("%Y%m%d_%H%M%S")
-                perf_swimlane.write(records, _named(f"outputs/perf_swimlane_{stamp}.json", case))
+                swimlane_json.write(records, _named(f"outputs/perf_swimlane_{stamp}.json", case))
         except DiagnosticError as e:
             self.problems += e.diagnostics
         except OSError as e:

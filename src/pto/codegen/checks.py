@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from ..isa.dtypes import DTYPES
+from ..isa.dtypes import DTYPES, NUMBERS
 from ..isa.enums import ENUMS
 from ..isa.profiles import ARCH_NAMES, ISAS
 from ..isa.record import Record
 from ..isa.row import Attr, Combos, Form, Operand, Row
 from ..isa.rule_trees import explain
 from ..isa.rules import Rule, code_of, facts_in
-from .conditions import LOCATIONS, NUMBERS, Attribute, Open, Scope, bare, mask_of
+from .conditions import LOCATIONS, Attribute, Open, Scope, bare, mask_of
 from .cpp.template import Alternative, attribute_class
 from .generated import assertion, filled
 

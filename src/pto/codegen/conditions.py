@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping
 
-from ..isa.dtypes import DTYPES
+from ..isa.dtypes import DTYPES, NUMBERS
 from ..isa.machine import MEMORIES
 from ..isa.record import Record
 from ..isa.rules import CONSTANTS
@@ -27,10 +27,6 @@ _VALID = {"v_row": "ValidRow", "v_col": "ValidCol"}
 _ORDER = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _BOXES = {"ROW": "RowMajor", "COL": "ColMajor", "NONE_BOX": "NoneBox"}
 _KINDS = {"tile": "is_tile_data_v", "conv_tile": "is_conv_tile_v", "view": "is_global_data_v"}
-
-
-#: Element types by number, as in the C++ enumeration DType (detail/dtype_names.hpp).
-NUMBERS = {name: k for k, name in enumerate(DTYPES)}
 
 
 def mask_of(names: Iterable[str]) -> str:

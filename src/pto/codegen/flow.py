@@ -1,12 +1,11 @@
-"""From a parsed program to C++ in one call: verify, run the passes, emit."""
+"""From a parsed program to C++ in one call: what the driver makes of it, emitted."""
 
 from __future__ import annotations
 
-from ..diag import DiagnosticError, has_errors
+from ..diag import DiagnosticError
+from ..driver import Lowered, Options, lowered
 from ..ir.core import Module
 from ..isa.profiles import Profile
-from ..passes import Options, compile
-from ..verify import module_profile, verify
 from . import cpp
 
 
@@ -26,15 +25,24 @@ def emit_cpp(
     Tiles without addresses are placed, and with `insert_sync` flags are added. `line_directives` makes a C++
     compiler report errors at lines of the program; `index_type` is the C++ type of index values.
     """
-    profile = module_profile(module, target)
-    problems = verify(module, target, level=level, insert_sync=insert_sync)
-    if not has_errors(problems):
-        options = Options(level=level or "", insert_sync=insert_sync, infer_layout=infer_layout)
-        context, found = compile(module, profile, options)
-        problems += found
-        if not has_errors(found):
-            return cpp.emit(
-                context.module, profile, planned=not context.manual, line_directives=line_directives,
-                addptr_trace=addptr_trace, index_type=index_type,
-            )  # fmt: skip
-    raise DiagnosticError(problems)
+    options = Options(level=level or "", insert_sync=insert_sync, infer_layout=infer_layout)
+    done = lowered(module, target, options)
+    if not done.ok:
+        raise DiagnosticError(done.diagnostics)
+    return emitted(done, line_directives=line_directives, addptr_trace=addptr_trace, index_type=index_type)
+
+
+def emitted(
+    done: Lowered, *, line_directives: bool = False, addptr_trace: bool = False, index_type: str = "int32_t"
+) -> str:
+    """The C++ of a program that the driver has lowered; raises where something has no spelling."""
+    return cpp.emit(
+        done.module, done.profile, planned=not done.manual, line_directives=line_directives,
+        addptr_trace=addptr_trace, index_type=index_type,
+    )  # fmt: skip
+
+
+def compiled_cpp(done: Lowered, lines: bool = False) -> str:
+    """The same as it is compiled with our headers: it says where it is before it touches global memory, and
+    with `lines` it names the lines of the program."""
+    return cpp.emit(done.module, done.profile, line_directives=lines, index_type="int64_t", checked=True)

@@ -7,7 +7,7 @@ write(path, text, "pto.codegen.legality", check=True)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 #: Where the headers lie.
@@ -43,6 +43,14 @@ def filled(first: str, text: str, rest: str | None = None) -> Iterator[str]:
         line += word if fresh else f" {word}"
         fresh = False
     yield line
+
+
+def laid_out(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of code, those that are too long in several; those of the preprocessor stay whole."""
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()))
+        long = len(line) > _WIDTH and not line.startswith("#")
+        yield from filled(indent, line.lstrip(), indent + "    ") if long else [line]
 
 
 def assertion(condition: str, message: str, indent: str = "  ") -> Iterator[str]:

@@ -180,7 +180,8 @@ def _regular(over: bool) -> Iterator[tuple[Row, Check, Form, Call]]:
     for row in all_rows():
         if row.set == "tile" and row.expr and bool(row.over) == over:
             for check, form, call in _overloads(row):
-                yield row, check, form, call
+                if not form.by_hand:
+                    yield row, check, form, call
 
 
 def generate() -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
+from ..driver import Lowered, Options, lowered, verified
 from ..ir.core import Module, Operation, Value
+from ..ir.facts import entries, module_profile
 from ..isa.profiles import Profile
-from ..verify import module_profile, verify
-from ..verify.structure import entries
+from . import registry
 
 #: Arguments that the launch itself fills in where the caller leaves them out: the index of the block, the
 #: number of blocks, the index of the vector core.
@@ -36,17 +38,26 @@ class Run:
 class Launchable:
     """A function that every core runs, or a pair `X_aic`, `X_aiv`; an engine adds `run`."""
 
+    #: Name of the engine, as the registry has it.
+    engine: str = ""
+
     def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
         self.module = module
         self.profile = module_profile(module, target)
         self.checked = check
-        problems = verify(module, self.profile, flags="off", structure_only=not check)
+        options = Options(check="all" if check else "structure", flags="off")
+        problems = verified(module, self.profile, options)
         if has_errors(problems):
             raise DiagnosticError([p for p in problems if p.severity == "error"])
         self.name, self.functions = find_entry(module, entry)
         self.roles = find_roles(module, self.functions)
         #: Vector cores of a mixed kernel, unless a launch says otherwise.
         self.subblocks = 1 if _one_lane(module) else 2
+
+    def lowered(self, passes: str, insert_sync: bool = False) -> Lowered:
+        """What the driver makes of the program, which has been verified; raises where that is impossible."""
+        options = Options(check="none", passes=passes, insert_sync=insert_sync)
+        return lowered(self.module, self.profile, options).sound()
 
     def __repr__(self) -> str:
         return f"<Kernel @{self.name}({', '.join(f'%{a.name}: {a.type}' for a in self.args)})>"
@@ -59,12 +70,34 @@ class Launchable:
     def run(self, *args: Any, **options: Any) -> Run:
         raise NotImplementedError
 
+    def refuse(self, options: Mapping[str, Any]) -> None:
+        """Options of a launch that only other engines have, as an error that names them."""
+        unknown = next((name for name in options if name not in registry.options()), None)
+        if unknown is not None:
+            raise TypeError(f"run() got an unexpected keyword argument {unknown!r}")
+        registry.refuse(self.engine, options)
+
     def __call__(self, *args: Any, **options: Any) -> Run:
         """Run, and raise `DiagnosticError` where anything is wrong; see `run`."""
         result = self.run(*args, **options)
         if not result.ok:
             raise DiagnosticError([d for d in result.diagnostics if d.severity == "error"])
         return result
+
+
+def check_options(
+    blocks: Any, subblocks: Any, schedule: Any = None, max_steps: Any = None, memory_map: Any = False
+) -> None:
+    """Options that a caller may get wrong, as errors that name them."""
+    for name, value, least in (("blocks", blocks, 1), ("max_steps", max_steps, 1), ("schedule", schedule, 0)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise ValueError(f"{name} is a whole number from {least} on, got {value!r}")
+    if subblocks not in (None, 1, 2):
+        raise ValueError(f"subblocks is 1 or 2, got {subblocks!r}")
+    if not isinstance(memory_map, bool):
+        raise ValueError(
+            f"memory_map is True or False, got {memory_map!r}; the result's memory_map can be drawn"
+        )
 
 
 def find_entry(module: Module, entry: str | None) -> tuple[str, list[Operation]]:

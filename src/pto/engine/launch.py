@@ -10,146 +10,12 @@ k = pto.kernel("k.cpp", "softmax", target="a5")   # C++ written by hand
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TextIO
 
-from ..diag import DiagnosticError
 from ..ir.core import Module
 from ..isa.profiles import Profile
-from .binding import Binding
-from .entry import Launchable, Run
-from .memory import GlobalMemory
-from .prepare import complete, prepared
-from .reference.control import Unsupported
-from .reference.core import RunError
-from .reference.grid import Grid, Watch
-from .reference.lower import Program
-from .reference.semantics import preset
-
-ENGINES = ("reference", "cpp")
-
-
-class Kernel(Launchable):
-    """A kernel on the reference engine."""
-
-    def __init__(
-        self,
-        module: Module,
-        entry: str | None,
-        target: str | Profile | None,
-        check: bool,
-        insert_sync: bool = False,
-    ) -> None:
-        super().__init__(module, entry, target, check)
-        #: What is run: where tiles have no address, they got one and the pipes their flags.
-        self.prepared = prepared(module, self.profile, insert_sync) if check else module
-        #: Whether nothing orders its pipes: a plain run then goes in program order.
-        self.in_order = not complete(self.prepared)[1]
-        self._programs: dict[bool, Program] = {}
-        self.program(False)
-
-    def program(self, track: bool) -> Program:
-        """The lowered functions; raises where one holds what cannot be executed."""
-        found = self._programs.get(track)
-        if found is None:
-            found = Program(self.prepared, self.profile, track)
-            try:
-                for function in self.functions:
-                    found.code(str(function.attr("sym_name")))
-            except Unsupported as e:
-                raise DiagnosticError(e.diagnostics) from None
-            self._programs[track] = found
-        return found
-
-    def run(
-        self,
-        *args: Any,
-        blocks: int = 1,
-        subblocks: int | None = None,
-        sanitize: str | Sequence[str] = (),
-        schedule: int | None = None,
-        shadow: str | None = None,
-        memory_map: bool = False,
-        out: TextIO | None = None,
-        progress: Callable[[int, int, int], None] | None = None,
-        max_steps: int | None = None,
-        semantics: str = "hw",
-    ) -> Run:
-        """One launch on `blocks` blocks.
-
-        Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
-        mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on).
-        `sanitize` names checks ("race", "undef", "oob", "sync", "all"); `schedule` seeds an adversarial order
-        of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives what the program prints
-        (default: standard output); `max_steps` ends a run that takes more steps; `progress` is called now and
-        then with the blocks begun, all blocks and the steps done. `semantics` ("hw" or "doc") says what
-        vector instructions do where the manual and the hardware differ.
-        """
-        from .sanitize import observe, parse_names
-
-        check_options(blocks, subblocks, schedule, max_steps, memory_map)
-        result = Run()
-        names = parse_names(sanitize)
-        result.checked = names
-        gm = GlobalMemory()
-        binding = Binding(self, gm)
-        problems = binding.bind(args)
-        if problems:
-            raise DiagnosticError(problems)
-        watch = observe(self.profile, names, shadow, memory_map, result)
-        program = self.program(watch is not None and watch.tracks)
-        roles = [
-            (kind, sub, program.code(str(f.attr("sym_name"))))
-            for kind, sub, f in self.roles
-            if kind != "vector" or sub < (subblocks or self.subblocks) or len(self.roles) == 1
-        ]
-        order = None
-        if schedule is not None:
-            from .sanitize.schedule import Schedule
-
-            order = Schedule(schedule)
-        grid = Grid(
-            program,
-            self.profile,
-            gm,
-            roles,
-            binding.values,
-            blocks,
-            out or sys.stdout,
-            watch or Watch(),
-            order,
-            progress,
-            max_steps,
-            self.in_order and order is None,
-            preset(semantics),
-        )
-        try:
-            grid.run()
-        except RunError as e:
-            result.diagnostics.append(e.diagnostic)
-        except Exception as e:
-            if self.checked:
-                raise  # a bug of ours
-            result.diagnostics.append(grid.unexpected(e))
-        finally:
-            binding.write_back()
-        if watch is not None:
-            watch.finish(grid)
-        return result
-
-
-def check_options(blocks: Any, subblocks: Any, schedule: Any, max_steps: Any, memory_map: Any) -> None:
-    """Options that a caller may get wrong, as errors that name them."""
-    for name, value, least in (("blocks", blocks, 1), ("max_steps", max_steps, 1), ("schedule", schedule, 0)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise ValueError(f"{name} is a whole number from {least} on, got {value!r}")
-    if subblocks not in (None, 1, 2):
-        raise ValueError(f"subblocks is 1 or 2, got {subblocks!r}")
-    if not isinstance(memory_map, bool):
-        raise ValueError(
-            f"memory_map is True or False, got {memory_map!r}; the result's memory_map can be drawn"
-        )
+from . import registry
+from .entry import Launchable
+from .registry import ENGINES
 
 
 def kernel(
@@ -157,29 +23,28 @@ def kernel(
     target: str | Profile | None = None, check: bool = True, insert_sync: bool = False, checked: bool = False,
 ) -> Launchable:  # fmt: skip
     """A kernel of a module, or of the C++ file or library at a path; `entry` may be left out where there is
-    only one. Modules run on the reference engine unless `engine` is "cpp", the others always on engine cpp.
+    only one. `engine` is one of `engine.registry`, where it is left out the first that takes what is given.
 
     A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
     written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked`
-    compiles run-time checks of bounds, capacity and validity into a kernel of engine cpp.
+    compiles run-time checks of bounds, capacity and validity into a kernel of an engine that compiles.
     """
     if engine not in (None, *ENGINES):
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
-    if not isinstance(module, Module):
-        from .cpp.files import FileKernel, is_file
-
-        if not is_file(module):
-            raise TypeError(
-                f"kernel takes a module, or the path of C++ or a library, got {type(module).__name__}: "
-                "call pto.parse first"
-            )
-        if engine == "reference":
-            raise ValueError("C++ and libraries run on engine 'cpp' only")
-        return FileKernel(os.fspath(module), entry, target, checked)
-    if engine == "cpp":
-        from .cpp.kernel import CppKernel
-
-        return CppKernel(module, entry, target, check, checked)
-    if checked:
-        raise ValueError("checked=True is for engine 'cpp': the reference engine always checks")
-    return Kernel(module, entry, target, check, insert_sync)
+    kind = "module" if isinstance(module, Module) else registry.kind_of(module)
+    if not kind:
+        raise TypeError(
+            f"kernel takes a module, or the path of C++ or a library, got {type(module).__name__}: "
+            "call pto.parse first"
+        )
+    able = registry.those_for(kind)
+    chosen = ENGINES[engine] if engine is not None else able[0]
+    if chosen not in able:
+        what = "programs" if kind == "module" else "C++ and libraries"
+        names = ", ".join(repr(e.name) for e in able)
+        raise ValueError(f"{what} run on engine {names} only")
+    if checked and "checked" not in chosen.options:
+        why = f": {chosen.instead['checked']}" if "checked" in chosen.instead else ""
+        raise ValueError(f"checked=True is for engine {registry.those_with('checked')!r}{why}")
+    program = module if isinstance(module, Module) else os.fspath(module)
+    return chosen.make(registry.Request(program, entry, target, check, insert_sync, checked))

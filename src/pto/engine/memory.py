@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.types import ConvTileType, MemRefType, TileBufType, ViewType
+from ..ir.types import ConvTileType, MemRefType, TileBufType
 from ..isa import tile as tiles
 from ..isa import view as views
 from ..isa.dtypes import DTYPES
+from ..isa.machine import MOST_ALIGN
 from ..isa.profiles import LOCATIONS, Profile
 from . import elements
 from .elements import Array
@@ -50,7 +51,7 @@ class Buffer:
         self.data = data
         self.base = base
         self.limit = data.size if limit is None else limit
-        self.unplaced = -(-self.limit // 512) * 512
+        self.unplaced = -(-self.limit // MOST_ALIGN) * MOST_ALIGN
         #: What sanitizers keep beside the data, by their own keys.
         self.shadows: dict[str, Any] = {}
 
@@ -64,7 +65,7 @@ class Buffer:
     def reserve(self, size: int) -> int:
         """An address behind the capacity, for a tile without one."""
         at = self.unplaced
-        self.unplaced = -(-(at + max(size, 1)) // 512) * 512
+        self.unplaced = -(-(at + max(size, 1)) // MOST_ALIGN) * MOST_ALIGN
         self.grow(self.unplaced)
         return at
 
@@ -398,11 +399,6 @@ def memref_strides(type: MemRefType) -> tuple[tuple[int, ...], int] | None:
     if "?" in words or not all(w.lstrip("-").isdigit() for w in words):
         return None
     return tuple(int(w) for w in words), int(offset) if offset.isdigit() else 0
-
-
-def element_dtype(type: TileBufType | ConvTileType | ViewType | MemRefType | Any) -> str:
-    """Name of the element type of a value that holds elements."""
-    return str(type.dtype)
 
 
 @cache

@@ -12,9 +12,11 @@ from .types import INDEX, FunctionType, ScalarType, Type
 class Builder:
     """Appends operations to `block`.
 
-    b = Builder.module()
-    f = b.func("k", [t, t, t])
-    b.op("pto.tadd", src0=f.args[0], src1=f.args[1], dst=f.args[2])
+        b = Builder.module()
+        f = b.func("k", [t, t, t])
+        b.op("pto.tadd", src0=f.args[0], src1=f.args[1], dst=f.args[2])
+
+    `built` is the module that came of it.
     """
 
     def __init__(self, block: Block, module: Module | None = None) -> None:

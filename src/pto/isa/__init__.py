@@ -1,8 +1,10 @@
 """WHAT exists: dtypes, tiles, profiles and every instruction as one row. Imports nothing of ours.
 
-from pto import isa
-isa.row("tadd").doc                 # by mnemonic, alias or full name; None if unknown
-isa.profile("a3").capacity["vec"]
+    from pto import isa
+    isa.row("tadd").doc                 # by mnemonic, alias or full name; None if unknown
+    isa.profile("a3").capacity["vec"]
+
+Rows are made when their module is first asked for.
 """
 
 from __future__ import annotations

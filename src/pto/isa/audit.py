@@ -1,16 +1,18 @@
-"""What makes a row complete. The table test walks every row through `problems`; nothing may come back."""
+"""What makes a row complete, and the table: `problems` of each row, and `unnamed` of all of them. The table
+test walks both; nothing may come back."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from . import meaning
+from .algorithms import ALGORITHMS, kind_of
 from .dtypes import DTYPES
 from .enums import ENUMS
 from .format import variables
 from .profiles import ISAS
-from .row import EFFECTS, KINDS, OVER, ROLES, SCOPES, STORES, WRITES, Row
+from .row import EFFECTS, KINDS, OVER, ROLES, SCOPES, STARTS, STORES, WRITES, Row
 from .rule_trees import lowered, names_in
 from .rules import lowered_text
 
@@ -86,7 +88,7 @@ def problems(row: Row) -> list[str]:
                 need(not unknown, f"format names {', '.join(sorted(unknown))}")
         except ValueError as error:
             out.append(f"{row.name}: {error}")
-    out += [f"{row.name}: {what}" for what in _expressions(row)]
+    out += [f"{row.name}: {what}" for what in (*_algorithm(row), *_expressions(row))]
     if row.in_place not in ("", "any", "none"):
         need(set(row.in_place.split()) <= operands, f"in_place names no operand: {row.in_place!r}")
     return out
@@ -94,9 +96,34 @@ def problems(row: Row) -> list[str]:
 
 #: What a tile row with an expression replaces. Of parts, hardware leaves what no source has.
 _REPLACED = {
-    "": "valid", "columns": "valid", "row": "valid", "parts": "part",
-    "fold columns": "column0", "fold rows": "row0",
+    "": "valid", "columns": "valid", "row": "valid", "parts": "part", "column 0": "valid", "row 0": "valid",
+    "storage": "valid", "fold columns": "column0", "fold rows": "row0",
 }  # fmt: skip
+#: Effects of rows that say what they compute.
+_COMPUTING = ("memory", "pure", "io")
+
+
+def unnamed(rows: Iterable[Row]) -> list[str]:
+    """Algorithms, or kinds of them, that no row names."""
+    used = {kind_of(row) for row in rows if row.algorithm}
+    listed = ((a.name, kind) for a in ALGORITHMS.values() for kind in a.kinds or ("",))
+    return [": ".join(filter(None, entry)) for entry in listed if entry not in used]
+
+
+def _algorithm(row: Row) -> Iterator[str]:
+    """What is wrong with how a row says what it does."""
+    if row.expr and row.algorithm:
+        yield "an expression and an algorithm"
+    if row.effect in _COMPUTING and not row.expr and not row.algorithm:
+        yield "neither an expression nor an algorithm"
+    if not row.algorithm:
+        return
+    name, kind = kind_of(row)
+    known = ALGORITHMS.get(name)
+    if known is None:
+        yield f"unknown algorithm {name!r}"
+    elif kind not in (known.kinds or ("",)):
+        yield f"unknown kind {kind!r} of algorithm {name!r}"
 
 
 def _expressions(row: Row) -> Iterator[str]:
@@ -106,13 +133,26 @@ def _expressions(row: Row) -> Iterator[str]:
         yield f"the expression ranges over {row.over!r}"
     if row.store not in STORES:
         yield f"unknown store {row.store!r}"
-    if row.expr and row.set == "tile" and row.writes != _REPLACED.get(row.over):
+    operands = {o.name: o for o in row.operands}
+    packs = any(operands[n].writes for n in row.packed.split() if n in operands)
+    if row.expr and row.set == "tile" and row.writes != ("part" if packs else _REPLACED.get(row.over)):
         yield f"an expression over {row.over or 'elements'!r} does not write {row.writes!r}"
-    if folds and not row.start:
+    if row.expr and folds and not row.start:
         yield "a fold without a start"
     if row.start and not folds:
         yield "a start without a fold"
-    yield from (f"unknown legality column {isa!r}" for isa in row.expr_on if isa not in ISAS)
+    if row.start and row.start not in STARTS and not row.start.lstrip("-").isdigit():
+        yield f"unknown start {row.start!r}"
+    for field in ("packed", "floats", "single", "gate"):
+        unknown = set(getattr(row, field).split()) - set(operands)
+        if unknown:
+            yield f"{field} names no operand {', '.join(sorted(unknown))}"
+    for key in row.expr_on:
+        yield from (
+            f"unknown legality column or element type {w!r}" for w in key.split() if w not in (*ISAS, *DTYPES)
+        )
+        if row.typed not in operands and set(key.split()) & set(DTYPES):
+            yield f"expr_on {key!r}: no operand has the element type"
     known = {*(o.name for o in row.operands if o.reads), *(("acc",) if folds else ())}
     for text in (row.expr, row.skip, *row.expr_on.values()):
         try:
@@ -123,6 +163,19 @@ def _expressions(row: Row) -> Iterator[str]:
         unknown = {n for e in found.values() for n in meaning.names(e)} - known
         if unknown:
             yield f"expression {text!r} names {', '.join(sorted(unknown))}"
+        yield from (f"expression {text!r}: {what}" for e in found.values() for what in _choices(row, e))
         targets = set(found) - {""} - {r.name for r in row.results}
         if targets:
             yield f"expression {text!r} gives {', '.join(sorted(targets))}"
+
+
+def _choices(row: Row, expression: meaning.Expression) -> Iterator[str]:
+    """Attributes that decide what is computed have values that do."""
+    for part in meaning.parts(expression):
+        if isinstance(part, meaning.Chosen):
+            attr = row.attr_index.get(part.attribute)
+            if attr is None:
+                yield f"names no attribute {part.attribute!r}"
+            else:
+                unknown = [v for v in attr.domain if v not in meaning.CHOICES[part.choice]]
+                yield from (f"{part.choice!r} knows no {value!r} of {part.attribute!r}" for value in unknown)

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .algorithms import ALGORITHMS, kind_of
 from .dtypes import DTYPES
 from .enums import ENUMS
 from .format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
@@ -389,6 +390,7 @@ def facts(row: Row) -> tuple[tuple[str, str], ...]:
     pairs = (
         ("set", ", ".join((row.set, *row.also))),
         ("family", row.family),
+        ("algorithm", algorithm_text(row)),
         ("profiles", ", ".join(profiles(row))),
         ("pipe", pipe_text(row)),
         ("effect", f"{row.effect}: {EFFECTS[row.effect]}"),
@@ -400,7 +402,6 @@ def facts(row: Row) -> tuple[tuple[str, str], ...]:
         ("bytecode", f"0x{row.opcode:04X}{variant}"),
         ("aliases", ", ".join(row.aliases)),
         ("terminator", "ends a block" if row.terminator else ""),
-        ("since", row.since),
     )
     return tuple((label, value) for label, value in pairs if value)
 
@@ -413,6 +414,11 @@ def profiles(row: Row) -> tuple[str, ...]:
 def exists_on(row: Row, profile: str) -> bool:
     """Whether a profile has the instruction; other dialects than `pto` belong to every target."""
     return row.dialect != "pto" or PROFILES[profile].isa in row.isas
+
+
+def algorithm_text(row: Row) -> str:
+    """The algorithm that a row names, and what that is; empty where it names none."""
+    return f"{row.algorithm}. {ALGORITHMS[kind_of(row)[0]].doc}" if row.algorithm else ""
 
 
 def pipe_text(row: Row) -> str:
@@ -458,6 +464,16 @@ def as_json(row: Row) -> dict[str, Any]:
         shown["values"] = list(attr.domain)
     out["syntax"] = syntax(row)
     return out
+
+
+def algorithms(rows: Iterable[Row]) -> dict[str, Any]:
+    """The algorithms that rows name instead of an expression: what each is, and its rows."""
+    found: dict[str, Any] = {}
+    for row in rows:
+        name, _ = kind_of(row)
+        if name:
+            found.setdefault(name, {"doc": ALGORITHMS[name].doc, "rows": []})["rows"].append(row.name)
+    return found
 
 
 def counts(rows: Iterable[Row]) -> dict[str, Any]:

@@ -124,5 +124,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "f8e4m3", "f8e5m2", "f8e8m0", "hif8", "f4e2m1", "f4e1m2"),
 }  # fmt: skip
 
+#: Numbers of the element types in C++ (`DType`, detail/element_types.hpp); f64, of scalars only, comes first.
+NUMBERS: dict[str, int] = {n: k for k, n in enumerate(("f64", *(name for name in DTYPES if name != "f64")))}
+
 #: C++ `RoundMode` in its numeric order.
 ROUND_MODES = ("NONE", "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD")

@@ -45,10 +45,17 @@ from .dtypes import DTYPES, ROUND_MODES, DType
 NAN_RULES = ("max", "zero")
 
 #: Codes of the special values of types that have them.
-NAN_CODES = {"f64": 0x7FF8 << 48, "f32": 0x7FC00000, "f16": 0x7E00, "bf16": 0x7FC0,
-             "f8e5m2": 0x7E, "f8e4m3": 0x7F, "f8e8m0": 0xFF, "hif8": 0x80}  # fmt: skip
-INF_CODES = {"f64": 0x7FF0 << 48, "f32": 0x7F800000, "f16": 0x7C00, "bf16": 0x7F80,
-             "f8e5m2": 0x7C, "hif8": 0x6F}  # fmt: skip
+INF_CODES: dict[str, int] = {
+    **{d.name: ((1 << d.exp) - 1) << d.man for d in DTYPES.values() if d.exp and d.inf}, "hif8": 0x6F
+}  # fmt: skip
+NAN_CODES: dict[str, int] = {
+    **{
+        d.name: INF_CODES[d.name] | 1 << d.man - 1 if d.inf else (1 << d.exp + d.man) - 1
+        for d in DTYPES.values()
+        if d.exp and d.nan
+    },
+    "hif8": 0x80,
+}
 
 _TOWARD_ZERO = {("TRUNC", False), ("TRUNC", True), ("FLOOR", False), ("CEIL", True)}  # (mode, negative)
 

@@ -6,6 +6,7 @@ both for every enum; the printer uses the one recorded here, which is the one th
 
 from __future__ import annotations
 
+from .machine import EVENT_IDS, EVERY_PIPE, PIPES
 from .record import Record
 
 _NONE: dict[str, str] = {}
@@ -68,31 +69,23 @@ _EVENT_NAMES = {
     "EVENT_VEC_WAITPOINT": "TVECWAIT_EVENT",
 }  # fmt: skip
 
-#: The pipe of each C++ `pto::Op`, by which `TSYNC<Op>` and `Event<SrcOp, DstOp>` name pipes.
-OP_PIPE: dict[str, str] = {
-    op: pipe
-    for pipe, ops in {
-        "PIPE_MTE2": "TLOAD TPREFETCH TEXPANDS_MAT TFILLPAD_MAT MGATHER_MAT",
-        "PIPE_MTE3": "TSTORE_VEC TSTORE_MAT",
-        "PIPE_FIX": "TSTORE_ACC TMOV_A2V TMOV_A2M TMOV_V2M TMOV_M2S TEXTRACT_V2M TEXTRACT_A2M TINSERT_A2M",
-        "PIPE_MTE1": "TMOV_M2L TMOV_M2R TMOV_M2B TEXTRACT_M2LR TIMG2COL",
-        "PIPE_M": "TMATMUL TGEMV",
-        "PIPE_S": "SCALAR TRESHAPE TCI SETFMATRIX SET_IMG2COL_RPT SET_IMG2COL_PADDING",
-        "PIPE_V": (
-            "VECTOR TADD TADDS TAXPY TSUB TSUBS TMUL TMULS TDIV TDIVS TMIN TMINS TMAX TMAXS TAND TANDS "
-            "TOR TORS TXOR TXORS TNOT TSHL TSHLS TSHR TSHRS TSEL TSELS TCMP TCMPS TEXP TLOG TSQRT TRSQRT "
-            "TRECIP TABS TNEG TRELU TLRELU TPRELU TPOW TPOWS TREM TREMS TFMOD TFMODS TEXPANDS TCVT TQUANT "
-            "TDEQUANT TADDDEQRELU TROWSUM TROWMAX TROWMIN TROWPROD TROWARGMAX TROWARGMIN TROWEXPAND "
-            "TROWEXPANDADD TROWEXPANDSUB TROWEXPANDMUL TROWEXPANDDIV TROWEXPANDMAX TROWEXPANDMIN "
-            "TROWEXPANDEXPDIF TCOLSUM TCOLMAX TCOLMIN TCOLPROD TCOLARGMAX TCOLARGMIN TCOLEXPAND "
-            "TCOLEXPANDADD TCOLEXPANDSUB TCOLEXPANDMUL TCOLEXPANDDIV TCOLEXPANDMAX TCOLEXPANDMIN "
-            "TCOLEXPANDEXPDIF TPARTADD TPARTMUL TPARTMAX TPARTMIN TPAIRREDUCESUM TGATHER TGATHERB "
-            "TSCATTER MGATHER_VEC MSCATTER TMRGSORT TSORT32 TTRANS TTRI TCONCAT TMOV_V2V TFILLPAD_VEC "
-            "TRANDOM THISTOGRAM TINTERLEAVE TDEINTERLEAVE"
-        ),
-    }.items()
-    for op in ops.split()
-}  # fmt: skip
+#: Kinds of instructions: C++ `pto::Op`, by which `TSYNC<Op>` and `Event<SrcOp, DstOp>` name pipes (see
+#: `isa/kinds.py`). Bytecode has their numbers: new ones come last.
+OPS = (
+    "TLOAD TPREFETCH TEXPANDS_MAT TFILLPAD_MAT MGATHER_MAT TSTORE_VEC TSTORE_MAT TSTORE_ACC TMOV_A2V "
+    "TMOV_A2M TMOV_V2M TMOV_M2S TEXTRACT_V2M TEXTRACT_A2M TINSERT_A2M TMOV_M2L TMOV_M2R TMOV_M2B "
+    "TEXTRACT_M2LR TIMG2COL TMATMUL TGEMV SCALAR TRESHAPE TCI SETFMATRIX SET_IMG2COL_RPT "
+    "SET_IMG2COL_PADDING VECTOR TADD TADDS TAXPY TSUB TSUBS TMUL TMULS TDIV TDIVS TMIN TMINS TMAX TMAXS "
+    "TAND TANDS TOR TORS TXOR TXORS TNOT TSHL TSHLS TSHR TSHRS TSEL TSELS TCMP TCMPS TEXP TLOG TSQRT "
+    "TRSQRT TRECIP TABS TNEG TRELU TLRELU TPRELU TPOW TPOWS TREM TREMS TFMOD TFMODS TEXPANDS TCVT TQUANT "
+    "TDEQUANT TADDDEQRELU TROWSUM TROWMAX TROWMIN TROWPROD TROWARGMAX TROWARGMIN TROWEXPAND TROWEXPANDADD "
+    "TROWEXPANDSUB TROWEXPANDMUL TROWEXPANDDIV TROWEXPANDMAX TROWEXPANDMIN TROWEXPANDEXPDIF TCOLSUM "
+    "TCOLMAX TCOLMIN TCOLPROD TCOLARGMAX TCOLARGMIN TCOLEXPAND TCOLEXPANDADD TCOLEXPANDSUB TCOLEXPANDMUL "
+    "TCOLEXPANDDIV TCOLEXPANDMAX TCOLEXPANDMIN TCOLEXPANDEXPDIF TPARTADD TPARTMUL TPARTMAX TPARTMIN "
+    "TPAIRREDUCESUM TGATHER TGATHERB TSCATTER MGATHER_VEC MSCATTER TMRGSORT TSORT32 TTRANS TTRI TCONCAT "
+    "TMOV_V2V TFILLPAD_VEC TRANDOM THISTOGRAM TINTERLEAVE TDEINTERLEAVE TSUBRELUCONV TADDRELUCONV "
+    "TFUSEDMULADD TMULADDDST TSUBRELU TFUSEDMULADDRELU TPARTARGMAX TPARTARGMIN"
+)
 
 ENUMS: dict[str, Enum] = {
     e.name: e
@@ -100,12 +93,13 @@ ENUMS: dict[str, Enum] = {
         Enum("address_space", _seq("zero gm mat left right acc vec bias scaling"),
              aliases={"ub": "vec", "l1": "mat", "l0a": "left", "l0b": "right", "l0c": "acc"},
              doc="memory an address or buffer lives in"),
-        Enum("pipe", {**_seq("PIPE_S PIPE_V PIPE_M PIPE_MTE1 PIPE_MTE2 PIPE_MTE3 PIPE_ALL PIPE_MTE4 "
-                             "PIPE_MTE5 PIPE_V2 PIPE_FIX VIRTUAL_PIPE_MTE2_L1A VIRTUAL_PIPE_MTE2_L1B "
-                             "PIPE_NUM"), "PIPE_UNASSIGNED": 99},
+        Enum("pipe", {**{f"PIPE_{p.name}": p.number
+                         for p in sorted((*PIPES.values(), EVERY_PIPE), key=lambda p: p.number)},
+                      "VIRTUAL_PIPE_MTE2_L1A": 11, "VIRTUAL_PIPE_MTE2_L1B": 12, "PIPE_NUM": 13,
+                      "PIPE_UNASSIGNED": 99},
              aliases={"PIPE_CUBE": "PIPE_M", "PIPE_FIXP": "PIPE_FIX"},
              doc="hardware pipeline"),
-        Enum("event", _seq(" ".join(f"EVENT_ID{i}" for i in range(8))), doc="flag id of a pipe pair"),
+        Enum("event", _seq(" ".join(f"EVENT_ID{i}" for i in range(EVENT_IDS))), doc="flag id of a pipe pair"),
         Enum("sync_op_type", _SYNC_OPS, doc="operation class that names a pipe"),
         Enum("pipe_event_type", _SYNC_OPS, aliases=_EVENT_NAMES, doc="operation class that names a pipe"),
         Enum("layout", _seq("nd dn nz scale mx_a_nd mx_a_dn mx_a_zz mx_b_nd mx_b_dn mx_b_nn hif4_a_zz "
@@ -166,7 +160,7 @@ ENUMS: dict[str, Enum] = {
              cpp="SyncAllMode::{C}"),
         Enum("wait_cmp", _seq("eq ne gt ge lt le"), spaced=True, doc="comparison a signal wait makes",
              cpp="pto::comm::WaitCmp::{U}"),
-        Enum("op", _seq(" ".join(OP_PIPE)), doc="C++ operation class that names a pipe; our numbering",
+        Enum("op", _seq(OPS), doc="C++ operation class that names a pipe; our numbering",
              cpp="Op::{0}"),
         Enum("div_precision", {"high_precision": 1}, spaced=True, doc="precision of a vector division"),
     )
@@ -180,12 +174,10 @@ def same_enum(a: str, b: str) -> bool:
 
 
 #: Pipes a `set_flag`/`wait_flag` may name: real ones, MTE4, MTE5 and V2 of newer assemblers included.
-FLAG_PIPES = (
-    "PIPE_S", "PIPE_V", "PIPE_M", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX", "PIPE_MTE4", "PIPE_MTE5",
-    "PIPE_V2",
-)  # fmt: skip
+FLAG_PIPES = tuple(f"PIPE_{name}" for name in PIPES)
 
-#: The pipe of each `sync_op_type` / `pipe_event_type`.
+#: The pipe of each `sync_op_type` / `pipe_event_type`, which are names of pipes: `isa/kinds.py` compares them
+#: with where the instructions run.
 SYNC_OP_PIPE = {
     "TLOAD": "PIPE_MTE2", "TSTORE_VEC": "PIPE_MTE3", "TSTORE_ACC": "PIPE_FIX", "TMOV_M2L": "PIPE_MTE1",
     "TMOV_M2B": "PIPE_MTE1", "TMOV_M2S": "PIPE_FIX", "TMOV_M2V": "PIPE_V", "TMOV_V2M": "PIPE_FIX",

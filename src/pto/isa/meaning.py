@@ -4,6 +4,7 @@
     -> Apply("where", (Apply("less", (Name("src0"), Name("src1"))), Name("src1"), Name("src0")))
 
 The text has Python's form: names of operands, whole numbers, the signs and the functions of `OPERATIONS`.
+`compare(cmpMode, src0, src1)` is what the value of the attribute cmpMode computes: see `CHOICES`.
 Whoever evaluates or spells expressions has one dictionary with an entry for each operation it knows, and
 `fold`s the tree with it.
 
@@ -80,6 +81,7 @@ _LIST = (
     Operation("equal", 2, "Whether they are equal; -0 and 0 are.", "==", "truth"),
     Operation("not_equal", 2, "Whether they differ; a NaN differs from everything.", "!=", "truth"),
     Operation("both", 2, "Whether both hold.", "and", "truth"),
+    Operation("either", 2, "Whether one of them holds.", "or", "truth"),
     Operation("where", 3, "The second where the first holds, else the third."),
     Operation("relu", 1, "The number where it is greater than 0, else 0: also for NaN."),
     Operation("max", 2, "The greater; of floats -0 is below 0, and a NaN stays."),
@@ -109,6 +111,26 @@ _LIST = (
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {o.name: o for o in _LIST}
 
+_COMPARISONS = {"eq": "a == b", "ne": "a != b", "lt": "a < b", "le": "a <= b", "gt": "a > b", "ge": "a >= b"}
+_ORDERED, _UNORDERED = "a == a and b == b", "a != a or b != b"
+_ROUNDINGS = {"R": "rint(a)", "A": "round_away(a)", "F": "floor(a)", "C": "ceil(a)", "Z": "trunc(a)"}
+#: Functions that an attribute decides: what each of its values computes of a (and b).
+CHOICES: dict[str, dict[str, str]] = {
+    "compare": _COMPARISONS,
+    "compare_int": {
+        "eq": "a == b", "ne": "a != b",
+        **{f"s{word}": _COMPARISONS[word] for word in ("lt", "le", "gt", "ge")},
+        "ult": "unsigned(a) < unsigned(b)", "ule": "unsigned(a) <= unsigned(b)",
+        "ugt": "unsigned(a) > unsigned(b)", "uge": "unsigned(a) >= unsigned(b)",
+    },
+    "compare_float": {
+        **{f"o{word}": text for word, text in _COMPARISONS.items()},
+        **{f"u{word}": f"{text} or {_UNORDERED}" for word, text in _COMPARISONS.items()},
+        "one": "a < b or a > b", "ord": _ORDERED, "uno": _UNORDERED, "true": "1", "false": "0",
+    },
+    "rounded": {f"{head}{word}": text for word, text in _ROUNDINGS.items() for head in ("", "ROUND_")},
+}  # fmt: skip
+
 
 class Name(Record):
     """The value of an operand."""
@@ -125,7 +147,15 @@ class Apply(Record):
     args: tuple[Expression, ...]
 
 
-Expression = Name | Constant | Apply
+class Chosen(Record):
+    """What the value of an attribute computes, by one of `CHOICES`."""
+
+    choice: str
+    attribute: str
+    args: tuple[Expression, ...]
+
+
+Expression = Name | Constant | Apply | Chosen
 
 
 class BadMeaning(ValueError):
@@ -162,10 +192,14 @@ def _read(node: ast.expr) -> Expression:
             return _apply(_BINARY[type(op)], left, right)
         case ast.UnaryOp(op, operand) if type(op) in _UNARY:
             return _apply(_UNARY[type(op)], operand)
-        case ast.BoolOp(ast.And(), [left, right]):
-            return _apply("both", left, right)
+        case ast.BoolOp(op, [*before, last]):
+            word = "both" if isinstance(op, ast.And) else "either"
+            left = before[0] if len(before) == 1 else ast.BoolOp(op, before)
+            return _apply(word, left, last)
         case ast.Compare(left, [op], [right]) if type(op) in _COMPARED:
             return _apply(_COMPARED[type(op)], left, right)
+        case ast.Call(ast.Name(name), [ast.Name(attribute), *args], []) if name in CHOICES:
+            return Chosen(name, attribute, tuple(_read(a) for a in args))
         case ast.Call(ast.Name(name), args, []):
             known = OPERATIONS.get(name)
             if known is None or known.sign:
@@ -184,7 +218,7 @@ def _apply(operation: str, *args: ast.expr) -> Apply:
 def parts(expression: Expression) -> Iterator[Expression]:
     """An expression and all its parts, in the order of the text."""
     yield expression
-    if isinstance(expression, Apply):
+    if isinstance(expression, Apply | Chosen):
         for part in expression.args:
             yield from parts(part)
 
@@ -203,6 +237,57 @@ def ulp(expression: Expression) -> int:
     return sum(OPERATIONS[p.operation].ulp for p in parts(expression) if isinstance(p, Apply))
 
 
+def moves(expression: Expression) -> bool:
+    """Whether the result is one of the operands, bit for bit: nothing is computed but a choice of them."""
+    match expression:
+        case Name():
+            return True
+        case Apply(operation="where", args=(_, a, b)):
+            return moves(a) and moves(b)
+        case _:
+            return False
+
+
+def moved(expression: Expression) -> tuple[str, ...]:
+    """The operands that an expression which `moves` may give; none if it also computes with one of them."""
+    match expression:
+        case Name(name=name):
+            return (name,)
+        case Apply(operation="where", args=(condition, a, b)) if moves(a) and moves(b):
+            given = tuple(dict.fromkeys((*moved(a), *moved(b))))
+            return () if set(given) & set(names(condition)) else given
+        case _:
+            return ()
+
+
+def attributes(expression: Expression) -> tuple[str, ...]:
+    """The attributes that decide what an expression computes, each once."""
+    return tuple(dict.fromkeys(p.attribute for p in parts(expression) if isinstance(p, Chosen)))
+
+
+def decided(expression: Expression, values: Mapping[str, str]) -> Expression:
+    """The expression with the values of its attributes."""
+    match expression:
+        case Apply(operation=operation, args=args):
+            return Apply(operation, tuple(decided(a, values) for a in args))
+        case Chosen(choice=choice, attribute=attribute, args=args):
+            given = dict(zip("ab", (decided(a, values) for a in args), strict=False))
+            return _given(read(CHOICES[choice][values[attribute]]), given)
+        case _:
+            return expression
+
+
+def _given(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    """An expression with others for its names."""
+    match expression:
+        case Name(name=name):
+            return values[name]
+        case Apply(operation=operation, args=args):
+            return Apply(operation, tuple(_given(a, values) for a in args))
+        case _:
+            return expression
+
+
 Made = TypeVar("Made")
 
 
@@ -218,6 +303,8 @@ def fold(
             return constant(value)
         case Apply(operation=operation, args=args):
             return apply(operation, *(fold(a, name, constant, apply) for a in args))
+        case Chosen(attribute=attribute):
+            raise BadMeaning(f"{attribute!r} is not decided")
 
 
 def unknown(known: Mapping[str, Any], expression: Expression) -> list[str]:

@@ -27,7 +27,13 @@ class Profile(Record):
     max_rows: int = 8192
     aliases: tuple[str, ...] = ()
     small_floats: bool = False  # 8-bit and 4-bit floating-point elements exist
+    arch_numbers: tuple[int, ...] = ()  # values of __NPU_ARCH__ that mean it
     own_tmp: tuple[int, int] | None = None  # (address, size) of scratch in UB for rows with `own_tmp_on`
+
+    @property
+    def macro(self) -> str:
+        """What selects it in C++; nothing where it is what the headers take without."""
+        return f"PTO_NPU_ARCH_{self.name.upper()}" if self.name != "cpu" else ""
 
     def override(self, capacity: Mapping[str, int] | None = None, align: int | None = None) -> Profile:
         """The same profile with other capacities (by location) or another alignment."""
@@ -50,12 +56,12 @@ PROFILES: dict[str, Profile] = {
         Profile("cpu", "cpu", "CPU simulator", _cap(512, 512, 64, 64, 256, 64, 64, 4),
                 left_blayout="col_major", max_rows=65535, small_floats=True),
         Profile("a2a3", "a2a3", "Ascend 910B / 910C", _cap(192, 512, 64, 64, 128, 1, 2, 0),
-                aliases=("a2", "a3"), own_tmp=(184 * K, 8 * K)),
+                aliases=("a2", "a3"), arch_numbers=(2201,), own_tmp=(184 * K, 8 * K)),
         Profile("a5", "a5", "Ascend 950 PR / DT", _cap(256, 512, 64, 64, 256, 4, 4, 4),
-                left_blayout="col_major", max_rows=65535, small_floats=True),
+                left_blayout="col_major", max_rows=65535, small_floats=True, arch_numbers=(3101, 3510)),
         Profile("kirin9030", "a5", "Kirin 9030", _cap(128, 512, 32, 32, 64, 1, 7, 0),
-                left_blayout="col_major", max_rows=65535),
-        Profile("kirinx90", "a2a3", "Kirin X90", _cap(128, 1024, 64, 64, 128, 1, 6, 0)),
+                left_blayout="col_major", max_rows=65535, arch_numbers=(3113,)),
+        Profile("kirinx90", "a2a3", "Kirin X90", _cap(128, 1024, 64, 64, 128, 1, 6, 0), arch_numbers=(3003,)),
     )
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ The C++ and PTO-AS orders (destinations first) follow from the roles.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -79,9 +80,24 @@ OVER: dict[str, str] = {
     "": "every element of the destination, or every active lane",
     "columns": "every element of the destination; operands with fewer columns repeat theirs",
     "row": "every element of the destination; of operands but the first, row 0",
+    "column 0": "every element of the destination, with column 0 of its row",
+    "row 0": "every element of the destination, with row 0 of its column",
+    "storage": "every element of the destination; of one outside vec, of its storage",
     "parts": "every element of the destination that both sources have; what one has is copied, the rest is 0",
     "fold columns": "the columns of each row, in order, into column 0",
     "fold rows": "the rows of each column, in order, into row 0",
+    "part": "every lane of the result; of narrower operands, and of the mask, the lane of each pair that the "
+    "attribute part names",
+    "front": "every lane of the operands, into the front lanes of the result; the rest is 0",
+    "fold lanes": "the active lanes, neighbours first, then neighbours of these, into lane 0; one that is "
+    "off counts as the start",
+    "fold groups": "the lanes of each group of 32 bytes, as fold lanes does, into one lane per group",
+}
+#: Names of start values that a type decides.
+STARTS: dict[str, str] = {
+    "first": "the first element",
+    "least": "minus infinity, or the least integer",
+    "greatest": "infinity, or the greatest integer",
 }
 
 #: How a result becomes an element of the destination.
@@ -89,6 +105,8 @@ STORES: dict[str, str] = {
     "": "floats are rounded to nearest even, integers keep their low bits",
     "saturate": "where the type is another: rounded to the type that computes, then to nearest even and held "
     "in the range of the destination",
+    "narrow": "rounded to the type that computes, then to nearest even; integers are held in the range of "
+    "the destination, where NaN is 0",
 }
 
 SCOPES: dict[str, str] = {
@@ -175,6 +193,7 @@ class Form(Record):
     fixes: dict[str, Any] = _NO_VALUES  # attributes that the overload decides
     scalars: tuple[str, ...] = ()  # operands that are numbers here, where they may also be tiles
     scratch: bool = False  # its scratch is checked: it tells the overload from others
+    by_hand: bool = False  # its intrinsic does not follow from the expression of the row
     check: str | None = None  # what the name of its check ends in; None: what it has beside the required
 
 
@@ -214,12 +233,15 @@ class Row(Record):
     opcode: int  # frozen bytecode number
     meaning: str = ""  # what it does, for readers; of a row with an expression it follows from that
     expr: str = ""  # what it computes, over its operands: see isa/meaning.py
-    expr_on: dict[str, str] = _NO_TEXTS  # the expression by legality column, where it is another
-    over: str = ""  # what the expression ranges over: see OVER
-    start: str = ""  # of a fold: the value before the first element, or "first": that is the first element
-    steps: str = (
-        ""  # of a fold: the type in which 16-bit floats accumulate; empty: each step rounds to theirs
-    )
+    expr_on: dict[str, str] = _NO_TEXTS  # where it is another: by column, element type or both, "a2a3 i32"
+    algorithm: str = ""  # what it does where that is no expression: see isa/algorithms.py
+    over: str = ""  # what the expression or the algorithm ranges over: see OVER
+    packed: str = ""  # operands that hold a bit per element, the first one lowest; rows start a new word
+    floats: str = ""  # scalar operands that are f32 whatever type computes
+    single: str = ""  # operands of which a tile stands for its first element
+    start: str = ""  # of a fold: the value before the first element, a number or one of STARTS
+    steps: str = ""  # of a fold: the type in which 16-bit floats accumulate; empty: each step rounds
+    gate: str = ""  # the mask operand whose lanes that are off take no part; they give 0
     skip: str = ""  # where this holds of the scalars, nothing is written
     store: str = ""  # how the result becomes an element: see STORES
     operands: tuple[Operand, ...] = ()
@@ -255,7 +277,6 @@ class Row(Record):
     infer: dict[str, str] = _NO_TEXTS  # result type where the text omits it
     types: dict[str, str] = _NO_TEXTS  # witness types, see pto.witness
     notes: tuple[str, ...] = ()
-    since: str = "0.1"
 
     if not TYPE_CHECKING:
 
@@ -322,6 +343,17 @@ class Row(Record):
     def uses_contents(self) -> bool:
         """Whether it reads or writes what its operands hold, and not only where that is."""
         return self.effect in TOUCHING if self.touches is None else self.touches
+
+    @cached_property
+    def typed(self) -> str:
+        """The operand whose element type its lists of types speak of first; empty where it has none."""
+        listed = self.dtype_of or (self.combos[0].operands if self.combos else ())
+        return listed[0] if listed else ""
+
+    def expr_at(self, isa: str, dtype: str) -> str:
+        """The expression in one legality column, where `typed` has this element type."""
+        found = [k for k in self.expr_on if set(k.split()) <= {isa, dtype}]
+        return self.expr_on[max(found, key=len)] if found else self.expr
 
     @cached_property
     def outs(self) -> tuple[Operand, ...]:
@@ -414,7 +446,7 @@ class Family:
         facts: dict[str, Any] = {**self._shared, **own, "name": name}
         for key in _JOINED:
             facts[key] = (*_tuple(self._shared.get(key, ())), *_tuple(own.get(key, ())))
-        facts["rules"] = tuple(Rule(r) if isinstance(r, str) else r for r in facts["rules"])
+        facts["rules"] = tuple(made for r in facts["rules"] for made in _rules(r))
         for key in ("operands", "results"):
             if isinstance(facts.get(key), str):
                 facts[key] = operand_list(facts[key])
@@ -444,17 +476,30 @@ def _described(facts: dict[str, Any]) -> str:
     written = [o.name for o in facts.get("operands", ()) if o.role in ("out", "inout")]
     target = (written or [r.name for r in facts.get("results", ())] or [""])[0]
     if start:
-        first = "the first element" if start == "first" else start
+        first = STARTS.get(start, start)
         return f"acc = {first}; for {OVER.get(over, '')}: acc = {expr}; {target} = acc"
     text = [expr if " = " in expr else f"{target} = {expr}"]
     text += [f"{isa}: {target} = {other}" for isa, other in facts.get("expr_on", {}).items()]
     if over:
         text.append(f"for {OVER.get(over, '')}")
+    if facts.get("gate"):
+        text.append(f"0 in lanes that are off in {facts['gate']}")
+    if facts.get("packed"):
+        text.append(f"{facts['packed']} has a bit per element, the first one lowest; rows start a new word")
+    if facts.get("single"):
+        text.append(f"a tile as {facts['single']} stands for its first element")
     if facts.get("skip"):
         text.append(f"nothing is written where {facts['skip']}")
     if facts.get("store"):
         text.append(STORES.get(facts["store"], ""))
     return "; ".join(text)
+
+
+def _rules(given: str | Rule | Callable[[], tuple[Rule, ...]]) -> tuple[Rule, ...]:
+    """A rule; or several, from a function that needs other rows."""
+    if isinstance(given, str):
+        return (Rule(given),)
+    return (given,) if isinstance(given, Rule) else given()
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:

@@ -43,13 +43,6 @@ def R(expr: str, on: str = "", code: str = "", msg: str = "", when: str = "") ->
     return Rule(expr, tuple(on.split()), code, msg, when)
 
 
-class Violation(Record):
-    rule: Rule
-    message: str
-    expected: str
-    got: str
-
-
 CONSTANTS: dict[str, Any] = {
     **{name.upper(): name for name in LOCATIONS},
     **{name.upper(): name for name in DTYPES},
@@ -212,16 +205,6 @@ def broken(rule: Rule, env: Mapping[str, Any]) -> bool:
         return not ((rule.when and not evaluate(rule.when, env)) or evaluate(rule.expr, env))
     except Unknown:
         return False
-
-
-def check(rule: Rule, env: Mapping[str, Any]) -> Violation | None:
-    """The violation of one rule, or None where it holds or cannot be decided statically."""
-    if not broken(rule, env):
-        return None
-    from .rule_trees import explain
-
-    message, expected, got = explain(rule.expr, env)
-    return Violation(rule, rule.msg or message, expected, got)
 
 
 _NAMED_FACT = re.compile(r"\.([a-z_]+)")

@@ -111,23 +111,6 @@ def matrix_shape(layout: str, shape: Sequence[int], c0: int = 1) -> tuple[int, i
     return rows, cols * c0 if layout == "NDC1HWC0" else cols
 
 
-def shape2d(layout: str, rows: int, cols: int, c0: int) -> tuple[list[int], list[int]]:
-    """5-D shape and strides of a dense `rows` x `cols` matrix (TileShape2D / BaseShape2D)."""
-    rc = rows * cols
-    table: dict[str, tuple[list[int], list[int]]] = {
-        "ND": ([1, 1, 1, rows, cols], [rc, rc, rc, cols, 1]),
-        "DN": ([1, 1, 1, rows, cols], [rc, rc, rc, 1, rows]),
-        "NZ": ([1, cols // c0, rows // 16, 16, c0], [rc, rows * c0, 16 * c0, c0, 1]),
-        "MX_A_ZZ": ([1, rows // 16, cols // 2, 16, 2], [rc, cols * 16, 32, 2, 1]),
-        "MX_A_ND": ([1, 1, rows, cols // 2, 2], [rc, rc, cols, 2, 1]),
-        "MX_A_DN": ([1, 1, cols // 2, rows, 2], [rc, rc, rows * 2, 2, 1]),
-        "MX_B_NN": ([1, cols // 16, rows // 2, 16, 2], [rc, rows * 16, 32, 2, 1]),
-        "MX_B_ND": ([1, 1, rows // 2, cols, 2], [rc, rc, cols * 2, 2, 1]),
-        "MX_B_DN": ([1, 1, cols, rows // 2, 2], [rc, rc, rows, 2, 1]),
-    }
-    return table[layout]
-
-
 # -- the layout that nothing gives -------------------------------------------------------------------------
 
 #: An extent or stride: a number, or what stands for an unknown one and is equal to itself only.

@@ -15,7 +15,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..ir.core import Operation
-from ..verify.context import pipe_of
+from ..ir.facts import pipe_of
 from .memory_plan import FunctionPlan, MemoryPlan, Space, Tile
 from .share_memory import SHARING
 
@@ -107,14 +107,14 @@ def _count(n: int, what: str) -> str:
 
 def html(plan: MemoryPlan) -> str:
     """A page with the map of every buffer: steps to the right, addresses upwards."""
-    from ..perf.memory_map import MemoryMap, Step  # not needed to compile
+    from ..perf.memory_map import MapStep, MemoryMap  # not needed to compile
     from ..perf.memory_picture import html as draw
 
     picture = MemoryMap(plan.profile)
     for function in plan.functions.values():
         core = f"@{function.name}" if len(plan.functions) > 1 else "core"
         picture.steps[core] = [
-            Step(_name(op), plan.line(op), pipe_of(op, plan.profile) or "S") for op in function.steps
+            MapStep(_name(op), plan.line(op), pipe_of(op, plan.profile) or "S") for op in function.steps
         ]
         picture.lives[core] = _lives(plan, function)
     names = [f"@{name}" for name in plan.functions]
@@ -125,7 +125,7 @@ def html(plan: MemoryPlan) -> str:
 
 
 def _lives(plan: MemoryPlan, function: FunctionPlan) -> list[Life]:
-    from ..perf.memory_map import Life, Value
+    from ..perf.memory_map import HeldValue, Life
 
     lives: list[Life] = []
     for space in function.spaces.values():
@@ -137,7 +137,7 @@ def _lives(plan: MemoryPlan, function: FunctionPlan) -> list[Life]:
             life = Life(space.loc, tile.name, tile.address, tile.size, plan.line(tile.storage.op), tile.shape)
             writing = {u.step for u in uses if u.writes}
             for first, last in tile.spans:
-                value = Value(first, first in writing)
+                value = HeldValue(first, first in writing)
                 value.last = last
                 life.values.append(value)
             life.writes, life.reads = len(writing), sum(u.reads for u in uses)

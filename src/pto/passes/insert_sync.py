@@ -18,16 +18,16 @@ the whole story.
 from __future__ import annotations
 
 from ..ir.core import Operation
-from ..isa.machine import SECTIONS
+from ..ir.facts import pipe_of
+from ..isa.machine import ONLY_ON, SECTIONS
 from ..isa.profiles import Profile
-from ..verify.context import pipe_of
 from .pipeline import PassContext
 from .sync.check import Check, Unbalanced
 from .sync.emit import Emitter, add_tails
 from .sync.events import IDS, Events
 from .sync.flags import Barrier, Flag
 from .sync.hazards import Hazards
-from .sync.linear import ONLY_ON, Program, Seq, Step, Used, works
+from .sync.linear import Program, Seq, Step, Used, works
 from .sync.place import Placement
 from .sync.regions import Places
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from ..ir.attrs import Attribute, IntAttr
 from ..ir.core import Block, Operation, Value
+from ..ir.dominance import dominator_tree
 from ..ir.types import TileBufType, TokenType
 from ..isa.machine import SECTIONS
-from ..verify.structure import dominator_tree
 from .edit import enclosing, function_name, make, operations, replace_values, rewrite
 from .pipeline import PassContext
 

@@ -14,19 +14,22 @@ from types import ModuleType
 
 from ..diag import Diagnostic, has_errors
 from ..ir.clone import clone
+from ..ir.context import Context
 from ..ir.core import Module, Operation
+from ..ir.facts import is_manual
 from ..isa.profiles import Profile
 from ..isa.record import Record
-from ..verify.context import Context
-from ..verify.tiles import is_manual
 
 
 class Options(Record):
-    """What the user asked for."""
+    """What the user asked for, of every step from a program as it was read to one in manual form."""
 
     level: str = ""  # level1, level2, level3; empty: as the program is written
     insert_sync: bool = False
     infer_layout: bool = True
+    check: str = "all"  # all, structure (what makes it a program at all), none
+    flags: str = "warning"  # severity of unbalanced flags, or off
+    passes: str = "always"  # always, needed (where the program leaves something to the tools), never
 
 
 class PassContext(Context):
@@ -41,7 +44,8 @@ class PassContext(Context):
         self.kinds: dict[str, str] = {}
         #: Pipe initialisations that were frontend ones, with their `id`.
         self.pipe_ids: dict[Operation, int] = {}
-
+        #: Names of the passes that ran.
+        self.ran: list[str] = []
         #: Whether the author places tiles (level3). Once placed by us they have addresses as well.
         self.manual = is_manual(module, options.level or None)
 
@@ -80,6 +84,12 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
+def load_passes() -> None:
+    """Import every pass, which is done on first use otherwise."""
+    for p in PASSES:
+        assert p.module
+
+
 def compile(
     module: Module,
     profile: Profile,
@@ -96,13 +106,13 @@ def compile(
     """
     ctx = PassContext(clone(module) if keep else module, profile, options or Options())
     if times is not None:  # imports are no pass's time
-        for p in PASSES:
-            assert p.module
+        load_passes()
     for p in PASSES:
         if not p.wanted(ctx):
             continue
         start = time.perf_counter()
         p.run(ctx)
+        ctx.ran.append(p.name)
         if times is not None:
             times[p.name] = time.perf_counter() - start
         if after is not None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from ..ir.attrs import IntAttr
 from ..ir.core import Operation, constant_of
 from ..ir.types import I32
+from ..isa.machine import SEMAPHORES
 from ..isa.profiles import LOCATIONS
 from ..isa.record import Record
 from .aliases import location, storage_bytes
@@ -24,7 +25,7 @@ from .peers import Groups, Pipe, called_together, kernels, pipes, reserved
 from .pipeline import PassContext
 
 ALIGN = 256
-FLAGS = 16  # flag ids that FIFOs have
+FLAGS = SEMAPHORES  # which FIFOs have for flags
 
 Range = tuple[int, int]  # first byte, byte behind the last
 Name = tuple[str, str]  # function, buffer

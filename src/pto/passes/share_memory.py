@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.core import Operation
-from ..verify.context import pipe_of
+from ..ir.facts import pipe_of
 from .accumulate import Accumulators
 from .aliases import Storage
 from .allocate import Item, conflicts, load, pack, place

@@ -12,8 +12,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 
+from ..ir.facts import pipe_of
 from ..isa.profiles import Profile
-from ..verify.context import pipe_of
 from .aliases import Storage
 from .allocate import Item
 from .liveness import Liveness

@@ -1,1 +1,1 @@
-"""Pictures and figures of a run: what it looks like, and later what it costs."""
+"""Finished runs as data, and what is drawn and computed from them: memory maps, traces, swimlanes, graphs."""

@@ -24,7 +24,7 @@ MOST_VALUES = 1 << 14
 _BAR = 64
 
 
-class Step:
+class MapStep:
     """An instruction of a core as it stands in the program."""
 
     __slots__ = ("line", "name", "pipe")
@@ -35,7 +35,7 @@ class Step:
         self.pipe = pipe
 
 
-class Value:
+class HeldValue:
     """What a tile holds from one step to another: `written` where it was born by a write, else by a read."""
 
     __slots__ = ("first", "last", "written")
@@ -70,7 +70,7 @@ class Life:
         self.line = line  # of the first access
         self.shape = shape
         self.placed = True  # whether the program chose the address
-        self.values: list[Value] = []
+        self.values: list[HeldValue] = []
         self.reads = self.writes = 0
         self.written = self.seen = -1  # steps of the last write and read
         #: How often the instruction (name, line) wrote it, or read it.
@@ -79,7 +79,7 @@ class Life:
         self.views: set[Life] = set()  # peers that are the same storage by another name
         self._part: tuple[int, int] | None = None  # step that wrote a part, and the last one before it
         self._reach: tuple[int, int] | None = None  # bytes written through a pointer
-        self._of: Value | None = None  # value of another tile that the last value is a view of
+        self._of: HeldValue | None = None  # value of another tile that the last value is a view of
 
     @property
     def end(self) -> int:
@@ -111,7 +111,7 @@ class Life:
         if held is not None and self._part is not None and self._part[0] == now and whole:
             held.last = self._part[1]  # the padding was written first, then the rest
         if held is None or (whole and held.last < now and len(self.values) < MOST_VALUES):
-            self.values.append(Value(now, True))
+            self.values.append(HeldValue(now, True))
             self._part = None
         else:  # in place, or a part of it
             if held.last < now:
@@ -128,7 +128,7 @@ class Life:
                 source = peer
         if source is self:
             if not self.values:
-                self.values.append(Value(now, False))
+                self.values.append(HeldValue(now, False))
         else:
             self.views.add(source)
             source.views.add(self)
@@ -136,7 +136,7 @@ class Life:
             origin.last = now
             if self._of is not origin:
                 self._of = origin
-                self.values.append(Value(now, False))
+                self.values.append(HeldValue(now, False))
         self.values[-1].last = now
 
 
@@ -164,7 +164,7 @@ class MemoryMap:
         self.profile = profile
         #: Lives and instructions by core ("core" where a program does not tell them apart).
         self.lives: dict[str, list[Life]] = {}
-        self.steps: dict[str, list[Step]] = {}
+        self.steps: dict[str, list[MapStep]] = {}
 
     def capacity(self, loc: str) -> int:
         return self.profile.capacity[loc]
@@ -262,7 +262,7 @@ class MemoryMap:
         return "".join(bar)
 
 
-def _meetings(a: list[Value], b: list[Value]) -> Iterator[tuple[float, float]]:
+def _meetings(a: list[HeldValue], b: list[HeldValue]) -> Iterator[tuple[float, float]]:
     """Spans of time in which both of two tiles hold values."""
     m = n = 0
     while m < len(a) and n < len(b):

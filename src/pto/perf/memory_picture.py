@@ -9,16 +9,15 @@ gives every tile the height of a label and squeezes what is free, *used* and *fu
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from html import escape
-from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
 from ..isa.profiles import LOCATIONS
-from .memory_map import Life, MemoryMap, Overlap, Step, Value
+from .files import packaged, script_json
+from .memory_map import HeldValue, Life, MapStep, MemoryMap, Overlap
 
 #: Of the drawings: where the plot begins, how wide it is, the whole.
 LEFT, WIDTH, TOTAL = 104.0, 1106.0, 1216.0
@@ -63,7 +62,7 @@ def html(memory_map: MemoryMap, kernel_name: str, about: str = "", footer: str =
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <title>{escape(f"@{kernel_name}: memory")}</title>
 <style>
-{_file("memory_picture.css")}</style>
+{packaged("memory_picture.css")}</style>
 </head>
 <body data-mode="fit">
 <svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
@@ -91,9 +90,9 @@ def html(memory_map: MemoryMap, kernel_name: str, about: str = "", footer: str =
 </main>
 <footer>{footer}</footer>
 <div id="tip" role="status"></div>
-<script type="application/json" id="data">{_json(data)}</script>
+<script type="application/json" id="data">{script_json(data)}</script>
 <script>
-{_file("memory_picture.js")}</script>
+{packaged("memory_picture.js")}</script>
 </body>
 </html>
 """
@@ -106,7 +105,7 @@ class _Core:
         self.map = map
         self.number = number
         self.name = name
-        self.steps: list[Step] = map.steps.get(name, [])
+        self.steps: list[MapStep] = map.steps.get(name, [])
         self.lives = [life for loc in map.buffers(name) for life in map.tiles(name, loc)]
         self.numbers = {life: n for n, life in enumerate(self.lives)}
         self.length = max([1, len(self.steps), *[v.last + 1 for v in self.lives]])
@@ -490,7 +489,7 @@ def _round_steps(count: int) -> range:
 # -- marks in time -----------------------------------------------------------------------------------------
 
 
-def _spans(values: list[Value]) -> list[tuple[float, float]]:
+def _spans(values: list[HeldValue]) -> list[tuple[float, float]]:
     """When a tile holds its values: from the middle of a step that writes to that of the last that reads."""
     return [(v.start, v.last + 0.5 if v.last + 0.5 > v.start else v.last + 1.0) for v in values]
 
@@ -518,7 +517,7 @@ def _levels(y: list[float], stretch: int) -> Iterator[tuple[int, float]]:
             last = level
 
 
-def _runs(steps: list[Step]) -> Iterator[tuple[int, int, Step]]:
+def _runs(steps: list[MapStep]) -> Iterator[tuple[int, int, MapStep]]:
     """Steps one by one, or of the same kind together where they are many."""
     if len(steps) <= MOST_MARKS:
         yield from ((n, n + 1, step) for n, step in enumerate(steps))
@@ -650,12 +649,3 @@ def _share(part: int, whole: int) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _json(data: Any) -> str:
-    """JSON that may stand in a script element."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _file(name: str) -> str:
-    return files("pto.perf").joinpath(name).read_text("utf-8")

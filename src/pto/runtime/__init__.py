@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..perf.hazards import Hazard
 from .graph import Graph
-from .hazards import Hazard
 from .kernels import Kernel, kernel
 from .runs import Run, run
 from .session import Runtime

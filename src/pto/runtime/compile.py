@@ -3,28 +3,24 @@
 A C++ kernel is compiled as it stands, in one translation unit with `pto2/kernel_entry.hpp`, which exports
 what the engine calls. A `.pto` kernel is emitted as C++ first. An orchestration exports its own entry point.
 A library is known by the compiler, its flags, our headers, the source and every file that the source
-includes: the list of those comes from the compiler and is kept beside the library, as seen from the source,
-so that a kernel is the same wherever its folder lies. An orchestration is not: it says where its tasks come
-from.
+includes: the list of those comes from the compiler and is kept in the cache, as seen from the source, so that
+a kernel is the same wherever its folder lies. An orchestration is not: it says where its tasks come from.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import os
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .. import cache
+from ..cache import Built
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
-from ..engine.cpp import build, compiler
-from ..engine.cpp.build import Built
+from ..engine.cpp import compiler
 from ..engine.cpp.compiler import Compiler
 from ..engine.cpp.handwritten import kinds
 from ..isa.profiles import PROFILES, Profile
@@ -47,7 +43,6 @@ _LEAN_ORCHESTRATION = "-DPTO2_LEAN"
 #: What tells that it is not worth while; and to who catches errors, their class is not the same without.
 _STRINGS = re.compile(r"\b(?:\w*string\w*|dump|catch)\b")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
-_LISTINGS = 4000
 _OURS = "<pto>/"  # begins the names of our headers in lists of included files
 
 
@@ -169,7 +164,7 @@ def kernel_flags(profile: Profile) -> list[str]:
     return [*compiler.arch_flags(profile), *_KERNEL]
 
 
-class _Plan:
+class _Plan(cache.Files):
     """How one library is made, and what it is known by."""
 
     def __init__(self, job: Job) -> None:
@@ -213,20 +208,10 @@ class _Plan:
 
     @property
     def key(self) -> str:
-        state = hashlib.sha256()
         common = self.common.identity if self.common else ""
-        digests = (self.compiler.identity, compiler.headers_digest(), common, _digest(self.source))
+        digests = (self.compiler.identity, compiler.headers_digest(), common, cache.file_digest(self.source))
         place = "" if self.job.core_type else self.source
-        for part in (*digests, *self.flags, *self.guards, self._family, place):
-            state.update(part.encode() + b"\0")
-        return state.hexdigest()
-
-    def _full_key(self, key: str, included: Sequence[str]) -> str:
-        """The key of a library: also what is in the files that its source includes."""
-        state = hashlib.sha256(key.encode())
-        for name in included:
-            state.update(f"{name}\0{_digest(self._file(name))}\0".encode())
-        return state.hexdigest()
+        return cache.key("runtime", *digests, *self.flags, *self.guards, self._family, place)
 
     def _name(self, path: str) -> str:
         """An included file as the list has it: one of our headers, or as seen from the source."""
@@ -235,35 +220,25 @@ class _Plan:
             return f"{_OURS}{path.removeprefix(ours)}"
         return os.path.relpath(path, os.path.dirname(self.source))
 
-    def _file(self, name: str) -> str:
+    def path(self, name: str) -> str:
         if name.startswith(_OURS):
             return str(compiler.include_dir() / name.removeprefix(_OURS))
         return os.path.join(os.path.dirname(self.source), name)
 
     @property
     def _family(self) -> str:
-        """Runtimes whose kernels are the same, unless they include a header of one of them (`_foreign`)."""
+        """Runtimes whose kernels are the same, unless they include a header of one of them (`fit`)."""
         return "graph" if self.job.core_type and self.job.runtime in _GRAPHS else self.job.runtime
 
-    def _foreign(self, included: Sequence[str]) -> bool:
-        """Whether a library was built with the headers of another runtime of the family."""
+    def fit(self, names: Sequence[str]) -> bool:
+        """Not where a library was built with the headers of another runtime of the family."""
         others = [f"{_OURS}pto2/{g}/" for g in _GRAPHS if g != self.job.runtime]
-        return self._family == "graph" and any(p.startswith(tuple(others)) for p in included)
+        return self._family != "graph" or not any(n.startswith(tuple(others)) for n in names)
 
     def stored(self) -> Library | None:
         """The library, where it is in the cache and the files it includes are what they were."""
-        if not self.flags:
-            return None
-        folder = build.cache_dir()
-        try:
-            included = json.loads((folder / f"{self.key}.includes").read_text(encoding="utf-8"))
-            path = folder / f"{self._full_key(self.key, included)}.so"
-        except (OSError, ValueError, TypeError, AttributeError):
-            return None
-        if not path.exists() or self._foreign(included):
-            return None
-        build.touch(path)
-        return self._checked(Built(str(path), cached=True), included)
+        found = cache.stored(self.key, self) if self.flags else None
+        return self._checked(found) if found is not None else None
 
     def make(self) -> Library:
         """The library, built now unless somebody else is faster."""
@@ -277,31 +252,20 @@ class _Plan:
             includes = include_flags(self.job.runtime)
             built = build_program(self.job, lambda profile: [*kernel_flags(profile), _LEAN, *includes])
             return Library(self.job, built.path, built.cached, files=(self.source,))
-        folder, key = build.cache_dir(), self.key
-        with build.locked(folder, key):
-            if (found := self.stored()) is not None:
-                return found
-            with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as work:
-                built, included = self._compile(Path(work))
-                if not built.ok:
-                    problems = tuple(explain(self.job.name, self.source, built.output))
-                    for p in problems:
-                        if "tensor.h: No such file" in p.message and self.job.runtime in _GRAPHS:
-                            p.help = (
-                                f"{self.job.runtime} gives kernels addresses, no TensorData: include it "
-                                '#if __has_include("tensor.h"), and take the slot as the address otherwise'
-                            )
-                    return Library(self.job, problems=problems)
-                path = folder / f"{self._full_key(key, included)}.so"
-                os.replace(built.path, path)
-                listing = Path(work, "includes")
-                listing.write_text(json.dumps(included), encoding="utf-8")
-                os.replace(listing, folder / f"{key}.includes")
-            build.prune(folder)
-            _prune_listings(folder)
-        return self._checked(Built(str(path)), included)
+        kind = "kernel" if self.job.core_type else "orchestration"
+        built = cache.built(self.key, kind, self._compile, self)
+        if built.ok:
+            return self._checked(built)
+        problems = tuple(explain(self.job.name, self.source, built.output))
+        for p in problems:
+            if "tensor.h: No such file" in p.message and self.job.runtime in _GRAPHS:
+                p.help = (
+                    f"{self.job.runtime} gives kernels addresses, no TensorData: include it "
+                    '#if __has_include("tensor.h"), and take the slot as the address otherwise'
+                )
+        return Library(self.job, problems=problems)
 
-    def _compile(self, work: Path) -> tuple[Built, list[str]]:
+    def _compile(self, work: Path) -> Built:
         """Compile in a folder; also the files that the source includes, but for those every kernel does."""
         target, listing, unit = work / "kernel.so", work / "kernel.d", work / "entry.cpp"
         command = [*self.compiler.command, *self.flags, *self.guards, *include_flags(self.job.runtime)]
@@ -315,16 +279,16 @@ class _Plan:
         if done.returncode and self.lean:
             done = compiler.call(command)
         if done.returncode:
-            return Built("", done.stderr), []
+            return Built("", done.stderr)
         users = {os.path.abspath(p) for p in _listed(listing.read_text(encoding="utf-8", errors="replace"))}
-        known = (f"{compiler.include_dir() / 'pto'}{os.sep}", f"{build.cache_dir()}{os.sep}")
+        known = (f"{compiler.include_dir() / 'pto'}{os.sep}", f"{work}{os.sep}")
         users = {p for p in users if p != self.source and not p.startswith(known)}
-        return Built(str(target), done.stderr), sorted(map(self._name, users))
+        return Built(str(target), done.stderr, files=tuple(sorted(map(self._name, users))))
 
-    def _checked(self, built: Built, included: Sequence[str]) -> Library:
+    def _checked(self, built: Built) -> Library:
         """A library, or a diagnostic where it lacks the entry point of an orchestration."""
         job = self.job
-        made = Library(job, built.path, built.cached, files=(self.source, *map(self._file, included)))
+        made = Library(job, built.path, built.cached, files=(self.source, *map(self.path, built.files)))
         if job.core_type or not job.entry:
             return made
         exported = exports(built.path)
@@ -347,21 +311,3 @@ def _listed(rule: str) -> list[str]:
     r"""The files of a make rule as compilers write it: `x: a.h b\ c.h`, lines joined by backslashes."""
     text = rule.replace("\\\n", " ").partition(":")[2]
     return [re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in re.findall(r"(?:\\.|\S)+", text)]
-
-
-def _prune_listings(folder: Path) -> None:
-    """Drop the oldest lists of included files when there are too many; they are small."""
-    with contextlib.suppress(OSError):
-        found = list(folder.glob("*.includes"))
-        if len(found) > _LISTINGS:
-            found.sort(key=lambda p: p.stat().st_mtime)
-            for path in found[: _LISTINGS // 2]:
-                path.unlink(missing_ok=True)
-
-
-def _digest(path: str) -> str:
-    """A digest of a file; of one that is gone, something that no file has."""
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
-        return "missing"

@@ -36,7 +36,7 @@ PLATFORMS = {"a2a3sim": "a2a3", "a5sim": "a5", "a2a3": "a2a3", "a5": "a5"}
 _KERNEL_KEYS = ("func_id", "source", "core_type", "name", "entry", "function", "args")
 
 
-class Kernel(Record):
+class KernelEntry(Record):
     """A kernel of KERNELS: a C++ or `.pto` source, or a Python function."""
 
     func_id: int
@@ -51,7 +51,7 @@ class Kernel(Record):
 class Config(Record):
     """What `kernel_config.py` says."""
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[KernelEntry, ...]
     orchestration: str
     entry: str
     runtime: str
@@ -119,7 +119,7 @@ def load(
     read: Config | None = None
     checked: Golden | None = None
     try:
-        read = _Reader(UserFile(config), kernels).config()
+        read = _ConfigReader(UserFile(config), kernels).config()
         if known is not None:
             known(read)
     except DiagnosticError as e:
@@ -143,7 +143,7 @@ def _missing(path: str | None, wanted: str) -> Diagnostic:
     return d
 
 
-class _Reader:
+class _ConfigReader:
     """Reads the names of a `kernel_config.py`, collecting what is wrong."""
 
     def __init__(self, file: UserFile, folder: str) -> None:
@@ -208,9 +208,9 @@ class _Reader:
             self._say("ORCHESTRATION has no 'function_name'", name, help='the extern "C" function to call')
         return self._path(source or ""), str(entry)
 
-    def _kernels(self, runtime: str) -> list[Kernel]:
+    def _kernels(self, runtime: str) -> list[KernelEntry]:
         name = "KERNELS"
-        out: list[Kernel] = []
+        out: list[KernelEntry] = []
         seen: dict[int, str] = {}
         for at, given in enumerate(self._table(name, list, "a list of dicts, one per kernel")):
             if not isinstance(given, Mapping):
@@ -230,7 +230,7 @@ class _Reader:
             out.append(kernel)
         return out
 
-    def _kernel(self, at: int, given: Mapping[str, Any], most: int) -> Kernel | None:
+    def _kernel(self, at: int, given: Mapping[str, Any], most: int) -> KernelEntry | None:
         func_id, source, core = given.get("func_id"), given.get("source"), given.get("core_type")
         function = given.get("function")
         before = len(self.problems)
@@ -259,7 +259,7 @@ class _Reader:
         path = self._path(source) if source is not None else ""
         stem = os.path.basename(path).partition(".")[0]
         name = str(given.get("name") or stem or getattr(function, "__name__", f"func_{func_id}"))
-        return Kernel(func_id, name, core, path, str(given.get("entry") or ""), function, tuple(args))
+        return KernelEntry(func_id, name, core, path, str(given.get("entry") or ""), function, tuple(args))
 
     def _environment(self) -> dict[str, str]:
         """RUNTIME_ENV; relative paths are those of the folder of the kernels."""

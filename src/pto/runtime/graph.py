@@ -20,9 +20,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .hazards import READ, WRITE, Use
+from ..perf.hazards import READ, WRITE, Use
+from .extension import extension
 from .kernels import ROLES, Kernel
-from .native import concurrent_build, log_level, native
+from .options import concurrent_build, log_level
 from .session import Session
 from .tensors import dtype_number, numpy_type, refuse, shape_of, signed, word_float
 
@@ -42,7 +43,7 @@ class Graph(Session):
 
     def __init__(self, kernels: Any, given: dict[str, Any], sink: Any, runtime: str) -> None:
         given = {**given, "concurrent": runtime == "aicpu_build_graph" and concurrent_build()}
-        self._native: Any = native().TaskGraph(kernels, given, log_level(), sink)
+        self._run: Any = extension().TaskGraph(kernels, given, log_level(), sink)
         super().__init__(kernels, runtime)
         self._poison = bool(given.get("poison"))
         self._concurrent = bool(given["concurrent"])
@@ -85,8 +86,8 @@ class Graph(Session):
             for i in arrays:
                 slots[i] = kept[i].ctypes.data
                 if not callable(kernel.source):
-                    self._native.add_array(slots[i], *_memory(kept[i]))
-            task = self._native.add_task(number, kernel.core_type, slots)
+                    self._run.add_array(slots[i], *_memory(kept[i]))
+            task = self._run.add_task(number, kernel.core_type, slots)
             self._values.append((kernel, kept))
             return task
 
@@ -124,7 +125,7 @@ class Graph(Session):
         self._fan_out[earlier] = self._fan_out.get(earlier, 0) + 1
         if self._fan_out[earlier] > _FAN_OUT:
             raise refuse(f"task {earlier} has more than {_FAN_OUT} successors", "put a task between them")
-        self._native.add_edge(earlier, later)
+        self._run.add_edge(earlier, later)
         self._edges.append((earlier, later))
 
     #: As aicpu_build_graph calls it: a task that has ended already counts as well.
@@ -135,7 +136,7 @@ class Graph(Session):
         self._mark()
         task = self._task(task)
         self._published.add(task)
-        self._native.publish(task)
+        self._run.publish(task)
 
     def _task(self, given: Any) -> int:
         """The id of a task, as `add_task` gave it."""
@@ -153,7 +154,7 @@ class Graph(Session):
         if self._runtime == "host_build_graph":
             for task in left:
                 self._published.add(task)
-                self._native.publish(task)
+                self._run.publish(task)
         elif left:
             name = self._values[left[0]][0].name
             message = (

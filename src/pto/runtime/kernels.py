@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import knobs
 from ..diag import DiagnosticError
-from .native import CORE_TYPES
+from ..perf.tables import CORE_TYPES
 from .tensors import refuse
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ _FENCE = 1 << 16  # a multiple of any page
 _PATTERN = 0xA5
 
 
-class Memory:
+class TensorMemory:
     """Copies of tensors; addresses stay valid as long as this object lives."""
 
     def __init__(self, tensors: Iterable[Tensor]) -> None:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..asm import parse_source
+from ..cache import Built
+from ..codegen.flow import compiled_cpp
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.cpp import build, compiler, messages
-from ..engine.cpp.build import Built, Unit
-from ..engine.cpp.kernel import emitted
+from ..engine.cpp.build import Unit
 from ..engine.entry import SPMD, Launchable
 from ..frontdoor import read
 from ..ir.core import Value
@@ -42,13 +43,14 @@ DEFAULT = "a2a3"
 def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
     """The library of a program, with flags for its target; raises where it is wrong."""
     kernel = _opened(job)
-    module, profile, source = kernel.module, kernel.profile, kernel.module.source
+    profile, source = kernel.profile, kernel.module.source
     kind, function, _ = _half(kernel, job)
+    lowered = kernel.lowered("always")
     tensors = job.runtime == "tensormap_and_ringbuffer"
     every = [*flags(profile), *(["-DPTO2_TENSOR_SLOTS"] if tensors else [])]
 
     def made(lines: bool) -> Built:
-        body = Unit(_BODY, emitted(module, profile, lines=lines))
+        body = Unit(_BODY, compiled_cpp(lowered, lines))
         return build.cached([Unit("kernel.cpp", _unit(kind, function))], [body], [*every, _runtime_headers()])
 
     built = made(lines=False)

@@ -1,6 +1,6 @@
 """Run a folder: compile what it names, run its cases on an engine, compare the results with golden.
 
-The engine is whatever has the methods of `Engine`; `make_engine` gives the native one. Each case has an
+The engine is whatever has the methods of `Engine`; `make_engine` gives the task runtime. Each case has an
 engine of its own and memory of its own, so that no case sees what another one left.
 """
 
@@ -14,12 +14,12 @@ from typing import Any, Protocol
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
+from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
 from .compile import Ahead, Library, Progress, compile_all
 from .folder import PLATFORMS, RUNTIMES, Folder
 from .golden import Arguments
-from .hazards import problems as unordered
-from .memory import Memory
+from .memory import TensorMemory
 
 _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
 
@@ -41,13 +41,13 @@ class Engine(Protocol):
         ...
 
 
-#: Makes an engine of a configuration, see `Options.engine`.
+#: Makes an engine of a configuration, see `RunnerOptions.engine`.
 MakeEngine = Callable[[dict[str, Any]], Engine]
 #: Told what goes on: the level of a line (info or debug) and its text.
 Log = Callable[[str, str], object]
 
 
-class Options(Record):
+class RunnerOptions(Record):
     """How to run; what is None or 0 is as the folder says."""
 
     runtime: str | None = None
@@ -92,10 +92,10 @@ class CaseResult(Record):
 
 
 def make_engine(config: dict[str, Any]) -> Engine:
-    """The native engine."""
-    from .native import NativeEngine
+    """The task runtime."""
+    from .engine import TaskEngine
 
-    return NativeEngine(config)
+    return TaskEngine(config)
 
 
 def _silent(level: str, text: str) -> None:
@@ -108,12 +108,12 @@ class Runner:
     def __init__(
         self,
         folder: Folder,
-        options: Options | None = None,
+        options: RunnerOptions | None = None,
         engine: MakeEngine = make_engine,
         log: Log = _silent,
     ) -> None:
         self.folder = folder
-        self.options = options or Options()
+        self.options = options or RunnerOptions()
         self.libraries: dict[str, Library] = {}
         self._engine = engine
         self._log = log
@@ -150,7 +150,7 @@ class Runner:
         self._log("info", "=== Generating Inputs ===")
         arguments = golden.arguments(params)
         self._check(arguments)
-        memory = Memory(arguments.tensors)
+        memory = TensorMemory(arguments.tensors)
         self._log("info", f"Inputs: {[t.name for t in arguments.tensors if not t.output]}")
         self._log("info", f"Outputs: {[t.name for t in arguments.outputs]}")
         started = time.perf_counter()
@@ -211,7 +211,7 @@ class Runner:
             raise DiagnosticError([Diagnostic("PTO-E2603", message)])
 
 
-def _say_where(error: DiagnosticError, memory: Memory) -> None:
+def _say_where(error: DiagnosticError, memory: TensorMemory) -> None:
     """A kernel that went beside a tensor has an address only: say which tensor that is."""
     for d in error.diagnostics:
         found = _ADDRESS.search(d.message)
@@ -219,7 +219,7 @@ def _say_where(error: DiagnosticError, memory: Memory) -> None:
             d.notes.append((f"the address is {where}", None))
 
 
-def _side_effects(case: str, memory: Memory) -> Sequence[Diagnostic]:
+def _side_effects(case: str, memory: TensorMemory) -> Sequence[Diagnostic]:
     """Writes that golden does not know about: beside a tensor, or into one that is no output."""
     out: list[Diagnostic] = []
     for name, offset in memory.strays():

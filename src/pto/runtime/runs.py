@@ -8,15 +8,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..diag import did_you_mean
+from ..perf.hazards import Hazard, hazards_of, unordered
+from . import recorded
+from .extension import extension
+from .failures import raise_failure
 from .graph import RUNTIMES as GRAPHS
 from .graph import Graph
-from .hazards import Hazard, hazards_of, unordered
-from .native import log_file, log_level, names_of, native, options, raise_failure, records
+from .options import log_file, log_level, options
 from .session import Runtime, Session
 from .tensors import refuse
 
 if TYPE_CHECKING:
-    from .records import Records
+    from ..perf.records import Records
 
 #: Options that not all runtimes have.
 _EVERYWHERE = frozenset(("shards", "poison", "stall_seconds"))
@@ -35,7 +38,7 @@ class Run:
     @cached_property
     def records(self) -> Records:
         """Tasks, edges, phases and counters; empty unless the run was recorded."""
-        return records(self._runtime._native.records(), self._names, self.stats)
+        return recorded.records(self._runtime._run.records(), self._names, self.stats)
 
     @property
     def _names(self) -> dict[int, str]:
@@ -46,14 +49,15 @@ class Run:
         """What nothing orders, if the run was checked for it."""
         if not self._checked:
             return []
-        raw = self._runtime._native.records()
+        raw = self._runtime._run.records()
+        uses, names = recorded.uses(raw), recorded.names_of(raw, self._names)
         if isinstance(rt := self._runtime, Graph):
-            return unordered(raw, rt._edges, names_of(raw, self._names), rt._declared)
-        return hazards_of(rt._native, names_of(raw, self._names))
+            return unordered(uses, raw["sites"], rt._edges, names, rt._declared)
+        return hazards_of(rt._run.hazards(), uses, raw["sites"], names)
 
     def summary(self) -> str:
         """A table for the terminal."""
-        from .summary import text
+        from ..perf.summary import text
 
         if not self._recorded:
             done = f"{self.stats['tasks']} tasks, {self.stats['edges']} dependencies"
@@ -62,22 +66,22 @@ class Run:
 
     def save_trace(self, path: str) -> None:
         """Write the run for ui.perfetto.dev or chrome://tracing."""
-        from . import trace
+        from ..perf import trace
 
         trace.write(self._shown("save_trace"), path)
 
     def save_swimlane(self, path: str, title: str = "") -> None:
         """Write a page that shows the run: a lane per core, with the critical path."""
-        from . import swimlane
+        from ..perf import swimlane
 
         swimlane.write(self._shown("save_swimlane"), path, title or "the run")
 
     def save_graph(self, path: str) -> None:
         """Write the tasks and what they wait for as DOT."""
-        from . import graph_text
+        from ..perf import task_graph
 
         with open(path, "w", encoding="utf-8") as f:
-            f.write(graph_text.dot(self._shown("save_graph")))
+            f.write(task_graph.dot(self._shown("save_graph")))
 
     def _shown(self, what: str) -> Records:
         if not self._recorded:
@@ -138,7 +142,7 @@ def run(
         return lambda text: sink(level, f"[{word}] options: {text}") if level < 2 or verbose else None
 
     made = options(given, say(1, "WARN"), say(2, "INFO"))
-    kernels = native().Kernels()
+    kernels = extension().Kernels()
     rt = Graph(kernels, made, sink, runtime) if runtime in GRAPHS else Runtime(kernels, made, sink)
 
     def build() -> None:
@@ -147,13 +151,13 @@ def run(
             rt._finish()
 
     try:
-        rt._native.run_function(build)
+        rt._run.run_function(build)
     finally:
         rt._over = True
         kernels.forget_functions()
     sources = {i: k.source for i, k in enumerate(rt._known) if isinstance(k.source, str)}
-    raise_failure(rt._native, sources, python=True)
-    return Run(rt, rt._native.stats(), recorded, bool(check_hazards))
+    raise_failure(rt._run, sources, python=True)
+    return Run(rt, rt._run.stats(), recorded, bool(check_hazards))
 
 
 def _print(level: int, text: str) -> None:

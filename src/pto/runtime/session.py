@@ -25,8 +25,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .extension import extension
 from .kernels import ROLES, Kernel, check_values, compile_early, library, program_elements
-from .native import log_level, native
+from .options import log_level
 from .tensors import MAX_DIMS, dtype_number, float_word, numpy_type, refuse, shape_of, values_of
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 class Session:
     """What the orchestrations of all runtimes get: kernels by number, and places in the user's source."""
 
-    _native: Any
+    _run: Any
 
     def __init__(self, kernels: Any, runtime: str) -> None:
         self._kernels = kernels
@@ -117,7 +118,7 @@ class Session:
         frame = sys._getframe(2)
         while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
             frame = frame.f_back
-        self._native.set_site(frame.f_code.co_filename, frame.f_lineno)
+        self._run.set_site(frame.f_code.co_filename, frame.f_lineno)
 
 
 class Runtime(Session):
@@ -125,13 +126,13 @@ class Runtime(Session):
 
     def __init__(self, kernels: Any, given: dict[str, Any], sink: Any) -> None:
         try:
-            self._native: Any = native().Tensormap(kernels, given, log_level(), sink)
+            self._run: Any = extension().Tensormap(kernels, given, log_level(), sink)
         except MemoryError:
             raise refuse("there is not enough memory for rings of that size", "make them smaller") from None
         super().__init__(kernels, "tensormap_and_ringbuffer")
         self._external: dict[int, tuple[Any, Any]] = {}
         self._read_only = False  # whether any external array is
-        self._tensor_type = native().Tensor
+        self._tensor_type = extension().Tensor
 
     def __getattr__(self, name: str) -> Any:
         if name in ("add_task", "add_successor", "add_successor_conditional", "publish_task"):
@@ -145,7 +146,7 @@ class Runtime(Session):
 
     def tensor(self, shape: Sequence[int] | int, dtype: Any = "f32") -> Any:
         """A tensor without memory: it gets some from the heap ring when it is the output of a task."""
-        return native().make_tensor(0, shape_of(shape), dtype_number(dtype), None)
+        return extension().make_tensor(0, shape_of(shape), dtype_number(dtype), None)
 
     def external(self, array: Array) -> Any:
         """A NumPy array as a tensor on the same memory. Slices of one array are known to share it."""
@@ -169,7 +170,7 @@ class Runtime(Session):
         within = root.flags.c_contiguous and start % array.itemsize == 0
         base, offset = (root.ctypes.data, start // array.itemsize) if within else (array.ctypes.data, 0)
         size = root.nbytes if within else array.nbytes
-        tensor = native().make_tensor(base, array.shape or (1,), number, array, offset, size)
+        tensor = extension().make_tensor(base, array.shape or (1,), number, array, offset, size)
         self._external[id(array)] = array, tensor
         self._read_only |= not array.flags.writeable
         return tensor
@@ -193,7 +194,7 @@ class Runtime(Session):
         if number is None:
             number = self._add(kernel)
         frame = sys._getframe(1)
-        self._native.set_site(frame.f_code.co_filename, frame.f_lineno)
+        self._run.set_site(frame.f_code.co_filename, frame.f_lineno)
         kind = self._tensor_type
         if len(values) != len(kernel.roles):
             raise refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
@@ -213,9 +214,7 @@ class Runtime(Session):
             dtypes = [numpy_type(v.dtype) if type(v) is kind else None for v in made]
             self._check_elements(kernel, number, dtypes)
         try:
-            return self._native.submit(
-                number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters
-            )
+            return self._run.submit(number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters)
         except (RuntimeError, TypeError) as e:
             problem = e
         check_values(kernel, made, kind)
@@ -223,7 +222,7 @@ class Runtime(Session):
         raise problem
 
     def _value(self, kernel: Kernel, at: int, value: Any) -> Any:
-        """What the native part takes for a value: a tensor, or the 64 bits of a number."""
+        """What the extension module takes for a value: a tensor, or the 64 bits of a number."""
         if isinstance(value, self._tensor_type):
             return value
         if hasattr(value, "ctypes") and hasattr(value, "flags") and hasattr(value, "base"):
@@ -255,21 +254,21 @@ class Runtime(Session):
     def scope(self) -> Iterator[None]:
         """Outputs of tasks in the scope may be taken back when it has ended and their readers have run."""
         self._mark()
-        self._native.scope_begin()
+        self._run.scope_begin()
         try:
             yield
         finally:
-            self._native.scope_end()
+            self._run.scope_end()
 
     def allocate_cluster(self) -> int:
         """Take an AIC and its two AIVs for a group of tasks; waits while none is free."""
         self._mark()
-        return self._native.allocate_cluster()
+        return self._run.allocate_cluster()
 
     def free_cluster(self, cluster: int) -> None:
         """Give it back; tasks of the group that have not run yet keep it until the last of them has."""
         self._mark()
-        self._native.free_cluster(cluster)
+        self._run.free_cluster(cluster)
 
     @contextlib.contextmanager
     def cluster(self) -> Iterator[int]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
-from .native import native
+from .extension import extension
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,7 +96,7 @@ def values_of(
     `tensors` and `inputs` have a bit for each parameter that is a tensor, and that is only read: the kernel
     cannot write to that, as no task would wait for it.
     """
-    slot_tensor = native().slot_tensor
+    slot_tensor = extension().slot_tensor
     out: list[Any] = []
     for i, slot in enumerate(slots):
         if tensors >> i & 1:

@@ -1,17 +1,21 @@
 """Legality, per target profile. Driven by the table; one module per kind of rule.
 
-verify(module, target="a3")  ->  list[Diagnostic]
+    verify(module, target="a3")  ->  list[Diagnostic]
+
+A program is legal if there is no error among them.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 
 from ..diag import Diagnostic, did_you_mean, has_errors
-from ..ir.core import Module
-from ..isa.profiles import ALIASES, Profile, resolve
-from .context import Context
+from ..ir.context import Context
+from ..ir.core import Module, Operation
+from ..ir.facts import module_profile
+from ..isa.profiles import ALIASES, Profile
 from .fifo import check_fifos
 from .flags import check_flags
 from .pipes import check_pipes
@@ -21,12 +25,6 @@ from .structure import check_structure
 from .tiles import check_tiles
 
 LEVELS = ("level1", "level2", "level3")
-
-
-def module_profile(module: Module, target: str | Profile | None = None) -> Profile:
-    """The profile a module is held to: the given one, else its attribute, else the default."""
-    written = module.attrs.get("pto.target_arch")
-    return resolve(target, str(written.value) if written is not None else None)
 
 
 def verify(
@@ -59,6 +57,13 @@ def verify(
     return context.diagnostics
 
 
+def verify_flags(module: Module, profile: Profile, entries: Sequence[Operation]) -> list[Diagnostic]:
+    """What is wrong with the flags and buffer tokens of these functions, and nothing else."""
+    context = Context(module, profile)
+    check_flags(context, "error", entries)
+    return context.diagnostics
+
+
 def _target_attribute(context: Context) -> None:
     found = context.module.attrs.get("pto.target_arch")
     if found is None or context.target_given or str(found.value).lower() in ALIASES:
@@ -82,4 +87,4 @@ class _Callable(ModuleType):
 
 sys.modules[__name__].__class__ = _Callable
 
-__all__ = ["LEVELS", "module_profile", "verify"]
+__all__ = ["LEVELS", "verify", "verify_flags"]

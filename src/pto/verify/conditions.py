@@ -8,10 +8,11 @@ a loop's induction variable that holds exactly in the first or last iteration ge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 from ..ir.core import Block, Operation, Value, constant_of
+from ..ir.facts import enclosing
 
 Key = Any  # a nested tuple of strings, numbers, values and loops: compared and hashed only
 Fact = tuple[Key, bool]
@@ -180,15 +181,3 @@ def _loop_of(value: Value | None) -> Operation | None:
 
 def _inside(place: Operation | Block, scope: Operation) -> bool:
     return any(op is scope for op in enclosing(place))
-
-
-def enclosing(place: Operation | Block) -> Iterator[Operation]:
-    """An operation (or the one a block belongs to) and everything it stands in, from the inside out."""
-    op = place if isinstance(place, Operation) else _owner(place)
-    while op is not None:
-        yield op
-        op = _owner(op.parent)
-
-
-def _owner(block: Block | None) -> Operation | None:
-    return block.parent.parent if block is not None and block.parent is not None else None

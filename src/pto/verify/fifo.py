@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..ir.context import Context
 from ..ir.core import Operation, Value, uses
+from ..ir.facts import is_manual
 from ..isa.record import Record
-from .context import Context
-from .tiles import is_manual
 
 _INITS = {"pto.aic_initialize_pipe": "cube", "pto.aiv_initialize_pipe": "vector"}
 _USERS = {

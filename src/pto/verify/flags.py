@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..diag import Diagnostic
+from ..ir.context import Context
 from ..ir.core import Operation, constant_of, entry_mark
+from ..ir.facts import enclosing
 from ..isa.enums import SYNC_OP_PIPE
 from ..isa.machine import SECTIONS
 from .balance import Failure, Walk, runs_on
-from .conditions import enclosing
-from .context import Context
 
 _SET = ("pto.set_flag", "pto.record_event", "pto.set_flag_dyn")
 _WAIT = ("pto.wait_flag", "pto.wait_event", "pto.wait_flag_dyn")

@@ -6,10 +6,10 @@ Buffer tokens are left out: public programs name them by operation classes of th
 
 from __future__ import annotations
 
+from ..ir.context import Context
 from ..ir.core import Operation
 from ..isa.enums import SYNC_OP_PIPE
-from ..isa.machine import SECTIONS
-from .context import Context
+from ..isa.machine import CORES, ONLY_ON, SECTIONS
 
 _NAMES = ("src_pipe", "dst_pipe", "pipe", "src_op", "dst_op", "op_type")
 _OPS = frozenset(
@@ -19,14 +19,12 @@ _OPS = frozenset(
         "barrier", "barrier_sync",
     )
 )  # fmt: skip
-_ONLY_ON = {"PIPE_V": "vector", "PIPE_M": "cube", "PIPE_MTE1": "cube", "PIPE_FIX": "cube"}
-_HAS = {"cube": "MTE2, MTE1, M, FIX, MTE3, S", "vector": "MTE2, V, MTE3, S"}
 
 
 def check_pipes(context: Context) -> None:
     for func in context.module.functions:
         kind = func.attr("pto.kernel_kind")
-        _walk(context, func, kind if kind in _HAS else None)
+        _walk(context, func, kind if kind in CORES else None)
 
 
 def _walk(context: Context, op: Operation, core: str | None) -> None:
@@ -35,11 +33,12 @@ def _walk(context: Context, op: Operation, core: str | None) -> None:
         for name in _NAMES:
             written = str(op.attr(name))
             pipe = SYNC_OP_PIPE.get(written, written)
-            if _ONLY_ON.get(pipe, core) != core:
+            where = ONLY_ON.get(pipe.removeprefix("PIPE_"), core)
+            if where != core:
                 context.report(
                     op, "PTO-E1003", f"a {core} core has no {pipe}", at=written,
-                    expected=f"one of {_HAS[core]}", got=pipe,
-                    help=f"name a pipe of the {core} core, or move it into pto.section.{_ONLY_ON[pipe]}",
+                    expected=f"one of {', '.join(CORES[core].pipes)}", got=pipe,
+                    help=f"name a pipe of the {core} core, or move it into pto.section.{where}",
                 )  # fmt: skip
                 break
     for region in op.regions:

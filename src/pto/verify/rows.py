@@ -7,20 +7,22 @@ Checks that depend on types only are remembered by signature: real programs repe
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, EnumAttr
+from ..ir.context import Context
 from ..ir.core import Operation, Value, constant_of
+from ..ir.facts import Args, environment, view_layout
 from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, TileBufType, Type, ViewType
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import ARCH_NAMES, PROFILES, Profile
 from ..isa.row import KINDS, Attr, Combos, Row
-from ..isa.rules import Rule, Violation, check, class_of, code_of, facts_in, holds
+from ..isa.rules import Rule, broken, class_of, code_of, facts_in, holds
 from ..isa.tile import LAYOUT_PARTS
-from .context import Args, Context, environment, view_layout
 
 #: Signatures found legal, by the name of the profile; the value keeps the types alive, so that their ids stay
 #: theirs. Programs of one batch have most signatures in common.
@@ -89,10 +91,8 @@ class RowChecker:
         before = len(self.context.diagnostics)
         env = environment(op, row, self.context.profile)
         for rule in rules.by_value:
-            if not rule.on or self.isa in rule.on:
-                violation = check(rule, env)
-                if violation is not None:
-                    self._violated(op, row, violation)
+            if (not rule.on or self.isa in rule.on) and broken(rule, env):
+                self._violated(op, row, rule, env)
         if len(self.context.diagnostics) == before:
             self._seen[key] = types
 
@@ -193,22 +193,19 @@ class RowChecker:
 
     def _type_rules(self, op: Operation, row: Row) -> bool:
         env = environment(op, row, self.context.profile)
-        found: list[tuple[int, Violation]] = []
+        found: list[tuple[int, Rule]] = []
         for rule in type_rules(row):
-            if rule.on and self.isa not in rule.on:
-                continue
-            violation = check(rule, env)
-            if violation is not None:
-                found.append((class_of(rule), violation))
+            if (not rule.on or self.isa in rule.on) and broken(rule, env):
+                found.append((class_of(rule), rule))
         dtypes_ok = self._dtypes(op, row, env)
         if dtypes_ok:
             dtypes_ok = all([self._combos(op, row, combos, env) for combos in row.combos])
         if not dtypes_ok and not any(c <= 1 for c, _ in found):
             return False  # a type error: shape and layout come after it
         worst = min((max(c, 1) for c, _ in found), default=0)  # attributes and types are one stage
-        for c, violation in found:
+        for c, rule in found:
             if max(c, 1) == worst:
-                self._violated(op, row, violation)
+                self._violated(op, row, rule, env)
         return dtypes_ok and not found
 
     def _dtypes(self, op: Operation, row: Row, env: dict[str, Any]) -> bool:
@@ -285,19 +282,21 @@ class RowChecker:
         )
         return False
 
-    def _violated(self, op: Operation, row: Row, violation: Violation) -> None:
-        rule = violation.rule
+    def _violated(self, op: Operation, row: Row, rule: Rule, env: Mapping[str, Any]) -> None:
+        from ..isa.rule_trees import explain
+
+        message, expected, got = explain(rule.expr, env)
         index = _operand_of(op, row, rule.expr)
         value = op.operands[index] if index is not None else None
         code = code_of(rule)
         self.context.report(
             op,
             code,
-            violation.message,
+            rule.msg or message,
             at=value,
             skip=op.operands[:index].count(value) if value is not None else 0,
-            expected=violation.expected,
-            got=violation.got,
+            expected=expected,
+            got=got,
             help=rule_help(rule, op),
         )
 
@@ -509,11 +508,6 @@ def _rules(row: Row) -> _Rules:
 def type_rules(row: Row) -> tuple[Rule, ...]:
     """Rules that the operand types and attributes decide."""
     return _rules(row).by_type
-
-
-def value_rules(row: Row) -> tuple[Rule, ...]:
-    """Rules that ask for constants or the declared layout of a view."""
-    return _rules(row).by_value
 
 
 def _attr_list(row: Row) -> str:

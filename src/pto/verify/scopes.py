@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..ir.context import Context
 from ..ir.core import LOWERED_VECSCOPE, Operation, Region, Value, entry_mark, uses
 from ..ir.types import MaskType, TileBufType, TokenType, Type, VRegType
 from ..isa.machine import SECTIONS
-from .context import Context
 
 _VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
 

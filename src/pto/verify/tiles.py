@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..ir.core import Module, Operation, Value, constant_of
+from ..ir.context import Context
+from ..ir.core import Operation, Value, constant_of
+from ..ir.facts import is_manual
 from ..ir.types import TileBufType
 from ..isa.profiles import LOCATIONS, PROFILES, Profile
 from ..isa.tile import FRACTALS
-from .context import Context
 
 Problem = tuple[str, str, str, str, str]  # code, message, expected, got, help
 
@@ -211,15 +212,6 @@ def _created(op: Operation) -> Iterator[Value]:
     for result in op.results:
         if isinstance(result.type, TileBufType) and op.row is not None and op.row.dialect == "pto":
             yield result
-
-
-def is_manual(module: Module, level: str | None) -> bool:
-    """Manual mode (level3): asked for, or the program carries addresses of its own."""
-    if level is not None:
-        return level == "level3"
-    return any(
-        op.name in ("pto.alloc_tile", "pto.tassign") and op.get("addr") is not None for op in module.walk()
-    )
 
 
 def _mode(context: Context, op: Operation, manual: bool) -> None:

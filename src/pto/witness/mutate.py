@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from ..ir.attrs import ArrayAttr, Attribute, IntAttr
-from ..ir.core import Module
 from ..ir.types import (
     ConvTileType,
     EventIdArrayType,
@@ -23,10 +22,9 @@ from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS
 from ..isa.machine import POINTER_SPACES
 from ..isa.profiles import LOCATIONS
-from ..isa.row import Operand, Row
+from ..isa.row import Operand
 from ..isa.tile import COMPACT_MODES, FRACTALS, LAYOUTS
-from .plan import Plan, first_plan, make_attribute, operand_types, with_element
-from .programs import build
+from .plan import Plan, make_attribute, operand_types, with_element
 
 _SCALARS = tuple(dict.fromkeys(("index", *(d.mlir for d in DTYPES.values()))))
 _NUMBERS = (
@@ -56,12 +54,6 @@ _NUMBERS = (
 _MANY = 9  # more values than any variadic operand may have
 
 Mutant = tuple[str, Plan]
-
-
-def mutants(row: Row, isa: str) -> Iterator[tuple[str, Module]]:
-    """(what was changed, program) for every single change of the witness."""
-    for what, made in variants(first_plan(row, isa)):
-        yield what, build(made)
 
 
 def variants(made: Plan, names: Collection[str] | None = None) -> Iterator[Mutant]:

@@ -30,6 +30,7 @@ from ..ir.attrs import (
     UnitAttr,
 )  # fmt: skip
 from ..ir.core import Operation, Value
+from ..ir.facts import Arg, Args
 from ..ir.types import (
     INDEX,
     ConvTileType,
@@ -49,7 +50,6 @@ from ..isa.record import Record
 from ..isa.row import Attr, Operand, Row
 from ..isa.rule_trees import names_in
 from ..isa.rules import Rule, broken, holds
-from ..verify.context import Arg, Args
 from .control import PROGRAMS
 
 #: Default type of an operand by its kind.

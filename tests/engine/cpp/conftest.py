@@ -10,8 +10,8 @@ import pytest
 
 from pto import knobs
 from pto.diag import Source
+from pto.engine.compiled.library import Library
 from pto.engine.cpp import handwritten
-from pto.engine.cpp.library import Library
 from pto.isa.profiles import profile
 
 HERE = Path(__file__).parent

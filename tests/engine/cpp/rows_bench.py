@@ -4,7 +4,7 @@ A plan (see pto.witness) becomes a function of a module: its tiles are allocated
 views and scalars are arguments. Many functions are compiled as one library; each is called with an image of
 all on-chip memory, which it changes in place. Nothing may differ afterwards but what the tolerance allows.
 
-python -m tests.engine.cpp.rows_bench tadd trowsum          # try single instructions
+    python -m tests.engine.cpp.rows_bench tadd trowsum          # try single instructions
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pto import isa
 from pto.codegen.cpp import emit
 from pto.diag import DiagnosticError, has_errors
 from pto.engine import elements
+from pto.engine.compiled.library import Library
 from pto.engine.cpp import build, compiler
-from pto.engine.cpp.library import Library
 from pto.engine.memory import MemoryFault, Pointer, Tile, View
 from pto.engine.reference.instr import IllegalInstruction
 from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr, UnitAttr

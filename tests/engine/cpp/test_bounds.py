@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pto
-from pto.engine.cpp.library import FAILED, Library
+from pto.engine.compiled.library import FAILED, Library
 
 ENGINES = ("reference", "cpp")
 _TILE = "!pto.tile_buf<vec, 16x64xf32>"

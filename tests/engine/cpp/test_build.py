@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pto import DiagnosticError, knobs
+from pto import DiagnosticError, cache, knobs
 from pto.engine.cpp import build, compiler, digest
 from pto.isa.profiles import profile
 
@@ -87,7 +87,7 @@ def test_a_changed_header_changes_the_digest(tmp_path: Path, monkeypatch: pytest
 
 def test_threads_that_want_the_same_build_share_one(folder: Path) -> None:
     wrapper, log = counting(folder)
-    found: list[build.Built] = []
+    found: list[cache.Built] = []
     with knobs.override(PTO_CXX=wrapper, PTO_CACHE_DIR=str(folder)):
         compiler.find()
         log.write_text("")
@@ -123,7 +123,8 @@ def test_a_failed_build_leaves_nothing_and_can_be_repeated(folder: Path) -> None
     for _ in range(2):
         built = build.cached([bad], [], [])
         assert not built.ok and "u.cpp:1" in built.output
-    assert [p.name for p in (folder / "cpp").iterdir()] == ["locks"]
+    assert [e.kind for e in cache.entries()] in ([], ["compiler"])
+    assert not [p for p in (folder / "cpp").iterdir() if p.name.startswith(".")]
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
@@ -132,17 +133,6 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     with knobs.override(PTO_CACHE_DIR=str(blocked)):
         built = build.cached([unit()], [], [])
     assert built.ok and answer(built.path) == 42
-
-
-def test_old_libraries_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = build.cache_dir()
-    for n in range(12):
-        (cache / f"old{n:02}.so").write_text("")
-        os.utime(cache / f"old{n:02}.so", (n, n))
-    monkeypatch.setattr(build, "_KEPT", 10)
-    built = build.cached([unit()], [], [])
-    left = sorted(p.name for p in cache.glob("*.so") if p.name.startswith("old"))
-    assert Path(built.path).exists() and left == [f"old{n:02}.so" for n in range(5, 12)]
 
 
 # -- the compiler -------------------------------------------------------------------------------------------
@@ -291,14 +281,14 @@ def test_something_else_in_the_place_of_a_library_is_built_again(folder: Path, c
 
 
 def test_a_full_cache_is_like_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    locked = build.locked
+    lock = cache.lock
 
-    def full(where: Path, key: str) -> Any:
-        if where == build.cache_dir():
+    def full(where: Path, name: str) -> Any:
+        if where == cache.folder():
             raise OSError(28, "No space left on device")
-        return locked(where, key)
+        return lock(where, name)
 
-    monkeypatch.setattr(build, "locked", full)
+    monkeypatch.setattr(cache, "lock", full)
     built = build.cached([unit(5)], [], [])
     assert built.ok and not built.path.startswith(str(folder)) and answer(built.path) == 5
 

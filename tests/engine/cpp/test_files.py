@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 import pto
-from pto import DiagnosticError
+from pto import DiagnosticError, cache
 from pto.cli.main import main
 from pto.engine.cpp import compiler, handwritten
-from pto.engine.cpp.build import cache_dir
 from pto.engine.cpp.files import FileKernel
 
 KERNEL = """\
@@ -118,7 +117,7 @@ def test_a_file_is_compiled_once_and_again_when_an_include_changes(folder: Path,
     assert not again.built.cached and call(again)[2] == 211.5 and call(first)[2] == 17.5
     (tmp_path / "scale.hpp").write_text(HEADER)
     assert FileKernel(str(path)).built.path == first.built.path
-    assert not [p for p in cache_dir().iterdir() if p.name.startswith(".build")]
+    assert not [p for p in cache.folder().iterdir() if p.name.startswith(".build")]
 
 
 def test_checks_are_compiled_in_when_asked_for(folder: Path, scale: Any) -> None:

@@ -222,12 +222,12 @@ def test_e2402_a_compiler_error_names_the_line_of_the_program(
 ) -> None:
     path = tmp_path / "k.pto"
     path.write_text(DIVIDE)
-    real = cpp.emitted
+    real = cpp.compiled_cpp
 
-    def broken(module: Any, profile: Any, lines: bool = False) -> str:
-        return real(module, profile, lines).replace(" 7;", " seven;")
+    def broken(done: Any, lines: bool = False) -> str:
+        return real(done, lines).replace(" 7;", " seven;")
 
-    monkeypatch.setattr(cpp, "emitted", broken)
+    monkeypatch.setattr(cpp, "compiled_cpp", broken)
     with pytest.raises(DiagnosticError) as error:
         pto.kernel(pto.parse(path), engine="cpp")
     d = error.value.diagnostics[0]

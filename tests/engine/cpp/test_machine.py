@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pto.engine.cpp.library import DONE, FAILED, STUCK, Library
+from pto.engine.compiled.library import DONE, FAILED, STUCK, Library
 
 SEEN = np.dtype([("f64", "f8"), ("f32", "f4"), ("f16", "u2"), ("i8", "i1"), ("flag", "u1"), ("i32", "i4"),
                  ("i64", "i8"), ("block", "i8"), ("blocks", "i8"), ("sub", "i8")], align=True)  # fmt: skip

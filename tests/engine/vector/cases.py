@@ -1,12 +1,14 @@
 """Run one vector, predicate or cube micro-instruction on given data: the bench of the tests of this folder.
 
-case = VectorCase(plan)                     # a legal instance of a row, see `plans_of`
-case.set("lhs", codes)                      # 1-D unsigned codes of a register
-case.on("mask", lanes)                      # which lanes of a mask are on, at its own granularity
-case.args["scalar"] = 3
-out = case.run()                            # the scalar results, if any
-case.get("r"), case.lanes("carry")          # codes of a register, lanes of a mask afterwards
-case.memory[64:128] = ...                   # the unified buffer as bytes; pointers start at `case.base`
+    case = VectorCase(plan)                     # a legal instance of a row, see `plans_of`
+    case.set("lhs", codes)                      # 1-D unsigned codes of a register
+    case.on("mask", lanes)                      # which lanes of a mask are on, at its own granularity
+    case.args["scalar"] = 3
+    out = case.run()                            # the scalar results, if any
+    case.get("r"), case.lanes("carry")          # codes of a register, lanes of a mask afterwards
+    case.memory[64:128] = ...                   # the unified buffer as bytes; pointers start at `case.base`
+
+There is no program: nothing is parsed or verified.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ import numpy as np
 from pto import isa
 from pto.engine import elements
 from pto.engine.memory import Pointer
-from pto.engine.reference.grid import Watch
 from pto.engine.reference.instr import Instr
 from pto.engine.reference.registry import find
 from pto.engine.reference.semantics import SEMANTICS
@@ -47,7 +48,7 @@ class VectorCase(Case):
         super().__init__(plan, seed)
         self.core.semantics = SEMANTICS[semantics]
         self.core.grid = SimpleNamespace(
-            tracks=False, blocks=1, watch=Watch(), span=lambda op: None, semantics=self.core.semantics
+            tracks=False, blocks=1, span=lambda op: None, semantics=self.core.semantics
         )
         self.memory: Array = self.core.buffers["vec"].data
         for declared in self.row.results:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pto
-from pto.engine.sanitize.interval import _orders
+from pto.engine.sanitize.vecscope import _orders
 
 ROWS = ("vecscope", "strict_vecscope", "mem_bar")
 

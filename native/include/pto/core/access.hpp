@@ -19,16 +19,16 @@
 //   map(dst, f, src...)         dst[r, c] = f(src[r, c]...) on the valid region of dst, in compute types;
 //                               any layouts; dst may be a source too (in place)
 //   map_region(rows, cols, ...) the same on the first rows x cols elements
-//   transfer<C>(rows, cols, dst, src)   dst[r, c] = src[r, c] as values of type C; a copy where C is the
-//   element
-//                               type of both
+//   transfer<C>(rows, cols, dst, src)
+//                               dst[r, c] = src[r, c] as values of type C; a copy where C is the element type
+//                               of both
 //   fill_region(rows, cols, dst, element)
+//                               one element everywhere in the first rows x cols
 //   loop(n, body)               body(i) for i < n, in blocks that compilers vectorise at -O2; the iterations
 //                               must not depend on each other
 //   widen(from, to, n)          n elements to values; narrow(from, to, n) the reverse
 //   PTO_EXACT_LOOP              on a function with such a loop over floats: a product and a sum are not fused
-//   into
-//                               one rounding (compilers do that by default), and all calls are inlined
+//                               into one rounding (compilers do that by default), and all calls are inlined
 //   along<TileT>                the direction in which the elements of a tile lie side by side, if any
 //
 // Every access to a tile goes through `Tile::data()`, which keeps the accesses of different instructions in

@@ -8,40 +8,9 @@
 #include "pto/core/conv_tile.hpp"
 #include "pto/core/global_tensor.hpp"
 
-#ifndef PTO_ALIGN_BYTES
-#define PTO_ALIGN_BYTES 32
-#endif
-#ifndef PTO_UBUF_ALIGN_BYTES
-#define PTO_UBUF_ALIGN_BYTES PTO_ALIGN_BYTES
-#endif
-#ifndef PTO_CBUF_ALIGN_BYTES
-#define PTO_CBUF_ALIGN_BYTES PTO_ALIGN_BYTES
-#endif
-#ifndef PTO_L0A_ALIGN_BYTES
-#define PTO_L0A_ALIGN_BYTES PTO_ALIGN_BYTES
-#endif
-#ifndef PTO_L0B_ALIGN_BYTES
-#define PTO_L0B_ALIGN_BYTES PTO_ALIGN_BYTES
-#endif
-#ifndef PTO_L0C_ALIGN_BYTES
-#define PTO_L0C_ALIGN_BYTES PTO_ALIGN_BYTES
-#endif
-#ifndef PTO_BIAS_ALIGN_BYTES
-#define PTO_BIAS_ALIGN_BYTES PTO_ALIGN_BYTES
-#endif
-#ifndef PTO_FBUF_ALIGN_BYTES
-#define PTO_FBUF_ALIGN_BYTES PTO_ALIGN_BYTES
-#endif
-
 namespace pto {
 
 namespace detail {
-
-inline constexpr size_t kAlign[kSpaces] = {PTO_UBUF_ALIGN_BYTES, PTO_CBUF_ALIGN_BYTES, PTO_L0A_ALIGN_BYTES,
-                                           PTO_L0B_ALIGN_BYTES,  PTO_L0C_ALIGN_BYTES,  PTO_BIAS_ALIGN_BYTES,
-                                           PTO_FBUF_ALIGN_BYTES, PTO_L0A_ALIGN_BYTES,  PTO_L0B_ALIGN_BYTES};
-inline constexpr const char* kSpaceNames[kSpaces] = {"UB", "L1", "L0A",       "L0B",      "L0C",
-                                                     "BT", "FB", "L0A scale", "L0B scale"};
 
 /// Programs have nothing below this address, so what is less is an offset.
 inline constexpr uint64_t kLowestPointer = 0x10000 * 64;

@@ -96,11 +96,11 @@ inline void signal_cross_core(int mode, int id) {
 
 inline int intra_target(const Core& me, int id, int& at) {
   if (me.kind == CoreKind::Vector) {
-    at = (id + 16 * static_cast<int>(me.subblock_idx)) % kSemaphores;
+    at = (id + kSecondVector * static_cast<int>(me.subblock_idx)) % kSemaphores;
     return kBoxAic;
   }
-  at = id % 16;
-  return id >= 16 ? kBoxAiv1 : kBoxAiv0;
+  at = id % kSecondVector;
+  return id >= kSecondVector ? kBoxAiv1 : kBoxAiv0;
 }
 
 /// Meet the other cores of the launch that take part; 0 vector cores, 1 cube cores, 2 all.

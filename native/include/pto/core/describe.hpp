@@ -18,6 +18,11 @@
 
 namespace pto::detail {
 
+template <class T>
+inline constexpr bool is_small_number = std::is_same_v<T, int4b_t>;
+template <DType D>
+inline constexpr bool is_small_number<SmallFloat<D>> = true;
+
 /// The name of a number's type; empty for other types.
 template <class T>
 constexpr const char* number_name() {
@@ -28,28 +33,8 @@ constexpr const char* number_name() {
   } else if constexpr (std::is_integral_v<T>) {
     constexpr const char* names[2][4] = {{"ui8", "ui16", "ui32", "ui64"}, {"i8", "i16", "i32", "i64"}};
     return names[std::is_signed_v<T>][sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3];
-  } else if constexpr (std::is_same_v<T, float>) {
-    return "f32";
-  } else if constexpr (std::is_same_v<T, double>) {
-    return "f64";
-  } else if constexpr (std::is_same_v<T, half>) {
-    return "f16";
-  } else if constexpr (std::is_same_v<T, bfloat16_t>) {
-    return "bf16";
-  } else if constexpr (std::is_same_v<T, float8_e4m3_t>) {
-    return "f8e4m3";
-  } else if constexpr (std::is_same_v<T, float8_e5m2_t>) {
-    return "f8e5m2";
-  } else if constexpr (std::is_same_v<T, float8_e8m0_t>) {
-    return "f8e8m0";
-  } else if constexpr (std::is_same_v<T, hifloat8_t>) {
-    return "hif8";
-  } else if constexpr (std::is_same_v<T, float4_e2m1x2_t>) {
-    return "f4e2m1";
-  } else if constexpr (std::is_same_v<T, float4_e1m2x2_t>) {
-    return "f4e1m2";
-  } else if constexpr (std::is_same_v<T, int4b_t>) {
-    return "s4";
+  } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || is_small_number<T>) {
+    return kDTypeNames[static_cast<int>(dtype_of<T>)];
   } else {
     return "";
   }

@@ -18,35 +18,6 @@
 
 namespace pto::detail {
 
-template <DType D>
-struct FieldsOf;  // layout of a float with fixed fields
-template <>
-struct FieldsOf<DType::f16> : std::integral_constant<int, 16> {
-  static constexpr Fields fields = kF16;
-};
-template <>
-struct FieldsOf<DType::bf16> : std::integral_constant<int, 16> {
-  static constexpr Fields fields = kBf16;
-};
-template <>
-struct FieldsOf<DType::f8e4m3> : std::integral_constant<int, 8> {
-  static constexpr Fields fields = kE4M3;
-};
-template <>
-struct FieldsOf<DType::f8e5m2> : std::integral_constant<int, 8> {
-  static constexpr Fields fields = kE5M2;
-};
-template <>
-struct FieldsOf<DType::f4e2m1> : std::integral_constant<int, 4> {
-  static constexpr Fields fields = kE2M1;
-};
-template <>
-struct FieldsOf<DType::f4e1m2> : std::integral_constant<int, 4> {
-  static constexpr Fields fields = kE1M2;
-};
-
-constexpr bool is_float4(DType d) { return d == DType::f4e2m1 || d == DType::f4e1m2; }
-
 /// Value of a code of a small float.
 template <DType D>
 constexpr float decode_code(uint32_t code) {
@@ -57,7 +28,7 @@ constexpr float decode_code(uint32_t code) {
   } else if constexpr (D == DType::bf16) {
     return __builtin_bit_cast(float, code << 16);
   } else {
-    return baseline::decode_fields<FieldsOf<D>::fields>(code);
+    return baseline::decode_fields<kFields<D>>(code);
   }
 }
 
@@ -69,14 +40,14 @@ constexpr uint32_t encode_code(float value, Mode mode = {}) {
   } else if constexpr (D == DType::f8e8m0) {
     return baseline::encode_e8m0(value, baseline::Bias<uint64_t>(Round::rint), mode);
   } else {
-    return baseline::encode_nearest<FieldsOf<D>::fields>(value, mode);
+    return baseline::encode_nearest<kFields<D>>(value, mode);
   }
 }
 
 /// A floating-point type of 16 bits or fewer.
 template <DType D>
 struct SmallFloat {
-  using Code = std::conditional_t<D == DType::f16 || D == DType::bf16, uint16_t, uint8_t>;
+  using Code = std::conditional_t<bits_in(D) == 16, uint16_t, uint8_t>;
   Code data;
 
   SmallFloat() = default;
@@ -101,7 +72,7 @@ struct SmallFloat {
   constexpr SmallFloat& operator*=(float x) { return *this = SmallFloat(float(*this) * x); }
   constexpr SmallFloat& operator/=(float x) { return *this = SmallFloat(float(*this) / x); }
   constexpr SmallFloat operator-() const {
-    if constexpr (D == DType::f16 || D == DType::bf16) {
+    if constexpr (bits_in(D) == 16) {
       return FromRaw(static_cast<Code>(data ^ 0x8000));
     } else {
       return SmallFloat(-float(*this));
@@ -126,14 +97,9 @@ struct SmallFloat {
 
 }  // namespace pto::detail
 
-using half = pto::detail::SmallFloat<pto::detail::DType::f16>;
-using bfloat16_t = pto::detail::SmallFloat<pto::detail::DType::bf16>;
-using float8_e4m3_t = pto::detail::SmallFloat<pto::detail::DType::f8e4m3>;
-using float8_e5m2_t = pto::detail::SmallFloat<pto::detail::DType::f8e5m2>;
-using float8_e8m0_t = pto::detail::SmallFloat<pto::detail::DType::f8e8m0>;
-using hifloat8_t = pto::detail::SmallFloat<pto::detail::DType::hif8>;
-using float4_e2m1x2_t = pto::detail::SmallFloat<pto::detail::DType::f4e2m1>;
-using float4_e1m2x2_t = pto::detail::SmallFloat<pto::detail::DType::f4e1m2>;
+#define PTO_ALIAS_(name, cpp) using cpp = pto::detail::SmallFloat<pto::detail::DType::name>;
+PTO_SMALL_FLOATS(PTO_ALIAS_)
+#undef PTO_ALIAS_
 using float16_t = half;
 using float32_t = float;
 #ifdef __CPU_SIM
@@ -173,7 +139,7 @@ struct Element {
 template <DType D>
 struct Element<SmallFloat<D>> {
   static constexpr DType dtype = D;
-  static constexpr int bits = is_float4(D) ? 4 : 8 * static_cast<int>(sizeof(SmallFloat<D>));
+  static constexpr int bits = bits_in(D);
   static constexpr bool is_float = true, is_signed = true;
   using Compute = float;
 };
@@ -265,7 +231,7 @@ constexpr code_t<T> pad_code() {
 template <DType D>
 struct SmallFloatLimits {
   using T = SmallFloat<D>;
-  static constexpr Fields f = FieldsOf<D>::fields;
+  static constexpr Fields f = kFields<D>;
   static constexpr bool is_specialized = true, is_signed = true, is_integer = false, is_exact = false;
   static constexpr bool has_infinity = f.has_inf(), has_quiet_NaN = f.has_nan(), has_signaling_NaN = false;
   static constexpr bool is_iec559 = false, is_bounded = true, is_modulo = false, traps = false;
@@ -289,15 +255,8 @@ struct SmallFloatLimits {
 
 }  // namespace pto::detail
 
-template <>
-struct std::numeric_limits<half> : pto::detail::SmallFloatLimits<pto::detail::DType::f16> {};
-template <>
-struct std::numeric_limits<bfloat16_t> : pto::detail::SmallFloatLimits<pto::detail::DType::bf16> {};
-template <>
-struct std::numeric_limits<float8_e4m3_t> : pto::detail::SmallFloatLimits<pto::detail::DType::f8e4m3> {};
-template <>
-struct std::numeric_limits<float8_e5m2_t> : pto::detail::SmallFloatLimits<pto::detail::DType::f8e5m2> {};
-template <>
-struct std::numeric_limits<float4_e2m1x2_t> : pto::detail::SmallFloatLimits<pto::detail::DType::f4e2m1> {};
-template <>
-struct std::numeric_limits<float4_e1m2x2_t> : pto::detail::SmallFloatLimits<pto::detail::DType::f4e1m2> {};
+#define PTO_LIMITS_(name, cpp, code) \
+  template <>                        \
+  struct std::numeric_limits<cpp> : pto::detail::SmallFloatLimits<pto::detail::DType::name> {};
+PTO_SMALL_FIELDS(PTO_LIMITS_)
+#undef PTO_LIMITS_

@@ -9,7 +9,6 @@ namespace pto {
 
 // --- tiles and tensors -------------------------------------------------------------------------------------
 
-enum class TileType { Vec, Mat, Left, Right, Acc, Bias, Scaling, ScaleLeft, ScaleRight, Ctrl };
 enum class BLayout { RowMajor = 0, ColMajor = 1 };
 enum class SLayout { NoneBox = 0, RowMajor = 1, ColMajor = 2 };
 
@@ -150,7 +149,7 @@ inline constexpr int REPEAT_BYTE = 256, REPEAT_MAX = 255, REPEAT_STRIDE_MAX = 25
                      HIF4_BLOCK_SIZE = 64, B8_DATA_TYPE_OFFSET = 8, MAD_MODE_BIT = 46,
                      MAD_ROUND_MODE_BIT = 47;
 inline constexpr uint32_t SHIFT_BLOCK_LEN = 4, SHIFT_BLOCK_BYTE = 5, SHIFT_FRACTAL_BYTE = 9, B4_C0_SIZE = 64,
-                          TMP_UB_SIZE = 8 * 1024, TMP_UB_OFFSET = 184 * 1024, SHIFT_MX_ADDR = 4;
+                          SHIFT_MX_ADDR = 4;
 inline constexpr int NUM_1 = 1, NUM_4 = 4, NUM_8 = 8, NUM_12 = 12, NUM_16 = 16, NUM_32 = 32, NUM_64 = 64,
                      NUM_77 = 77, NUM_96 = 96, NUM_128 = 128, NUM_256 = 256, NUM_512 = 512;
 inline constexpr uint64_t BLOCK_MAX_PER_REPEAT = 8, MASK_LEN = 64;

@@ -9,9 +9,15 @@
 #include "pto/core/cross_core.hpp"
 #include "pto/core/enums.hpp"
 
+namespace pto::detail {
+constexpr bool is_flag(pipe_t from, pipe_t to, int id) {
+  return from != to && from >= 0 && from < kPipes && to >= 0 && to < kPipes && id >= 0 && id < kEventIds;
+}
+}  // namespace pto::detail
+
 inline void set_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [[maybe_unused]] int id) {
 #ifdef PTO_CHECKED
-  PTO_CHECK(from != to && from >= 0 && from < 8 && to >= 0 && to < 8 && id >= 0 && id < 8, "SA-0118",
+  PTO_CHECK(pto::detail::is_flag(from, to, id), "SA-0118",
             "set_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
   int8_t& raised = pto::detail::core().flags[from][to][id];
   PTO_CHECK(raised == 0, "PTO-E0804",
@@ -23,7 +29,7 @@ inline void set_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [
 
 inline void wait_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [[maybe_unused]] int id) {
 #ifdef PTO_CHECKED
-  PTO_CHECK(from != to && from >= 0 && from < 8 && to >= 0 && to < 8 && id >= 0 && id < 8, "SA-0118",
+  PTO_CHECK(pto::detail::is_flag(from, to, id), "SA-0118",
             "wait_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
   int8_t& raised = pto::detail::core().flags[from][to][id];
   PTO_CHECK(raised == 1, "PTO-E2104",
@@ -43,61 +49,6 @@ constexpr uint64_t sbitset1(uint64_t value, int bit) { return value | uint64_t{1
 constexpr uint64_t sbitset0(uint64_t value, int bit) { return value & ~(uint64_t{1} << bit); }
 
 namespace pto {
-
-// clang-format off
-/// Kinds of instructions, as events name them.
-enum class Op : uint16_t {
-  TLOAD, TSTORE_VEC, SCALAR, TRESHAPE, VECTOR, TADD, TADDS, TAXPY, TSUB, TMUL, TMULS, TDIV, TDIVS, TMIN, TMINS,
-  TMAX, TAND, TOR, TSEL, TSHL, TSHR, TEXP, TSELS, TSQRT, TRSQRT, TEXPANDS, TEXPANDS_MAT, TPARTADD, TPARTMUL,
-  TPARTMAX, TPARTMIN, TPOW, TPOWS, TCMPS, TMRGSORT, TSORT32, TCI, TGATHER, TGATHERB, TCVT, TROWSUM, TROWPROD,
-  TROWMAX, TROWMIN, TROWEXPAND, TRANDOM, TCOLSUM, TCOLPROD, TCOLMAX, TCOLMIN, TTRANS, TTRI, TREM, TFMOD, TREMS,
-  TFMODS, TSUBS, TMAXS, TLRELU, TPRELU, TMOV_V2V, TMOV_V2M, TEXTRACT_V2M, TMOV_M2B, TMOV_M2L, TMOV_M2R, TMOV_M2S,
-  TMOV_A2V, TMOV_A2M, TSTORE_ACC, TSTORE_MAT, TMATMUL, TGEMV, TEXTRACT_M2LR, TANDS, TORS, TSHLS, TSHRS, TXOR,
-  TXORS, TEXTRACT_A2M, TINSERT_A2M, TIMG2COL, SETFMATRIX, SET_IMG2COL_RPT, SET_IMG2COL_PADDING, TCONCAT, TDEQUANT,
-  TADDDEQRELU, TABS, TNEG, TRELU, TNOT, TLOG, TRECIP, TCMP, TSCATTER, TCOLEXPAND, TCOLEXPANDDIV, TCOLEXPANDMUL,
-  TCOLEXPANDADD, TCOLEXPANDMAX, TCOLEXPANDMIN, TCOLEXPANDSUB, TCOLEXPANDEXPDIF, TROWEXPANDDIV, TROWEXPANDMUL,
-  TROWEXPANDSUB, TROWEXPANDADD, TROWEXPANDMAX, TROWEXPANDMIN, TROWEXPANDEXPDIF, TPAIRREDUCESUM, TSUBRELUCONV,
-  TADDRELUCONV, TFUSEDMULADD, TMULADDDST, TSUBRELU, TFUSEDMULADDRELU, TPARTARGMAX, TPARTARGMIN, TCOLARGMAX,
-  TCOLARGMIN, TROWARGMAX, TROWARGMIN, TPREFETCH, TFILLPAD_VEC, TFILLPAD_MAT, MGATHER_VEC, MGATHER_MAT, MSCATTER,
-  TQUANT, THISTOGRAM, TINTERLEAVE, TDEINTERLEAVE, OP_COUNT,
-};
-// clang-format on
-
-/// The pipe an instruction runs on.
-constexpr pipe_t pipe_of(Op op) {
-  switch (op) {
-    case Op::TLOAD:
-    case Op::TPREFETCH:
-    case Op::TEXPANDS_MAT:
-    case Op::TFILLPAD_MAT:
-    case Op::MGATHER_MAT: return PIPE_MTE2;
-    case Op::TSTORE_VEC:
-    case Op::TSTORE_MAT: return PIPE_MTE3;
-    case Op::TMOV_M2L:
-    case Op::TMOV_M2R:
-    case Op::TMOV_M2B:
-    case Op::TEXTRACT_M2LR:
-    case Op::TIMG2COL: return PIPE_MTE1;
-    case Op::TMATMUL:
-    case Op::TGEMV: return PIPE_M;
-    case Op::TMOV_A2V:
-    case Op::TMOV_A2M:
-    case Op::TMOV_M2S:
-    case Op::TMOV_V2M:
-    case Op::TEXTRACT_V2M:
-    case Op::TEXTRACT_A2M:
-    case Op::TINSERT_A2M:
-    case Op::TSTORE_ACC: return PIPE_FIX;
-    case Op::SCALAR:
-    case Op::TRESHAPE:
-    case Op::TCI:
-    case Op::SETFMATRIX:
-    case Op::SET_IMG2COL_RPT:
-    case Op::SET_IMG2COL_PADDING: return PIPE_S;
-    case Op::OP_COUNT: return PIPE_ALL;
-    default: return PIPE_V;
-  }
-}
 
 /// What an instruction gives back: assigned to an event it marks that point.
 struct RecordEvent {};
@@ -144,8 +95,7 @@ struct Event : EventBaseTag {
           detail::signal_cross_core(2, CrossCoreId);
         } else {
           set_intra_block(srcPipe, CrossCoreId);
-          if constexpr (Src == Op::TMOV_A2V)
-            set_intra_block(srcPipe, CrossCoreId + 16);  // the second vector core
+          if constexpr (Src == Op::TMOV_A2V) set_intra_block(srcPipe, CrossCoreId + detail::kSecondVector);
         }
       }
     }

@@ -23,59 +23,9 @@
 #include "pto/core/atomic.hpp"
 #include "pto/core/macros.hpp"
 
-// --- capacities, in bytes: of the target, or as given with -D --------------------------------------------
-
-#if defined(PTO_NPU_ARCH_KIRIN9030)
-#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (k9030 * 1024u)
-#elif defined(PTO_NPU_ARCH_KIRINX90)
-#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (kx90 * 1024u)
-#elif defined(PTO_NPU_ARCH_A5)
-#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (a5 * 1024u)
-#elif defined(PTO_NPU_ARCH_A2A3)
-#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (a2a3 * 1024u)
-#else
-#define PTO_CAPACITY_(a2a3, a5, k9030, kx90, cpu) (cpu * 1024u)
-#endif
-
-#ifndef PTO_UBUF_SIZE_BYTES
-#define PTO_UBUF_SIZE_BYTES PTO_CAPACITY_(192, 256, 128, 128, 512)
-#endif
-#ifndef PTO_CBUF_SIZE_BYTES
-#define PTO_CBUF_SIZE_BYTES PTO_CAPACITY_(512, 512, 512, 1024, 512)
-#endif
-#ifndef PTO_L0A_SIZE_BYTES
-#define PTO_L0A_SIZE_BYTES PTO_CAPACITY_(64, 64, 32, 64, 64)
-#endif
-#ifndef PTO_L0B_SIZE_BYTES
-#define PTO_L0B_SIZE_BYTES PTO_CAPACITY_(64, 64, 32, 64, 64)
-#endif
-#ifndef PTO_L0C_SIZE_BYTES
-#define PTO_L0C_SIZE_BYTES PTO_CAPACITY_(128, 256, 64, 128, 256)
-#endif
-#ifndef PTO_BIAS_SIZE_BYTES
-#define PTO_BIAS_SIZE_BYTES PTO_CAPACITY_(1, 4, 1, 1, 64)
-#endif
-#ifndef PTO_FBUF_SIZE_BYTES
-#define PTO_FBUF_SIZE_BYTES PTO_CAPACITY_(2, 4, 7, 6, 64)
-#endif
-#ifndef PTO_SCALELEFT_SIZE_BYTES
-#define PTO_SCALELEFT_SIZE_BYTES PTO_CAPACITY_(0, 4, 0, 0, 4)
-#endif
-#ifndef PTO_SCALERIGHT_SIZE_BYTES
-#define PTO_SCALERIGHT_SIZE_BYTES PTO_CAPACITY_(0, 4, 0, 0, 4)
-#endif
-
 struct pto_array;
 
 namespace pto::detail {
-
-/// On-chip spaces, in the order of `TileType`: Vec, Mat, Left, Right, Acc, Bias, Scaling, ScaleLeft,
-/// ScaleRight.
-inline constexpr int kSpaces = 9;
-inline constexpr size_t kCapacity[kSpaces] = {
-    PTO_UBUF_SIZE_BYTES, PTO_CBUF_SIZE_BYTES,      PTO_L0A_SIZE_BYTES,
-    PTO_L0B_SIZE_BYTES,  PTO_L0C_SIZE_BYTES,       PTO_BIAS_SIZE_BYTES,
-    PTO_FBUF_SIZE_BYTES, PTO_SCALELEFT_SIZE_BYTES, PTO_SCALERIGHT_SIZE_BYTES};
 
 /// Bytes a space takes: its capacity and room for the widest access past its end, a multiple of a page.
 inline constexpr size_t room(int space) { return (kCapacity[space] + 4096 + 4095) / 4096 * 4096; }
@@ -131,7 +81,6 @@ struct Host {
 /// Whose semaphores a signal raises. A2A3: the cube core counts what comes from each vector core apart; A5:
 /// it has one row, where AIV1 arrives as id + 16.
 enum Box : uint8_t { kBoxAic, kBoxAicFromAiv0, kBoxAicFromAiv1, kBoxAiv0, kBoxAiv1, kBoxOwn, kBoxes };
-inline constexpr int kSemaphores = 32;
 
 /// What the cores of one block share.
 struct Cluster {
@@ -166,9 +115,6 @@ struct DmaLoops {
   }
 };
 
-/// In the order of `pipe_t`.
-inline constexpr const char* kPipeNames[] = {"S", "V", "MTE1", "MTE2", "MTE3", "M", "ALL", "FIX"};
-
 struct Core {
   char* space[kSpaces] = {};
   size_t used[kSpaces] = {};  // bytes of each space that a program may have written
@@ -192,9 +138,10 @@ struct Core {
   uint64_t padding = 0, repeat = 0;
   uint64_t ffts_base = 0;
   DmaLoops out_to_ub, ub_to_out;
-  int32_t mark = -1;           // place in the source of the program
-  uint64_t touched[2] = {};    // bytes of global memory that are no part of an array
-  int8_t flags[8][8][8] = {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
+  int32_t mark = -1;         // place in the source of the program
+  uint64_t touched[2] = {};  // bytes of global memory that are no part of an array
+  int8_t flags[kPipes][kPipes][kEventIds] =
+      {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
 };
 
 /// Fresh on-chip memory of a core, all zero; pages that nobody touches cost nothing.

@@ -1,4 +1,5 @@
-// Words that kernels are written with: address space and function qualifiers, the target, pipes, event ids.
+// Words that kernels are written with: address space and function qualifiers; the target, pipes and event ids
+// come with machine_facts.hpp.
 //
 // The target is named by -DPTO_NPU_ARCH_A2A3, -DPTO_NPU_ARCH_A5 and so on, or by -D__NPU_ARCH__=<number>;
 // without either it is the CPU. Qualifiers mean nothing on a CPU. Included first by everything else.
@@ -6,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "pto/core/machine_facts.hpp"
 
 #define __global__
 #define __aicore__
@@ -32,35 +35,7 @@
 #define PTO_INST inline
 #define PTO_INTERNAL inline
 
-// --- target ------------------------------------------------------------------------------------------------
-
-#if defined(__NPU_ARCH__) && !defined(PTO_NPU_ARCH_A2A3) && !defined(PTO_NPU_ARCH_A5)
-#if __NPU_ARCH__ == 2201
-#define PTO_NPU_ARCH_A2A3
-#elif __NPU_ARCH__ == 3101 || __NPU_ARCH__ == 3510
-#define PTO_NPU_ARCH_A5
-#elif __NPU_ARCH__ == 3113
-#define PTO_NPU_ARCH_KIRIN9030
-#elif __NPU_ARCH__ == 3003
-#define PTO_NPU_ARCH_KIRINX90
-#endif
-#endif
-
 namespace pto::detail {
-
-/// The column of the instruction tables that a program is held to.
-enum class Isa : uint8_t { cpu, a2a3, a5 };
-
-#if defined(PTO_NPU_ARCH_A2A3) || defined(PTO_NPU_ARCH_KIRINX90)
-inline constexpr Isa kIsa = Isa::a2a3;
-#define PTO_ISA_A2A3
-#elif defined(PTO_NPU_ARCH_A5) || defined(PTO_NPU_ARCH_KIRIN9030)
-inline constexpr Isa kIsa = Isa::a5;
-#define PTO_ISA_A5
-#else
-inline constexpr Isa kIsa = Isa::cpu;
-#define PTO_ISA_CPU
-#endif
 
 #ifdef PTO_CHECKED
 inline constexpr bool kChecked = true;
@@ -117,16 +92,6 @@ inline constexpr bool kChecked = false;
 #else
 #define PTO_EXACT_LOOP
 #endif
-
-// --- pipes and event ids -----------------------------------------------------------------------------------
-
-using pipe_t = int;
-inline constexpr pipe_t PIPE_S = 0, PIPE_V = 1, PIPE_MTE1 = 2, PIPE_MTE2 = 3, PIPE_MTE3 = 4, PIPE_M = 5,
-                        PIPE_ALL = 6, PIPE_FIX = 7, PIPE_MTE4 = 8, PIPE_MTE5 = 9, PIPE_V2 = 10;
-
-using event_t = int;
-inline constexpr event_t EVENT_ID0 = 0, EVENT_ID1 = 1, EVENT_ID2 = 2, EVENT_ID3 = 3, EVENT_ID4 = 4,
-                         EVENT_ID5 = 5, EVENT_ID6 = 6, EVENT_ID7 = 7, EVENT_ID_MAX = 8;
 
 // --- vector masks: every instruction here works on the valid region ---------------------------------------
 

@@ -197,8 +197,8 @@ inline constexpr Host kHost = {host_wait, host_fail, host_print};
 
 /// A flag that nobody waited for would be found by the next kernel.
 [[gnu::cold]] inline void check_flags_left(Core& core) {
-  for (int at = 0; at < 8 * 8 * 8; ++at) {
-    const int from = at / 64, to = at / 8 % 8, id = at % 8;
+  for (int at = 0; at < kPipes * kPipes * kEventIds; ++at) {
+    const int from = at / kEventIds / kPipes, to = at / kEventIds % kPipes, id = at % kEventIds;
     if (core.flags[from][to][id] == 0) continue;
     char text[160];
     std::snprintf(text, sizeof text,

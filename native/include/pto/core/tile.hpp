@@ -326,11 +326,7 @@ struct Tile {
 // --- tiles of the cube unit --------------------------------------------------------------------------------
 
 namespace detail {
-#if defined(PTO_NPU_ARCH_A2A3) || defined(PTO_NPU_ARCH_KIRINX90)
-inline constexpr BLayout kLeftLayout = BLayout::RowMajor;
-#else
-inline constexpr BLayout kLeftLayout = BLayout::ColMajor;
-#endif
+inline constexpr BLayout kLeftLayout = kLeftByColumns ? BLayout::ColMajor : BLayout::RowMajor;
 }  // namespace detail
 
 #define PTO_TILE_ALIAS(name, loc, blayout, slayout, fractal)                                            \

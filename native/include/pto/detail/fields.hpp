@@ -5,9 +5,30 @@
 
 #include <cstdint>
 
-#include "pto/detail/dtype_names.hpp"
+#include "pto/detail/element_types.hpp"
 
 namespace pto::detail {
+
+#define PTO_NAME_(name, bits, kind) name,
+enum class DType : std::uint8_t { PTO_ELEMENT_TYPES(PTO_NAME_) };
+#undef PTO_NAME_
+
+// Name, bits and kind (f, e, i or u) of each.
+#define PTO_TEXT_(name, bits, kind) #name,
+#define PTO_BITS_(name, bits, kind) bits,
+#define PTO_KIND_(name, bits, kind) kind,
+inline constexpr const char* kDTypeNames[] = {PTO_ELEMENT_TYPES(PTO_TEXT_)};
+inline constexpr int kDTypeBits[] = {PTO_ELEMENT_TYPES(PTO_BITS_)};
+inline constexpr char kDTypeKinds[] = {PTO_ELEMENT_TYPES(PTO_KIND_)};
+#undef PTO_TEXT_
+#undef PTO_BITS_
+#undef PTO_KIND_
+
+constexpr int bits_in(DType t) { return kDTypeBits[static_cast<int>(t)]; }
+constexpr bool is_int(DType t) {
+  return kDTypeKinds[static_cast<int>(t)] == 'i' || kDTypeKinds[static_cast<int>(t)] == 'u';
+}
+constexpr bool is_float4(DType t) { return bits_in(t) == 4 && !is_int(t); }
 
 // Rounding with NONE already resolved by the caller.
 enum class Round : std::uint8_t { rint, round, floor, ceil, trunc, odd };
@@ -28,13 +49,17 @@ struct Fields {
   constexpr bool has_inf() const { return overflow_code == max_code + 1 && overflow_code != nan_code; }
 };
 
-inline constexpr Fields kF64{11, 52, 1023, 64, 0x7FEFFFFFFFFFFFFF, 0x7FF0000000000000, 0x7FF8000000000000};
-inline constexpr Fields kF32{8, 23, 127, 32, 0x7F7FFFFF, 0x7F800000, 0x7FC00000};
-inline constexpr Fields kF16{5, 10, 15, 16, 0x7BFF, 0x7C00, 0x7E00};
-inline constexpr Fields kBf16{8, 7, 127, 16, 0x7F7F, 0x7F80, 0x7FC0};
-inline constexpr Fields kE4M3{4, 3, 7, 8, 0x7E, 0x7F, 0x7F};
-inline constexpr Fields kE5M2{5, 2, 15, 8, 0x7B, 0x7C, 0x7E};
-inline constexpr Fields kE2M1{2, 1, 1, 4, 0x7, 0x7, 0};
-inline constexpr Fields kE1M2{1, 2, 1, 4, 0x7, 0x7, 0};
+// Those of a float type that has them.
+template <DType D>
+struct FieldsOf;
+template <DType D>
+inline constexpr Fields kFields = FieldsOf<D>::fields;
+#define PTO_FIELDS_(name, ...)                      \
+  template <>                                       \
+  struct FieldsOf<DType::name> {                    \
+    static constexpr Fields fields = {__VA_ARGS__}; \
+  };
+PTO_FLOAT_FIELDS(PTO_FIELDS_)
+#undef PTO_FIELDS_
 
 }  // namespace pto::detail

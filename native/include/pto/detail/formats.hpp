@@ -1,7 +1,6 @@
 // Element types of the native module: what is needed to convert them, nothing more.
 //
-// The names are those of src/pto/isa/dtypes.py (dtype_names.hpp); meaning and decisions are documented in
-// src/pto/isa/encoding.py.
+// Meaning and decisions are documented in src/pto/isa/encoding.py.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +17,12 @@ struct DTypeInfo {
   char kind;  // 'f' float, 'e' exponent only, 'i' signed, 'u' unsigned
 };
 
-#define PTO_DTYPE_INFO(name, bits, kind) {#name, bits, kind},
-inline constexpr DTypeInfo kDTypes[] = {PTO_DTYPES(PTO_DTYPE_INFO)};
-#undef PTO_DTYPE_INFO
+#define PTO_INFO_(name, bits, kind) {#name, bits, kind},
+inline constexpr DTypeInfo kDTypes[] = {PTO_ELEMENT_TYPES(PTO_INFO_)};
+#undef PTO_INFO_
 inline constexpr int kDTypeCount = static_cast<int>(std::size(kDTypes));
 
 constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<int>(t)]; }
-constexpr bool is_int(DType t) { return info(t).kind == 'i' || info(t).kind == 'u'; }
 
 // Bytes of one code in an array: 4-bit and 1-bit elements take a byte each.
 constexpr std::size_t code_bytes(DType t) { return info(t).bits < 8 ? 1 : info(t).bits / 8; }

@@ -92,7 +92,7 @@ constexpr bool has_infinity() {
   } else if constexpr (dtype_of<D> == DType::hif8 || dtype_of<D> == DType::f8e8m0) {
     return dtype_of<D> == DType::hif8;
   } else {
-    return FieldsOf<dtype_of<D>>::fields.has_inf();
+    return kFields<dtype_of<D>>.has_inf();
   }
 }
 

@@ -50,7 +50,7 @@ constexpr float max_finite() {
   if constexpr (dtype_of<T> == DType::hif8) return 32768.0f;
   if constexpr (dtype_of<T> == DType::f8e8m0) return 0x1p127f;
   if constexpr (is_small_float<T> && dtype_of<T> != DType::hif8 && dtype_of<T> != DType::f8e8m0)
-    return decode_code<dtype_of<T>>(FieldsOf<dtype_of<T>>::fields.max_code);
+    return decode_code<dtype_of<T>>(kFields<dtype_of<T>>.max_code);
   return 0;
 }
 

@@ -25,7 +25,7 @@ constexpr void check_tadd() {
       "[PTO][PTO-E0401] TADD: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c007),
+      is_one_of<dst>(0x3c00e),
       "[PTO][SA-0134] TADD: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -41,7 +41,7 @@ constexpr void check_tadd() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0134] TADD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -64,7 +64,7 @@ constexpr void check_tsub() {
       "[PTO][PTO-E0401] TSUB: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0339] TSUB: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -74,7 +74,7 @@ constexpr void check_tsub() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][SA-0339] TSUB: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
   static_assert(
@@ -84,7 +84,7 @@ constexpr void check_tsub() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0339] TSUB: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -107,7 +107,7 @@ constexpr void check_tmul() {
       "[PTO][PTO-E0401] TMUL: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0283] TMUL: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -117,7 +117,7 @@ constexpr void check_tmul() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c007),
+      is_one_of<dst>(0x3c00e),
       "[PTO][SA-0283] TMUL: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -127,7 +127,7 @@ constexpr void check_tmul() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0283] TMUL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -150,7 +150,7 @@ constexpr void check_tdiv() {
       "[PTO][PTO-E0401] TDIV: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0150] TDIV: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -161,13 +161,13 @@ constexpr void check_tdiv() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0150] TDIV: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0150] TDIV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -190,7 +190,7 @@ constexpr void check_tmax() {
       "[PTO][PTO-E0401] TMAX: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0248] TMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -200,7 +200,7 @@ constexpr void check_tmax() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][SA-0248] TMAX: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
   static_assert(
@@ -210,7 +210,7 @@ constexpr void check_tmax() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0248] TMAX: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -233,7 +233,7 @@ constexpr void check_tmin() {
       "[PTO][PTO-E0401] TMIN: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0251] TMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -243,7 +243,7 @@ constexpr void check_tmin() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][SA-0251] TMIN: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
   static_assert(
@@ -253,7 +253,7 @@ constexpr void check_tmin() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0251] TMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -469,7 +469,7 @@ constexpr void check_tprelu() {
       "[PTO][PTO-E0401] TPRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TPRELU: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
@@ -479,7 +479,7 @@ constexpr void check_tprelu() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TPRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -502,11 +502,11 @@ constexpr void check_trem() {
       "[PTO][PTO-E0401] TREM: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TREM: the element type of dst is not supported (f32/i32/u32); fix: convert with "
       "TCVT");
   static_assert(
-      is_one_of<dst>(0xf3ffd),
+      is_one_of<dst>(0xf3ffb),
       "[PTO][PTO-E0602] TREM: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -518,7 +518,7 @@ constexpr void check_trem() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TREM: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -527,7 +527,7 @@ constexpr void check_trem() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TREM: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -551,7 +551,7 @@ constexpr void check_tfmod() {
       "[PTO][PTO-E0401] TFMOD: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TFMOD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -562,7 +562,7 @@ constexpr void check_tfmod() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TFMOD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -586,7 +586,7 @@ constexpr void check_tsubrelu() {
       "[PTO][PTO-E0401] TSUBRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TSUBRELU: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
   static_assert(
@@ -597,7 +597,7 @@ constexpr void check_tsubrelu() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -617,7 +617,7 @@ constexpr void check_tabs() {
       "[PTO][PTO-E0401] TABS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0130] TABS: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -627,13 +627,13 @@ constexpr void check_tabs() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x15003),
+      is_one_of<dst>(0x15006),
       "[PTO][SA-0130] TABS: the element type of dst is not supported (f32/f16/i32/i16/i8); fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x15007),
+      is_one_of<dst>(0x1500e),
       "[PTO][SA-0130] TABS: the element type of dst is not supported (f32/f16/bf16/i32/i16/i8); fix: "
       "convert with TCVT");
 #endif
@@ -653,7 +653,7 @@ constexpr void check_texp() {
       "[PTO][PTO-E0401] TEXP: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0153] TEXP: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       all_row_major<src, dst>(),
@@ -661,7 +661,7 @@ constexpr void check_texp() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x7),
+      is_one_of<dst>(0xe),
       "[PTO][SA-0153] TEXP: the element type of dst is not supported (f32/f16/bf16); fix: convert with TCVT");
 #endif
 }
@@ -680,7 +680,7 @@ constexpr void check_tlog() {
       "[PTO][PTO-E0401] TLOG: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0238] TLOG: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       all_row_major<src, dst>(),
@@ -688,7 +688,7 @@ constexpr void check_tlog() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x7),
+      is_one_of<dst>(0xe),
       "[PTO][SA-0238] TLOG: the element type of dst is not supported (f32/f16/bf16); fix: convert with TCVT");
 #endif
 }
@@ -707,7 +707,7 @@ constexpr void check_tsqrt() {
       "[PTO][PTO-E0401] TSQRT: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0332] TSQRT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       all_row_major<src, dst>(),
@@ -715,7 +715,7 @@ constexpr void check_tsqrt() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x7),
+      is_one_of<dst>(0xe),
       "[PTO][SA-0332] TSQRT: the element type of dst is not supported (f32/f16/bf16); fix: convert with "
       "TCVT");
 #endif
@@ -724,7 +724,7 @@ constexpr void check_tsqrt() {
 template <class dst, class src>
 constexpr void check_trsqrt() {
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0318] TRSQRT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       all_in<TileType::Vec, src, dst>(),
@@ -757,7 +757,7 @@ constexpr void check_trecip() {
       "[PTO][PTO-E0401] TRECIP: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0297] TRECIP: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       all_row_major<src, dst>(),
@@ -765,7 +765,7 @@ constexpr void check_trecip() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x7),
+      is_one_of<dst>(0xe),
       "[PTO][SA-0297] TRECIP: the element type of dst is not supported (f32/f16/bf16); fix: convert with "
       "TCVT");
 #endif
@@ -824,7 +824,7 @@ constexpr void check_trelu() {
       "[PTO][PTO-E0401] TRELU: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x30003),
+      is_one_of<dst>(0x30006),
       "[PTO][PTO-E0302] TRELU: the element type of dst is not supported (f32/f16/i32/u32); fix: convert "
       "with TCVT");
   static_assert(
@@ -833,7 +833,7 @@ constexpr void check_trelu() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -850,16 +850,16 @@ constexpr void check_tneg() {
       "[PTO][PTO-E0301] TNEG: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c007),
+      is_one_of<dst>(0x3c00e),
       "[PTO][PTO-E0302] TNEG: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffffb),
+      is_one_of<dst>(0xffff7),
       "[PTO][PTO-E0602] TNEG: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c007),
+      is_one_of<dst>(0x3c00e),
       "[PTO][PTO-E0302] TNEG: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -868,7 +868,7 @@ constexpr void check_tneg() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TNEG: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -896,11 +896,11 @@ constexpr void check_tcmp() {
       "[PTO][PTO-E0301] TCMP: expects ceil(src0 valid columns, dst element bits) <= dst columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src0>(0x3f007),
+      is_one_of<src0>(0x3f00e),
       "[PTO][PTO-E0302] TCMP: the element type of src0 is not supported (f32/f16/i32/u32); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<src0>(0xf0ffb),
+      is_one_of<src0>(0xf0ff7),
       "[PTO][PTO-E0602] TCMP: the element type of src0 needs another target");
   static_assert(
       is_among<dst>(0x3000),
@@ -916,7 +916,7 @@ constexpr void check_tcmp() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src0>(0x3f007),
+      is_one_of<src0>(0x3f00e),
       "[PTO][PTO-E0302] TCMP: the element type of src0 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
@@ -939,7 +939,7 @@ constexpr void check_tsel() {
       "[PTO][PTO-E0301] TSEL: expects mask element type to be i8/u8/i16/u16/i32/u32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c007),
+      is_one_of<dst>(0x3c00e),
       "[PTO][SA-0326] TSEL: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -954,7 +954,7 @@ constexpr void check_tsel() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0326] TSEL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -981,7 +981,7 @@ constexpr void check_taddc() {
       "[PTO][PTO-E0401] TADDC: expects src2 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TADDC: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); "
       "fix: convert with TCVT");
   static_assert(
@@ -1005,7 +1005,7 @@ constexpr void check_taddc() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TADDC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1032,7 +1032,7 @@ constexpr void check_tsubc() {
       "[PTO][PTO-E0401] TSUBC: expects src2 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TSUBC: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -1047,13 +1047,13 @@ constexpr void check_tsubc() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TSUBC: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1077,7 +1077,7 @@ constexpr void check_tfusedmuladd() {
       "[PTO][PTO-E0401] TFUSEDMULADD: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TFUSEDMULADD: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
   static_assert(
@@ -1088,7 +1088,7 @@ constexpr void check_tfusedmuladd() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TFUSEDMULADD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1112,7 +1112,7 @@ constexpr void check_tfusedmuladdrelu() {
       "[PTO][PTO-E0401] TFUSEDMULADDRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TFUSEDMULADDRELU: the element type of dst is not supported (f32/f16); fix: convert "
       "with TCVT");
   static_assert(
@@ -1123,7 +1123,7 @@ constexpr void check_tfusedmuladdrelu() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TFUSEDMULADDRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1147,7 +1147,7 @@ constexpr void check_tmuladddst() {
       "[PTO][PTO-E0401] TMULADDDST: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TMULADDDST: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
   static_assert(
@@ -1158,7 +1158,7 @@ constexpr void check_tmuladddst() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TMULADDDST: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1167,7 +1167,7 @@ constexpr void check_tmuladddst() {
 template <class dst, class src0, class src1>
 constexpr void check_taddreluconv() {
   static_assert(
-      are_combined<dst, src0, src1>({{0x1, 0x1}, {0x10c, 0x2}, {0xe0c, 0x4000}}),
+      are_combined<dst, src0, src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
       "[PTO][PTO-E0302] TADDRELUCONV: the element types of dst, src0 and src1 are no legal combination; "
       "fix: convert with TCVT");
   static_assert(
@@ -1198,7 +1198,7 @@ constexpr void check_taddreluconv() {
 template <class dst, class src0, class src1>
 constexpr void check_tsubreluconv() {
   static_assert(
-      are_combined<dst, src0, src1>({{0x1, 0x1}, {0x10c, 0x2}, {0xe0c, 0x4000}}),
+      are_combined<dst, src0, src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
       "[PTO][PTO-E0302] TSUBRELUCONV: the element types of dst, src0 and src1 are no legal combination; "
       "fix: convert with TCVT");
   static_assert(
@@ -1229,7 +1229,7 @@ constexpr void check_tsubreluconv() {
 template <class dst, class src0, class src1>
 constexpr void check_tadddeqrelu() {
   static_assert(
-      are_combined<dst, src0, src1>({{0x1001, 0x10000}}),
+      are_combined<dst, src0, src1>({{0x1002, 0x10000}}),
       "[PTO][PTO-E0302] TADDDEQRELU: the element types of dst, src0 and src1 are no legal combination; fix: "
       "convert with TCVT");
   static_assert(
@@ -1274,11 +1274,11 @@ constexpr void check_tpow() {
       "[PTO][PTO-E0401] TPOW: expects exp and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOW: the element type of dst is not supported (f32/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffff9),
+      is_one_of<dst>(0xffff3),
       "[PTO][PTO-E0602] TPOW: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -1288,16 +1288,16 @@ constexpr void check_tpow() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOW: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
-      !(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0x7),
+      !(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0xe),
       "[PTO][PTO-E0301] TPOW: expects dst element type to be f32/f16/bf16; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TPOW: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1314,14 +1314,14 @@ constexpr void check_tcvt() {
       "[PTO][PTO-E0401] TCVT: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<src, dst>({{0x0, 0x5405f}, {0x1, 0x17441}, {0x2, 0x10183}, {0x3, 0x1}, {0x4, 0x1}, {0x6,
-      0x1}, {0x7, 0x4}, {0x8, 0x4}, {0xa, 0x2}, {0xc, 0x14002}, {0xd, 0x8002}, {0xe, 0x32003}, {0x10,
-      0x4e003}, {0x11, 0xe000}, {0x12, 0x10001}}),
+      are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
+      0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006}, {0x10,
+      0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
       "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
       "with `pto isa tcvt`, convert in two steps");
   static_assert(
-      !are_combined<src, dst>({{0x0, 0x58}, {0x1, 0x40}, {0x2, 0x182}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0x7, 0x4}, {0x8, 0x4}, {0xc, 0x14000}, {0xd, 0x8000}, {0xe, 0x32000}, {0x10, 0xa000}, {0x11, 0xe000}}),
+      !are_combined<src, dst>({{0x1, 0xb0}, {0x2, 0x80}, {0x3, 0x304}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0x8, 0x8}, {0x9, 0x8}, {0xc, 0x14000}, {0xd, 0x8000}, {0xe, 0x32000}, {0x10, 0xa000}, {0x11, 0xe000}}),
       "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -1331,20 +1331,20 @@ constexpr void check_tcvt() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<src, dst>({{0x0, 0x5405f}, {0x1, 0x17441}, {0x2, 0x10183}, {0x3, 0x1}, {0x4, 0x1}, {0x6,
-      0x1}, {0x7, 0x4}, {0x8, 0x4}, {0xa, 0x2}, {0xc, 0x14002}, {0xd, 0x8002}, {0xe, 0x32003}, {0x10,
-      0x4e003}, {0x11, 0xe000}, {0x12, 0x10001}}),
+      are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
+      0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006}, {0x10,
+      0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
       "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
       "with `pto isa tcvt`, convert in two steps");
   static_assert(
-      !are_combined<src, dst>({{0x1, 0x400}, {0xa, 0x2}, {0x10, 0x2}}),
+      !are_combined<src, dst>({{0x2, 0x400}, {0xa, 0x4}, {0x10, 0x4}}),
       "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<src, dst>({{0x0, 0xff5df}, {0x1, 0xff5df}, {0x2, 0xff5df}, {0x3, 0xff5df}, {0x4, 0xff5df},
-      {0x6, 0xff5df}, {0x7, 0xff5df}, {0x8, 0xff5df}, {0xa, 0xff5df}, {0xc, 0xff5df}, {0xd, 0xff5df}, {0xe,
-      0xff5df}, {0xf, 0xff5df}, {0x10, 0xff5df}, {0x11, 0xff5df}, {0x12, 0xff5df}, {0x13, 0xff5df}}),
+      are_combined<src, dst>({{0x1, 0xff7be}, {0x2, 0xff7be}, {0x3, 0xff7be}, {0x4, 0xff7be}, {0x5, 0xff7be},
+      {0x7, 0xff7be}, {0x8, 0xff7be}, {0x9, 0xff7be}, {0xa, 0xff7be}, {0xc, 0xff7be}, {0xd, 0xff7be}, {0xe,
+      0xff7be}, {0xf, 0xff7be}, {0x10, 0xff7be}, {0x11, 0xff7be}, {0x12, 0xff7be}, {0x13, 0xff7be}}),
       "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
       "with `pto isa tcvt`, convert in two steps");
 #endif
@@ -1361,14 +1361,14 @@ constexpr void check_tcvt_with_sat_mode() {
       "[PTO][PTO-E0401] TCVT: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<src, dst>({{0x0, 0x5405f}, {0x1, 0x17441}, {0x2, 0x10183}, {0x3, 0x1}, {0x4, 0x1}, {0x6,
-      0x1}, {0x7, 0x4}, {0x8, 0x4}, {0xa, 0x2}, {0xc, 0x14002}, {0xd, 0x8002}, {0xe, 0x32003}, {0x10,
-      0x4e003}, {0x11, 0xe000}, {0x12, 0x10001}}),
+      are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
+      0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006}, {0x10,
+      0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
       "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
       "with `pto isa tcvt`, convert in two steps");
   static_assert(
-      !are_combined<src, dst>({{0x0, 0x58}, {0x1, 0x40}, {0x2, 0x182}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0x7, 0x4}, {0x8, 0x4}, {0xc, 0x14000}, {0xd, 0x8000}, {0xe, 0x32000}, {0x10, 0xa000}, {0x11, 0xe000}}),
+      !are_combined<src, dst>({{0x1, 0xb0}, {0x2, 0x80}, {0x3, 0x304}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0x8, 0x8}, {0x9, 0x8}, {0xc, 0x14000}, {0xd, 0x8000}, {0xe, 0x32000}, {0x10, 0xa000}, {0x11, 0xe000}}),
       "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -1378,20 +1378,20 @@ constexpr void check_tcvt_with_sat_mode() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<src, dst>({{0x0, 0x5405f}, {0x1, 0x17441}, {0x2, 0x10183}, {0x3, 0x1}, {0x4, 0x1}, {0x6,
-      0x1}, {0x7, 0x4}, {0x8, 0x4}, {0xa, 0x2}, {0xc, 0x14002}, {0xd, 0x8002}, {0xe, 0x32003}, {0x10,
-      0x4e003}, {0x11, 0xe000}, {0x12, 0x10001}}),
+      are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
+      0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006}, {0x10,
+      0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
       "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
       "with `pto isa tcvt`, convert in two steps");
   static_assert(
-      !are_combined<src, dst>({{0x1, 0x400}, {0xa, 0x2}, {0x10, 0x2}}),
+      !are_combined<src, dst>({{0x2, 0x400}, {0xa, 0x4}, {0x10, 0x4}}),
       "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<src, dst>({{0x0, 0xff5df}, {0x1, 0xff5df}, {0x2, 0xff5df}, {0x3, 0xff5df}, {0x4, 0xff5df},
-      {0x6, 0xff5df}, {0x7, 0xff5df}, {0x8, 0xff5df}, {0xa, 0xff5df}, {0xc, 0xff5df}, {0xd, 0xff5df}, {0xe,
-      0xff5df}, {0xf, 0xff5df}, {0x10, 0xff5df}, {0x11, 0xff5df}, {0x12, 0xff5df}, {0x13, 0xff5df}}),
+      are_combined<src, dst>({{0x1, 0xff7be}, {0x2, 0xff7be}, {0x3, 0xff7be}, {0x4, 0xff7be}, {0x5, 0xff7be},
+      {0x7, 0xff7be}, {0x8, 0xff7be}, {0x9, 0xff7be}, {0xa, 0xff7be}, {0xc, 0xff7be}, {0xd, 0xff7be}, {0xe,
+      0xff7be}, {0xf, 0xff7be}, {0x10, 0xff7be}, {0x11, 0xff7be}, {0x12, 0xff7be}, {0x13, 0xff7be}}),
       "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
       "with `pto isa tcvt`, convert in two steps");
 #endif
@@ -1408,13 +1408,13 @@ constexpr void check_tadds() {
       "[PTO][PTO-E0301] TADDS: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0137] TADDS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0137] TADDS: the element type of dst is not supported (f32/f16/bf16/i8/u8/i16/u16/i32/u32); "
       "fix: convert with TCVT");
   static_assert(
@@ -1423,7 +1423,7 @@ constexpr void check_tadds() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0137] TADDS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1445,16 +1445,16 @@ constexpr void check_tsubs() {
       "[PTO][PTO-E0301] TSUBS: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfcffb),
+      is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TSUBS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
@@ -1463,7 +1463,7 @@ constexpr void check_tsubs() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1485,13 +1485,13 @@ constexpr void check_tmuls() {
       "[PTO][PTO-E0301] TMULS: expects src0 to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0286] TMULS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c007),
+      is_one_of<dst>(0x3c00e),
       "[PTO][SA-0286] TMULS: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -1500,7 +1500,7 @@ constexpr void check_tmuls() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0286] TMULS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1525,19 +1525,19 @@ constexpr void check_tdivs() {
       "[PTO][PTO-E0401] TDIVS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0152] TDIVS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1557,19 +1557,19 @@ constexpr void check_tdivs_reversed() {
       "[PTO][PTO-E0401] TDIVS: expects scalar and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0152] TDIVS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1589,11 +1589,11 @@ constexpr void check_tmaxs() {
       "[PTO][PTO-E0401] TMAXS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TMAXS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfcffb),
+      is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TMAXS: the element type of dst needs another target");
   static_assert(
       !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
@@ -1601,13 +1601,13 @@ constexpr void check_tmaxs() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TMAXS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TMAXS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1624,16 +1624,16 @@ constexpr void check_tmins() {
       "[PTO][PTO-E0301] TMINS: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TMINS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfcffb),
+      is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TMINS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TMINS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
@@ -1642,7 +1642,7 @@ constexpr void check_tmins() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TMINS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1672,12 +1672,12 @@ constexpr void check_tlrelu() {
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TLRELU: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TLRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1847,10 +1847,10 @@ constexpr void check_trems() {
       "[PTO][PTO-E0401] TREMS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TREMS: the element type of dst is not supported (f32/i32); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xd3ffd),
+      is_one_of<dst>(0xd3ffb),
       "[PTO][PTO-E0602] TREMS: the element type of dst needs another target");
   static_assert(
       !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
@@ -1863,7 +1863,7 @@ constexpr void check_trems() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TREMS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -1872,7 +1872,7 @@ constexpr void check_trems() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TREMS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1892,7 +1892,7 @@ constexpr void check_tfmods() {
       "[PTO][PTO-E0401] TFMODS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TFMODS: the element type of dst is not supported (f32/f16/i32/i16); fix: convert "
       "with TCVT");
   static_assert(
@@ -1909,7 +1909,7 @@ constexpr void check_tfmods() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TFMODS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -1918,7 +1918,7 @@ constexpr void check_tfmods() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TFMODS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1938,11 +1938,11 @@ constexpr void check_tpows() {
       "[PTO][PTO-E0401] TPOWS: expects base and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOWS: the element type of dst is not supported (f32/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffff9),
+      is_one_of<dst>(0xffff3),
       "[PTO][PTO-E0602] TPOWS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -1952,16 +1952,16 @@ constexpr void check_tpows() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOWS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
-      !(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0x7),
+      !(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0xe),
       "[PTO][PTO-E0301] TPOWS: expects dst element type to be f32/f16/bf16; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TPOWS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1985,11 +1985,11 @@ constexpr void check_taddsc() {
       "[PTO][PTO-E0401] TADDSC: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TADDSC: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfcffb),
+      is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TADDSC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -2006,13 +2006,13 @@ constexpr void check_taddsc() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TADDSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TADDSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2036,11 +2036,11 @@ constexpr void check_tsubsc() {
       "[PTO][PTO-E0401] TSUBSC: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBSC: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfcffb),
+      is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TSUBSC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -2051,13 +2051,13 @@ constexpr void check_tsubsc() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2074,11 +2074,11 @@ constexpr void check_taxpy() {
       "[PTO][PTO-E0401] TAXPY: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x3}, {0x1, 0x2}, {0x2, 0x4}}),
+      are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
       "[PTO][PTO-E0302] TAXPY: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !are_combined<dst, src>({{0x2, 0x4}}),
+      !are_combined<dst, src>({{0x3, 0x8}}),
       "[PTO][PTO-E0602] TAXPY: the element types of dst and src need another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -2091,13 +2091,13 @@ constexpr void check_taxpy() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x3}, {0x1, 0x2}, {0x2, 0x4}}),
+      are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
       "[PTO][PTO-E0302] TAXPY: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x3}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
+      are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
       {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][PTO-E0302] TAXPY: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2121,22 +2121,22 @@ constexpr void check_tcmps() {
       "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3f007),
+      is_one_of<src>(0x3f00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<src>(0xfcffb),
+      is_one_of<src>(0xfcff7),
       "[PTO][PTO-E0602] TCMPS: the element type of src needs another target");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f007),
+      is_one_of<src>(0x3f00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2162,22 +2162,22 @@ constexpr void check_tcmps_tile() {
       "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3f007),
+      is_one_of<src>(0x3f00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<src>(0xfcffb),
+      is_one_of<src>(0xfcff7),
       "[PTO][PTO-E0602] TCMPS: the element type of src needs another target");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f007),
+      is_one_of<src>(0x3f00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2201,7 +2201,7 @@ constexpr void check_tsels() {
       "TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c007),
+      is_one_of<dst>(0x3c00e),
       "[PTO][SA-0327] TSELS: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
@@ -2212,7 +2212,7 @@ constexpr void check_tsels() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff003),
+      is_one_of<dst>(0xff006),
       "[PTO][SA-0327] TSELS: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
@@ -2221,7 +2221,7 @@ constexpr void check_tsels() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0327] TSELS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2235,7 +2235,7 @@ constexpr void check_texpands() {
       "TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0158] TEXPANDS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   if constexpr (is_tile_data_v<dst>) {
@@ -2251,7 +2251,7 @@ constexpr void check_texpands() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0158] TEXPANDS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2264,7 +2264,7 @@ constexpr void check_trowsum() {
       "[PTO][PA-0032] TROWSUM: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
       0x20000}}),
       "[PTO][SA-0187] TROWSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2286,7 +2286,7 @@ constexpr void check_trowsum() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
       0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TROWSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2301,7 +2301,7 @@ constexpr void check_trowsum() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x7}, {0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10,
+      are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10,
       0x14000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TROWSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2327,7 +2327,7 @@ constexpr void check_trowprod() {
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TROWPROD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -2355,7 +2355,7 @@ constexpr void check_trowprod() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TROWPROD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2377,7 +2377,7 @@ constexpr void check_trowmax() {
       "[PTO][PA-0032] TROWMAX: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TROWMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWMAX: expects src to use the ND layout");
@@ -2398,7 +2398,7 @@ constexpr void check_trowmax() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff003),
+      is_one_of<dst>(0xff006),
       "[PTO][SA-0187] TROWMAX: the element type of dst is not supported "
       "(f32/f16/i32/u32/i16/u16/i64/u64/i8/u8); fix: convert with TCVT");
   static_assert(
@@ -2415,7 +2415,7 @@ constexpr void check_trowmax() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TROWMAX: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2437,7 +2437,7 @@ constexpr void check_trowmin() {
       "[PTO][PA-0032] TROWMIN: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TROWMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWMIN: expects src to use the ND layout");
@@ -2458,7 +2458,7 @@ constexpr void check_trowmin() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff003),
+      is_one_of<dst>(0xff006),
       "[PTO][SA-0187] TROWMIN: the element type of dst is not supported "
       "(f32/f16/i32/u32/i16/u16/i64/u64/i8/u8); fix: convert with TCVT");
   static_assert(
@@ -2475,7 +2475,7 @@ constexpr void check_trowmin() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TROWMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2503,7 +2503,7 @@ constexpr void check_trowargmax() {
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x10, 0x3c003}, {0x11, 0x3c003}}),
+      are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -2528,7 +2528,7 @@ constexpr void check_trowargmax() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x10, 0xff007}, {0x11, 0xff007}}),
+      are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -2554,7 +2554,7 @@ constexpr void check_trowargmax_with_dstVal() {
       "[PTO][PTO-E0401] TROWARGMAX: expects dstVal and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x10, 0x3c003}, {0x11, 0x3c003}}),
+      are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWARGMAX: expects src to use the ND layout");
@@ -2582,7 +2582,7 @@ constexpr void check_trowargmax_with_dstVal() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0xe, 0xc002}, {0xf, 0xc002}, {0x10, 0x3c003}, {0x11, 0x3c003}}),
+      are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -2600,7 +2600,7 @@ constexpr void check_trowargmax_with_dstVal() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0xe, 0xc006}, {0xf, 0xc006}, {0x10, 0xff007}, {0x11, 0xff007}}),
+      are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -2625,7 +2625,7 @@ constexpr void check_trowargmin() {
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x10, 0x3c003}, {0x11, 0x3c003}}),
+      are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -2650,7 +2650,7 @@ constexpr void check_trowargmin() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x10, 0xff007}, {0x11, 0xff007}}),
+      are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -2676,7 +2676,7 @@ constexpr void check_trowargmin_with_dstVal() {
       "[PTO][PTO-E0401] TROWARGMIN: expects dstVal and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x10, 0x3c003}, {0x11, 0x3c003}}),
+      are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWARGMIN: expects src to use the ND layout");
@@ -2704,7 +2704,7 @@ constexpr void check_trowargmin_with_dstVal() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0xe, 0xc002}, {0xf, 0xc002}, {0x10, 0x3c003}, {0x11, 0x3c003}}),
+      are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -2722,7 +2722,7 @@ constexpr void check_trowargmin_with_dstVal() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0xe, 0xc006}, {0xf, 0xc006}, {0x10, 0xff007}, {0x11, 0xff007}}),
+      are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -2745,7 +2745,7 @@ constexpr void check_tcolsum() {
       "[PTO][PA-0031] TCOLSUM: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
       0x20000}}),
       "[PTO][SA-0187] TCOLSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2756,7 +2756,7 @@ constexpr void check_tcolsum() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
       {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2769,7 +2769,7 @@ constexpr void check_tcolsum() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x7}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
+      are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
       {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2790,7 +2790,7 @@ constexpr void check_tcolprod() {
       "[PTO][PA-0031] TCOLPROD: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TCOLPROD: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
@@ -2800,13 +2800,13 @@ constexpr void check_tcolprod() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c007),
+      is_one_of<dst>(0x3c00e),
       "[PTO][SA-0187] TCOLPROD: the element type of dst is not supported (f32/f16/bf16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TCOLPROD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2823,7 +2823,7 @@ constexpr void check_tcolmax() {
       "[PTO][PA-0031] TCOLMAX: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
       0x20000}}),
       "[PTO][SA-0187] TCOLMAX: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2834,7 +2834,7 @@ constexpr void check_tcolmax() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
       {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLMAX: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2847,7 +2847,7 @@ constexpr void check_tcolmax() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x7}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
+      are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
       {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLMAX: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -2868,7 +2868,7 @@ constexpr void check_tcolmin() {
       "[PTO][PA-0031] TCOLMIN: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TCOLMIN: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
@@ -2886,7 +2886,7 @@ constexpr void check_tcolmin() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TCOLMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2906,7 +2906,7 @@ constexpr void check_tcolargmax() {
       "[PTO][PTO-E0401] TCOLARGMAX: expects dst and src to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x10, 0x28003}, {0x11, 0x28003}}),
+      are_combined<dst, src>({{0x10, 0x28006}, {0x11, 0x28006}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -2924,13 +2924,13 @@ constexpr void check_tcolargmax() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x10, 0x3f003}, {0x11, 0x3f003}}),
+      are_combined<dst, src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x10, 0xff007}, {0x11, 0xff007}}),
+      are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -2957,7 +2957,7 @@ constexpr void check_tcolargmax_with_dstVal() {
       "[PTO][PTO-E0401] TCOLARGMAX: expects dstVal and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0xe, 0x8002}, {0xf, 0x8002}, {0x10, 0x20001}, {0x11, 0x20001}}),
+      are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -2976,13 +2976,13 @@ constexpr void check_tcolargmax_with_dstVal() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0xe, 0xc002}, {0xf, 0xc002}, {0x10, 0x30001}, {0x11, 0x30001}}),
+      are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0xe, 0xc006}, {0xf, 0xc006}, {0x10, 0xff007}, {0x11, 0xff007}}),
+      are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -3002,7 +3002,7 @@ constexpr void check_tcolargmin() {
       "[PTO][PTO-E0401] TCOLARGMIN: expects dst and src to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x10, 0x28003}, {0x11, 0x28003}}),
+      are_combined<dst, src>({{0x10, 0x28006}, {0x11, 0x28006}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -3020,13 +3020,13 @@ constexpr void check_tcolargmin() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x10, 0x3f003}, {0x11, 0x3f003}}),
+      are_combined<dst, src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x10, 0xff007}, {0x11, 0xff007}}),
+      are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -3053,7 +3053,7 @@ constexpr void check_tcolargmin_with_dstVal() {
       "[PTO][PTO-E0401] TCOLARGMIN: expects dstVal and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0xe, 0x8002}, {0xf, 0x8002}, {0x10, 0x20001}, {0x11, 0x20001}}),
+      are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -3072,13 +3072,13 @@ constexpr void check_tcolargmin_with_dstVal() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0xe, 0xc002}, {0xf, 0xc002}, {0x10, 0x30001}, {0x11, 0x30001}}),
+      are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0xe, 0xc006}, {0xf, 0xc006}, {0x10, 0xff007}, {0x11, 0xff007}}),
+      are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -3091,7 +3091,7 @@ constexpr void check_trowexpand() {
       "[PTO][SA-0188] TROWEXPAND: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0008] TROWEXPAND: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(dst::form == Form::ND, "[PTO][SA-0103] TROWEXPAND: expects dst to use the ND layout");
@@ -3124,7 +3124,7 @@ constexpr void check_trowexpand() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][SA-0008] TROWEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -3154,11 +3154,11 @@ constexpr void check_tcolexpand() {
       "[PTO][PTO-E0401] TCOLEXPAND: expects src valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0xff07f),
+      is_one_of<dst>(0xff0fe),
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3ff87),
+      is_one_of<dst>(0x3ff0f),
       "[PTO][PTO-E0602] TCOLEXPAND: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -3167,13 +3167,13 @@ constexpr void check_tcolexpand() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff07f),
+      is_one_of<dst>(0xff0fe),
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -3198,7 +3198,7 @@ constexpr void check_trowexpandadd() {
       "[PTO][PTO-E0401] TROWEXPANDADD: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDADD: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
   static_assert(
@@ -3231,7 +3231,7 @@ constexpr void check_trowexpandadd() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDADD: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3255,7 +3255,7 @@ constexpr void check_trowexpandsub() {
       "[PTO][SA-0316] TROWEXPANDSUB: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0315] TROWEXPANDSUB: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
@@ -3266,7 +3266,7 @@ constexpr void check_trowexpandsub() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][SA-0315] TROWEXPANDSUB: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3290,7 +3290,7 @@ constexpr void check_trowexpandmul() {
       "[PTO][SA-0313] TROWEXPANDMUL: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0312] TROWEXPANDMUL: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
@@ -3301,7 +3301,7 @@ constexpr void check_trowexpandmul() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][SA-0312] TROWEXPANDMUL: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3325,7 +3325,7 @@ constexpr void check_trowexpanddiv() {
       "[PTO][SA-0307] TROWEXPANDDIV: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x14003),
+      is_one_of<dst>(0x14006),
       "[PTO][SA-0306] TROWEXPANDDIV: the element type of dst is not supported (f32/f16/i16/i32); fix: "
       "convert with TCVT");
 #endif
@@ -3336,7 +3336,7 @@ constexpr void check_trowexpanddiv() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0306] TROWEXPANDDIV: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
@@ -3360,7 +3360,7 @@ constexpr void check_trowexpandmax() {
       "[PTO][PTO-E0401] TROWEXPANDMAX: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMAX: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
   static_assert(
@@ -3399,7 +3399,7 @@ constexpr void check_trowexpandmax() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMAX: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3423,7 +3423,7 @@ constexpr void check_trowexpandmin() {
       "[PTO][PTO-E0401] TROWEXPANDMIN: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMIN: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
   static_assert(
@@ -3462,7 +3462,7 @@ constexpr void check_trowexpandmin() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMIN: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3471,7 +3471,7 @@ constexpr void check_trowexpandmin() {
 template <class dst, class src0, class src1>
 constexpr void check_trowexpandexpdif() {
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0309] TROWEXPANDEXPDIF: the element type of dst is not supported (f32/f16); fix: convert "
       "with TCVT");
   static_assert(
@@ -3538,7 +3538,7 @@ constexpr void check_tcolexpandadd() {
       "[PTO][PTO-E0401] TCOLEXPANDADD: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDADD: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
   static_assert(
@@ -3556,7 +3556,7 @@ constexpr void check_tcolexpandadd() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDADD: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3580,7 +3580,7 @@ constexpr void check_tcolexpandsub() {
       "[PTO][PTO-E0401] TCOLEXPANDSUB: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0147] TCOLEXPANDSUB: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
@@ -3595,7 +3595,7 @@ constexpr void check_tcolexpandsub() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][SA-0147] TCOLEXPANDSUB: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3619,7 +3619,7 @@ constexpr void check_tcolexpandmul() {
       "[PTO][PTO-E0401] TCOLEXPANDMUL: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0145] TCOLEXPANDMUL: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
@@ -3634,7 +3634,7 @@ constexpr void check_tcolexpandmul() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][SA-0145] TCOLEXPANDMUL: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3658,7 +3658,7 @@ constexpr void check_tcolexpanddiv() {
       "[PTO][PTO-E0401] TCOLEXPANDDIV: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x14003),
+      is_one_of<dst>(0x14006),
       "[PTO][SA-0141] TCOLEXPANDDIV: the element type of dst is not supported (f32/f16/i16/i32); fix: "
       "convert with TCVT");
 #endif
@@ -3673,7 +3673,7 @@ constexpr void check_tcolexpanddiv() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0141] TCOLEXPANDDIV: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
@@ -3697,7 +3697,7 @@ constexpr void check_tcolexpandmax() {
       "[PTO][PTO-E0401] TCOLEXPANDMAX: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMAX: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
   static_assert(
@@ -3715,7 +3715,7 @@ constexpr void check_tcolexpandmax() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMAX: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3739,7 +3739,7 @@ constexpr void check_tcolexpandmin() {
       "[PTO][PTO-E0401] TCOLEXPANDMIN: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMIN: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
   static_assert(
@@ -3757,7 +3757,7 @@ constexpr void check_tcolexpandmin() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f003),
+      is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMIN: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3766,7 +3766,7 @@ constexpr void check_tcolexpandmin() {
 template <class dst, class src0, class src1>
 constexpr void check_tcolexpandexpdif() {
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0143] TCOLEXPANDEXPDIF: the element type of dst is not supported (f32/f16); fix: convert "
       "with TCVT");
   static_assert(
@@ -3797,7 +3797,7 @@ constexpr void check_tcolexpandexpdif() {
 template <class dst, class src0>
 constexpr void check_tpairreducesum() {
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0187] TPAIRREDUCESUM: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
   static_assert(
@@ -3834,7 +3834,7 @@ constexpr void check_tload() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0010] TLOAD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
@@ -3940,7 +3940,7 @@ constexpr void check_tload() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][SA-0010] TLOAD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -3951,7 +3951,7 @@ template <class dst, class src, auto atomicType = AtomicType::AtomicNone,
           auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tstore() {
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x0, 0x10007}, {0x10, 0x10007}}),
+      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x1000e}, {0x10, 0x1000e}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -3967,7 +3967,7 @@ constexpr void check_tstore() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
@@ -3984,7 +3984,7 @@ constexpr void check_tstore() {
       bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][SA-0099] TSTORE: expects src and dst to have the same element bytes");
   static_assert(
-      !(src::Loc == TileType::Acc) || is_among<src>(0x10001),
+      !(src::Loc == TileType::Acc) || is_among<src>(0x10002),
       "[PTO][SA-0191] TSTORE: expects src element type to be i32/f32; fix: convert with TCVT");
   if constexpr (is_tile_data_v<src>) {
     static_assert(
@@ -4021,7 +4021,7 @@ constexpr void check_tstore() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1df),
+      is_one_of<src>(0xff3be),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f4e2m1/f4e1m2); fix: convert with "
       "TCVT");
@@ -4035,7 +4035,7 @@ constexpr void check_tstore() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -4068,11 +4068,11 @@ constexpr void check_tstore_with_preQuantScalar() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x0, 0x3000}, {0x10, 0x3002}}),
+      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -4089,7 +4089,7 @@ constexpr void check_tstore_with_preQuantScalar() {
       bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][SA-0099] TSTORE: expects src and dst to have the same element bytes");
   static_assert(
-      !(src::Loc == TileType::Acc) || is_among<src>(0x10001),
+      !(src::Loc == TileType::Acc) || is_among<src>(0x10002),
       "[PTO][SA-0191] TSTORE: expects src element type to be i32/f32; fix: convert with TCVT");
   if constexpr (is_tile_data_v<src>) {
     static_assert(
@@ -4126,12 +4126,12 @@ constexpr void check_tstore_with_preQuantScalar() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1df),
+      is_one_of<src>(0xff3be),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f4e2m1/f4e1m2); fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x0, 0x304f}, {0x10, 0x3006}}),
+      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -4144,12 +4144,12 @@ constexpr void check_tstore_with_preQuantScalar() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x0, 0x304f}, {0x10, 0x7006}}),
+      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
@@ -4171,7 +4171,7 @@ constexpr void check_tstore_fp() {
       "[PTO][PTO-E0401] TSTORE_FP: expects src valid columns not to be 0");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<src, dst>({{0x0, 0x3000}, {0x10, 0x3002}}),
+      are_combined<src, dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
       "[PTO][SA-0196] TSTORE_FP: the element types of src and dst are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -4189,7 +4189,7 @@ constexpr void check_tstore_fp() {
       "TMOV");
   static_assert(fp::Rows == 1, "[PTO][PTO-E0401] TSTORE_FP: expects fp rows to be 1");
   static_assert(
-      !(src::Loc == TileType::Acc) || is_among<src>(0x10001),
+      !(src::Loc == TileType::Acc) || is_among<src>(0x10002),
       "[PTO][SA-0191] TSTORE_FP: expects src element type to be i32/f32; fix: convert with TCVT");
   static_assert(
       !(src::Loc == TileType::Acc) || (1 <= src::Cols && src::Cols <= 4095),
@@ -4210,7 +4210,7 @@ constexpr void check_tstore_fp() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<src, dst>({{0x0, 0x304f}, {0x10, 0x3006}}),
+      are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
       "[PTO][SA-0196] TSTORE_FP: the element types of src and dst are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -4220,7 +4220,7 @@ constexpr void check_tstore_fp() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<src, dst>({{0x0, 0x304f}, {0x10, 0x7006}}),
+      are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
       "[PTO][SA-0196] TSTORE_FP: the element types of src and dst are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -4247,16 +4247,16 @@ constexpr void check_tprefetch() {
       "TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TPREFETCH: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TPREFETCH: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TPREFETCH: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -4282,11 +4282,11 @@ constexpr void check_mgather() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfffa7),
+      is_one_of<dst>(0xfff4f),
       "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
   static_assert(
       !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
@@ -4348,7 +4348,7 @@ constexpr void check_mgather() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
@@ -4376,11 +4376,11 @@ constexpr void check_mgather_with_scratch() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfffa7),
+      is_one_of<dst>(0xfff4f),
       "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
   static_assert(
       !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
@@ -4443,7 +4443,7 @@ constexpr void check_mgather_with_scratch() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
@@ -4468,11 +4468,11 @@ constexpr void check_mgather_by_row() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfffa7),
+      is_one_of<dst>(0xfff4f),
       "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
   static_assert(
       !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
@@ -4534,7 +4534,7 @@ constexpr void check_mgather_by_row() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
@@ -4562,11 +4562,11 @@ constexpr void check_mgather_by_row_with_scratch() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfffa7),
+      is_one_of<dst>(0xfff4f),
       "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
   static_assert(
       !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
@@ -4635,7 +4635,7 @@ constexpr void check_mgather_by_row_with_scratch() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
@@ -4657,11 +4657,11 @@ constexpr void check_mgather_by_elem() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfffa7),
+      is_one_of<dst>(0xfff4f),
       "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
   static_assert(
       !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
@@ -4724,7 +4724,7 @@ constexpr void check_mgather_by_elem() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
@@ -4749,11 +4749,11 @@ constexpr void check_mgather_by_elem_with_scratch() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfffa7),
+      is_one_of<dst>(0xfff4f),
       "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
   static_assert(
       !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
@@ -4822,7 +4822,7 @@ constexpr void check_mgather_by_elem_with_scratch() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
@@ -4842,11 +4842,11 @@ constexpr void check_mscatter() {
       "src valid rows), (src valid rows, 1))");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xfffa7),
+      is_one_of<src>(0xfff4f),
       "[PTO][PTO-E0602] MSCATTER: the element type of src needs another target");
   static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND layout");
   static_assert(
@@ -4895,7 +4895,7 @@ constexpr void check_mscatter() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
@@ -4916,11 +4916,11 @@ constexpr void check_mscatter_by_row() {
       "valid rows, 1))");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xfffa7),
+      is_one_of<src>(0xfff4f),
       "[PTO][PTO-E0602] MSCATTER: the element type of src needs another target");
   static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND layout");
   static_assert(
@@ -4938,7 +4938,7 @@ constexpr void check_mscatter_by_row() {
       !(src::form == Form::NZ) || src::Rows % 16 == 0,
       "[PTO][PTO-E0401] MSCATTER: expects src rows % 16 == 0");
   static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x15007),
+      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x1500e),
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i8/i16/i32/f16/bf16/f32; fix: convert with "
       "TCVT");
   static_assert(
@@ -4966,12 +4966,12 @@ constexpr void check_mscatter_by_row() {
       "[PTO][PTO-E0501] MSCATTER: expects src to use the ND layout");
   static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MSCATTER: expects mem to use the ND layout");
   static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x30007),
+      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x3000e),
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32/f16/bf16; fix: convert with "
       "TCVT");
   static_assert(
       !(scatterAtomicOp == ScatterAtomicOp::Max || scatterAtomicOp == ScatterAtomicOp::Min) ||
-      is_among<src>(0x30001),
+      is_among<src>(0x30002),
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
@@ -4985,7 +4985,7 @@ constexpr void check_mscatter_by_row() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
@@ -5003,11 +5003,11 @@ constexpr void check_mscatter_by_elem() {
       "[PTO][PTO-E0401] MSCATTER: expects idx and src to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xfffa7),
+      is_one_of<src>(0xfff4f),
       "[PTO][PTO-E0602] MSCATTER: the element type of src needs another target");
   static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND layout");
   static_assert(
@@ -5025,7 +5025,7 @@ constexpr void check_mscatter_by_elem() {
       !(src::form == Form::NZ) || src::Rows % 16 == 0,
       "[PTO][PTO-E0401] MSCATTER: expects src rows % 16 == 0");
   static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x15007),
+      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x1500e),
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i8/i16/i32/f16/bf16/f32; fix: convert with "
       "TCVT");
   static_assert(
@@ -5053,12 +5053,12 @@ constexpr void check_mscatter_by_elem() {
       "[PTO][PTO-E0501] MSCATTER: expects src to use the ND layout");
   static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MSCATTER: expects mem to use the ND layout");
   static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x30007),
+      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x3000e),
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32/f16/bf16; fix: convert with "
       "TCVT");
   static_assert(
       !(scatterAtomicOp == ScatterAtomicOp::Max || scatterAtomicOp == ScatterAtomicOp::Min) ||
-      is_among<src>(0x30001),
+      is_among<src>(0x30002),
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
@@ -5072,7 +5072,7 @@ constexpr void check_mscatter_by_elem() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
@@ -5102,7 +5102,8 @@ constexpr void check_tmatmul() {
   static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, lhs, rhs>({{0x0, 0x1}, {0x100, 0x2}, {0x200, 0x4}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
+      are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000}, {0xd10,
+      0x2000}}),
       "[PTO][SA-0185] TMATMUL: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -5127,8 +5128,8 @@ constexpr void check_tmatmul() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, lhs, rhs>({{0x0, 0x1}, {0x100, 0x2}, {0x200, 0x4}, {0x300, 0x18}, {0x400, 0x18},
-      {0x600, 0x40}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
+      are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501, 0x30},
+      {0x701, 0x80}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
       "[PTO][SA-0185] TMATMUL: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -5165,7 +5166,7 @@ constexpr void check_tmatmul_acc() {
   static_assert(fitting_valid<dst, acc_in>(), "[PTO][PTO-E0401] TMATMUL_ACC: expects valid_le(dst, acc_in)");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, lhs, rhs, acc_in>({{0x0, 0x1}, {0x10100, 0x1}, {0x20200, 0x1}, {0xc0c10, 0x10000},
+      are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10, 0x10000},
       {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TMATMUL_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
@@ -5193,8 +5194,8 @@ constexpr void check_tmatmul_acc() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, lhs, rhs, acc_in>({{0x0, 0x1}, {0x10100, 0x1}, {0x20200, 0x1}, {0x30300, 0x1},
-      {0x40300, 0x1}, {0x30400, 0x1}, {0x40400, 0x1}, {0x60600, 0x1}, {0xc0c10, 0x10000}, {0xd0d10,
+      are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
+      {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
       0x10000}}),
       "[PTO][SA-0185] TMATMUL_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
@@ -5235,8 +5236,8 @@ constexpr void check_tmatmul_bias() {
       "[PTO][PTO-E0401] TMATMUL_BIAS: expects bias valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, a, b, bias>({{0x0, 0x1}, {0x10100, 0x1}, {0x20200, 0x1}, {0xc0c10, 0x10000}, {0xd0d10,
-      0x10000}}),
+      are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10, 0x10000},
+      {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TMATMUL_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -5264,8 +5265,8 @@ constexpr void check_tmatmul_bias() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, a, b, bias>({{0x0, 0x1}, {0x10100, 0x1}, {0x20200, 0x1}, {0x30300, 0x1}, {0x40300,
-      0x1}, {0x30400, 0x1}, {0x40400, 0x1}, {0x60600, 0x1}, {0xc0c10, 0x10000}, {0xd0d10, 0x10000}}),
+      are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2}, {0x50401,
+      0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TMATMUL_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -5355,7 +5356,7 @@ constexpr void check_tmatmul_mx() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, a, b>({{0x300, 0x18}, {0x400, 0x18}, {0x700, 0x180}, {0x800, 0x180}}),
+      are_combined<dst, a, b>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
       "[PTO][SA-0245] TMATMUL_MX: the element types of dst, a and b are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -5453,8 +5454,8 @@ constexpr void check_tmatmul_mx_acc() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, a, b, c_in>({{0x30300, 0x1}, {0x40300, 0x1}, {0x30400, 0x1}, {0x40400, 0x1}, {0x70700,
-      0x1}, {0x80700, 0x1}, {0x70800, 0x1}, {0x80800, 0x1}}),
+      are_combined<dst, a, b, c_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x80801,
+      0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TMATMUL_MX: the element types of dst, a, b and c_in are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -5555,8 +5556,8 @@ constexpr void check_tmatmul_mx_bias() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, a, b, bias>({{0x30300, 0x1}, {0x40300, 0x1}, {0x30400, 0x1}, {0x40400, 0x1}, {0x70700,
-      0x1}, {0x80700, 0x1}, {0x70800, 0x1}, {0x80800, 0x1}}),
+      are_combined<dst, a, b, bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x80801,
+      0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TMATMUL_MX: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -5622,7 +5623,7 @@ constexpr void check_tmatmul_mx_hif4() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, a, a_scale, b, b_scale>({{0x80d0800, 0x2000}}),
+      are_combined<dst, a, a_scale, b, b_scale>({{0x90d0901, 0x2000}}),
       "[PTO][PTO-E0302] TMATMUL_MX: the element types of dst, a, a_scale, b and b_scale are no legal "
       "combination; fix: convert with TCVT");
 #endif
@@ -5658,7 +5659,8 @@ constexpr void check_tgemv() {
   static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TGEMV: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, lhs, rhs>({{0x0, 0x1}, {0x100, 0x2}, {0x200, 0x4}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
+      are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000}, {0xd10,
+      0x2000}}),
       "[PTO][SA-0185] TGEMV: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -5681,8 +5683,8 @@ constexpr void check_tgemv() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, lhs, rhs>({{0x0, 0x1}, {0x100, 0x2}, {0x200, 0x4}, {0x300, 0x18}, {0x400, 0x18},
-      {0x600, 0x40}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
+      are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501, 0x30},
+      {0x701, 0x80}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
       "[PTO][SA-0185] TGEMV: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -5723,7 +5725,7 @@ constexpr void check_tgemv_acc() {
   static_assert(fitting_valid<dst, acc_in>(), "[PTO][PTO-E0401] TGEMV_ACC: expects valid_le(dst, acc_in)");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, lhs, rhs, acc_in>({{0x0, 0x1}, {0x10100, 0x1}, {0x20200, 0x1}, {0xc0c10, 0x10000},
+      are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10, 0x10000},
       {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TGEMV_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
@@ -5751,8 +5753,8 @@ constexpr void check_tgemv_acc() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, lhs, rhs, acc_in>({{0x0, 0x1}, {0x10100, 0x1}, {0x20200, 0x1}, {0x30300, 0x1},
-      {0x40300, 0x1}, {0x30400, 0x1}, {0x40400, 0x1}, {0x60600, 0x1}, {0xc0c10, 0x10000}, {0xd0d10,
+      are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
+      {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
       0x10000}}),
       "[PTO][SA-0185] TGEMV_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
@@ -5797,8 +5799,8 @@ constexpr void check_tgemv_bias() {
       "[PTO][PTO-E0401] TGEMV_BIAS: expects bias valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, a, b, bias>({{0x0, 0x1}, {0x10100, 0x1}, {0x20200, 0x1}, {0xc0c10, 0x10000}, {0xd0d10,
-      0x10000}}),
+      are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10, 0x10000},
+      {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TGEMV_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -5826,8 +5828,8 @@ constexpr void check_tgemv_bias() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, a, b, bias>({{0x0, 0x1}, {0x10100, 0x1}, {0x20200, 0x1}, {0x30300, 0x1}, {0x40300,
-      0x1}, {0x30400, 0x1}, {0x40400, 0x1}, {0x60600, 0x1}, {0xc0c10, 0x10000}, {0xd0d10, 0x10000}}),
+      are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2}, {0x50401,
+      0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TGEMV_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -5927,7 +5929,7 @@ constexpr void check_tgemv_mx() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, a, b>({{0x300, 0x18}, {0x400, 0x18}, {0x700, 0x180}, {0x800, 0x180}}),
+      are_combined<dst, a, b>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
       "[PTO][SA-0245] TGEMV_MX: the element types of dst, a and b are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -6034,8 +6036,8 @@ constexpr void check_tgemv_mx_acc() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, a, b, c_in>({{0x30300, 0x1}, {0x40300, 0x1}, {0x30400, 0x1}, {0x40400, 0x1}, {0x70700,
-      0x1}, {0x80700, 0x1}, {0x70800, 0x1}, {0x80800, 0x1}}),
+      are_combined<dst, a, b, c_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x80801,
+      0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TGEMV_MX: the element types of dst, a, b and c_in are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -6152,8 +6154,8 @@ constexpr void check_tgemv_mx_bias() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, a, b, bias>({{0x30300, 0x1}, {0x40300, 0x1}, {0x30400, 0x1}, {0x40400, 0x1}, {0x70700,
-      0x1}, {0x80700, 0x1}, {0x70800, 0x1}, {0x80800, 0x1}}),
+      are_combined<dst, a, b, bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x80801,
+      0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TGEMV_MX: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -6166,20 +6168,20 @@ constexpr void check_tmov() {
       "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x3}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -6189,8 +6191,8 @@ constexpr void check_tmov() {
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6240,29 +6242,29 @@ constexpr void check_tmov() {
 #if defined(PTO_ISA_A5)
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6,
-      0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x7}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x0, 0x1},
-      {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100},
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
+      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
       {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x5, 0x20}, {0x6, 0x40}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6295,12 +6297,12 @@ constexpr void check_tmov() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -6318,20 +6320,20 @@ constexpr void check_tmov_with_accToVecMode() {
       "with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x3}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -6341,8 +6343,8 @@ constexpr void check_tmov_with_accToVecMode() {
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6392,29 +6394,29 @@ constexpr void check_tmov_with_accToVecMode() {
 #if defined(PTO_ISA_A5)
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6,
-      0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x7}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x0, 0x1},
-      {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100},
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
+      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
       {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x5, 0x20}, {0x6, 0x40}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6451,12 +6453,12 @@ constexpr void check_tmov_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -6475,24 +6477,24 @@ constexpr void check_tmov_with_fp() {
       !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV_FP: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
   static_assert(
-      is_among<src>(0x10001),
+      is_among<src>(0x10002),
       "[PTO][PTO-E0301] TMOV_FP: expects fp form src to have element type f32, i32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0254] TMOV_FP: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x3}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -6502,8 +6504,8 @@ constexpr void check_tmov_with_fp() {
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6553,29 +6555,29 @@ constexpr void check_tmov_with_fp() {
 #if defined(PTO_ISA_A5)
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6,
-      0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x7}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x0, 0x1},
-      {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100},
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
+      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
       {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x5, 0x20}, {0x6, 0x40}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6608,12 +6610,12 @@ constexpr void check_tmov_with_fp() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][SA-0254] TMOV_FP: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -6636,27 +6638,27 @@ constexpr void check_tmov_with_fp_accToVecMode() {
       "[PTO][PTO-E0501] TMOV: expects accToVecMode to be used only for acc-to-vec tmov; fix: move it there "
       "with TMOV");
   static_assert(
-      is_among<src>(0x10001),
+      is_among<src>(0x10002),
       "[PTO][PTO-E0301] TMOV: expects fp form src to have element type f32, i32; fix: convert with TCVT");
   static_assert(
       accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x3}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -6666,8 +6668,8 @@ constexpr void check_tmov_with_fp_accToVecMode() {
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6717,29 +6719,29 @@ constexpr void check_tmov_with_fp_accToVecMode() {
 #if defined(PTO_ISA_A5)
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6,
-      0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x7}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x0, 0x1},
-      {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100},
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
+      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
       {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x5, 0x20}, {0x6, 0x40}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6776,12 +6778,12 @@ constexpr void check_tmov_with_fp_accToVecMode() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -6798,20 +6800,20 @@ constexpr void check_tmov_with_preQuantScalar() {
       "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x3}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -6821,8 +6823,8 @@ constexpr void check_tmov_with_preQuantScalar() {
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6872,29 +6874,29 @@ constexpr void check_tmov_with_preQuantScalar() {
 #if defined(PTO_ISA_A5)
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6,
-      0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x7}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x0, 0x1},
-      {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100},
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
+      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
       {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x5, 0x20}, {0x6, 0x40}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -6927,12 +6929,12 @@ constexpr void check_tmov_with_preQuantScalar() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -6956,20 +6958,20 @@ constexpr void check_tmov_with_preQuantScalar_accToVecMode() {
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x3}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -6979,8 +6981,8 @@ constexpr void check_tmov_with_preQuantScalar_accToVecMode() {
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -7030,29 +7032,29 @@ constexpr void check_tmov_with_preQuantScalar_accToVecMode() {
 #if defined(PTO_ISA_A5)
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6,
-      0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x7}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x0, 0x1},
-      {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100},
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
+      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
       {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x5, 0x20}, {0x6, 0x40}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -7089,12 +7091,12 @@ constexpr void check_tmov_with_preQuantScalar_accToVecMode() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -7105,7 +7107,7 @@ template <class dst, class src, class tmp, auto grp_axis = 1>
 constexpr void check_tmov_with_tmp() {
   static_assert(grp_axis == 0 || grp_axis == 1, "[PTO][PTO-E0112] TMOV: grp_axis is none of its values");
   static_assert(
-      is_among<src>(0x2060) && dtype_of<typename dst::DType> == dtype_of<typename src::DType> &&
+      is_among<src>(0x20c0) && dtype_of<typename dst::DType> == dtype_of<typename src::DType> &&
       dtype_of<typename tmp::DType> == dtype_of<typename src::DType>,
       "[PTO][PTO-E0301] TMOV: expects src element type in (U8, HIF8, F8E8M0) and dst element type == src "
       "element type and (tmp element type == src element type); fix: convert with TCVT");
@@ -7119,20 +7121,20 @@ constexpr void check_tmov_with_tmp() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff007),
+      is_one_of<src>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x3}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
@@ -7142,8 +7144,8 @@ constexpr void check_tmov_with_tmp() {
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -7189,29 +7191,29 @@ constexpr void check_tmov_with_tmp() {
 #if defined(PTO_ISA_A5)
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6,
-      0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x0, 0x7}, {0x10,
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
       0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x0, 0x1},
-      {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100},
+      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
+      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
       {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
       !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x5, 0x20}, {0x6, 0x40}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -7244,12 +7246,12 @@ constexpr void check_tmov_with_tmp() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -7266,7 +7268,7 @@ constexpr void check_tmov_fp() {
       "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x1, 0x10000}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -7280,15 +7282,15 @@ constexpr void check_tmov_fp() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -7319,7 +7321,7 @@ constexpr void check_tmov_fp_with_accToVecMode() {
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x1, 0x10000}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -7333,15 +7335,15 @@ constexpr void check_tmov_fp_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -7362,27 +7364,27 @@ constexpr void check_textract() {
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xffe07),
+      is_one_of<src>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc,
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
       0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -7421,13 +7423,13 @@ constexpr void check_textract() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
-      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
+      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -7472,12 +7474,12 @@ constexpr void check_textract() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -7495,27 +7497,27 @@ constexpr void check_textract_with_accToVecMode() {
       "with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xffe07),
+      is_one_of<src>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc,
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
       0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -7554,13 +7556,13 @@ constexpr void check_textract_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
-      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
+      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -7605,12 +7607,12 @@ constexpr void check_textract_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -7627,27 +7629,27 @@ constexpr void check_textract_with_preQuantScalar() {
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xffe07),
+      is_one_of<src>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc,
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
       0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -7686,13 +7688,13 @@ constexpr void check_textract_with_preQuantScalar() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
-      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
+      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -7737,12 +7739,12 @@ constexpr void check_textract_with_preQuantScalar() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -7763,27 +7765,27 @@ constexpr void check_textract_with_preQuantScalar_accToVecMode() {
       "with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xffe07),
+      is_one_of<src>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc,
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
       0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -7822,13 +7824,13 @@ constexpr void check_textract_with_preQuantScalar_accToVecMode() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
-      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
+      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -7873,12 +7875,12 @@ constexpr void check_textract_with_preQuantScalar_accToVecMode() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -7902,27 +7904,27 @@ constexpr void check_textract_with_dst1_indexRow1_indexCol1() {
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xffe07),
+      is_one_of<src>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0xc,
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
       0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x1}, {0xc,
-      0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
+      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -7957,13 +7959,13 @@ constexpr void check_textract_with_dst1_indexRow1_indexCol1() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
-      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
+      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -8003,12 +8005,12 @@ constexpr void check_textract_with_dst1_indexRow1_indexCol1() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -8027,7 +8029,7 @@ constexpr void check_textract_fp() {
       "TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x1, 0x10000}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -8042,8 +8044,8 @@ constexpr void check_textract_fp() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -8052,8 +8054,8 @@ constexpr void check_textract_fp() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -8081,7 +8083,7 @@ constexpr void check_textract_fp_with_accToVecMode() {
       "[PTO][SA-0042] TEXTRACT: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x1, 0x10000}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -8095,8 +8097,8 @@ constexpr void check_textract_fp_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -8105,8 +8107,8 @@ constexpr void check_textract_fp_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -8125,18 +8127,18 @@ constexpr void check_tinsert() {
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xffe07),
+      is_one_of<src>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
   static_assert(
       !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
@@ -8148,7 +8150,7 @@ constexpr void check_tinsert() {
       "it there with TMOV");
   static_assert(
       !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      (dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0x6)),
+      (dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xc)),
       "[PTO][PTO-E0301] TINSERT: expects A2/A3 tinsert element types to be src=f32, dst=f16/bf16; fix: "
       "convert with TCVT");
   static_assert(
@@ -8171,22 +8173,22 @@ constexpr void check_tinsert() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
   static_assert(
       is_one_of<src>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
   static_assert(
       is_one_of<dst>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
-      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
+      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
+      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
       0x10000}, {0x11, 0x20000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
@@ -8197,7 +8199,7 @@ constexpr void check_tinsert() {
       "vec->mat, or vec->vec; fix: move it there with TMOV");
   static_assert(
       !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      ((dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0x7)) ||
+      ((dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xe)) ||
       (dtype_of<typename src::DType> == DType::i32 && dtype_of<typename dst::DType> == DType::i32)),
       "[PTO][PTO-E0301] TINSERT: expects src element type == F32 and dst element type in (F16, BF16, F32) "
       "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
@@ -8215,12 +8217,12 @@ constexpr void check_tinsert() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -8238,18 +8240,18 @@ constexpr void check_tinsert_with_accToVecMode() {
       "with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xffe07),
+      is_one_of<src>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
   static_assert(
       !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
@@ -8261,7 +8263,7 @@ constexpr void check_tinsert_with_accToVecMode() {
       "it there with TMOV");
   static_assert(
       !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      (dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0x6)),
+      (dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xc)),
       "[PTO][PTO-E0301] TINSERT: expects A2/A3 tinsert element types to be src=f32, dst=f16/bf16; fix: "
       "convert with TCVT");
   static_assert(
@@ -8284,22 +8286,22 @@ constexpr void check_tinsert_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
   static_assert(
       is_one_of<src>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
   static_assert(
       is_one_of<dst>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
-      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
+      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
+      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
       0x10000}, {0x11, 0x20000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
@@ -8310,7 +8312,7 @@ constexpr void check_tinsert_with_accToVecMode() {
       "vec->mat, or vec->vec; fix: move it there with TMOV");
   static_assert(
       !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      ((dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0x7)) ||
+      ((dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xe)) ||
       (dtype_of<typename src::DType> == DType::i32 && dtype_of<typename dst::DType> == DType::i32)),
       "[PTO][PTO-E0301] TINSERT: expects src element type == F32 and dst element type in (F16, BF16, F32) "
       "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
@@ -8328,12 +8330,12 @@ constexpr void check_tinsert_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -8350,27 +8352,27 @@ constexpr void check_tinsert_with_preQuantScalar() {
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xffe07),
+      is_one_of<src>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x1}, {0x2, 0x10001}, {0x3,
-      0x1}, {0x4, 0x1}, {0x6, 0x1}}),
+      !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x2}, {0x3, 0x10002}, {0x4,
+      0x2}, {0x5, 0x2}, {0x7, 0x2}}),
       "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
   static_assert(
       !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
@@ -8400,30 +8402,30 @@ constexpr void check_tinsert_with_preQuantScalar() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
   static_assert(
       is_one_of<src>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
   static_assert(
       is_one_of<dst>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
       !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0xe, 0x10000}}),
       "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
   static_assert(
-      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
-      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
+      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
+      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
       0x10000}, {0x11, 0x20000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
@@ -8446,12 +8448,12 @@ constexpr void check_tinsert_with_preQuantScalar() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -8472,27 +8474,27 @@ constexpr void check_tinsert_with_preQuantScalar_accToVecMode() {
       "with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xffe07),
+      is_one_of<src>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xffe07),
+      is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x1}, {0x2, 0x10001}, {0x3,
-      0x1}, {0x4, 0x1}, {0x6, 0x1}}),
+      !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x2}, {0x3, 0x10002}, {0x4,
+      0x2}, {0x5, 0x2}, {0x7, 0x2}}),
       "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
   static_assert(
       !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
@@ -8522,30 +8524,30 @@ constexpr void check_tinsert_with_preQuantScalar_accToVecMode() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
   static_assert(
       is_one_of<src>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
   static_assert(
       is_one_of<dst>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
   static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001},
-      {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
+      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
       !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0xe, 0x10000}}),
       "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
   static_assert(
-      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
-      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
+      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
+      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
       0x10000}, {0x11, 0x20000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
@@ -8568,12 +8570,12 @@ constexpr void check_tinsert_with_preQuantScalar_accToVecMode() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -8592,7 +8594,7 @@ constexpr void check_tinsert_fp() {
       "TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x1, 0x10000}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -8607,8 +8609,8 @@ constexpr void check_tinsert_fp() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -8617,8 +8619,8 @@ constexpr void check_tinsert_fp() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -8646,7 +8648,7 @@ constexpr void check_tinsert_fp_with_accToVecMode() {
       "[PTO][SA-0042] TINSERT: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x1, 0x10000}, {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -8660,8 +8662,8 @@ constexpr void check_tinsert_fp_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(
@@ -8670,8 +8672,8 @@ constexpr void check_tinsert_fp_with_accToVecMode() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x1}, {0x1, 0x10001}, {0x2, 0x10001}, {0x3, 0x1}, {0x4, 0x1}, {0x6, 0x1},
-      {0xc, 0x10001}, {0xd, 0x10001}, {0xe, 0x10000}}),
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
+      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
@@ -8704,11 +8706,11 @@ constexpr void check_tfillpad() {
       "[PTO][SA-0168] TFILLPAD: expects src and dst to have the same static shape for tfillpad");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3f007),
+      is_one_of<src>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
@@ -8720,11 +8722,11 @@ constexpr void check_tfillpad() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f07f),
+      is_one_of<src>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f07f),
+      is_one_of<dst>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -8752,21 +8754,21 @@ constexpr void check_tfillpad_inplace() {
       "tfillpad_inplace");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3f007),
+      is_one_of<src>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f07f),
+      is_one_of<src>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f07f),
+      is_one_of<dst>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -8794,21 +8796,21 @@ constexpr void check_tfillpad_expand() {
       "tfillpad_expand");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3f007),
+      is_one_of<src>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f07f),
+      is_one_of<src>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f07f),
+      is_one_of<dst>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -8820,7 +8822,7 @@ constexpr void check_treshape() {
       src::isBoxedLayout == result::isBoxedLayout,
       "[PTO][SA-0301] TRESHAPE: cannot reshape between boxed and non-boxed tile layouts");
   static_assert(
-      (is_among<src>(0x1ff)) == (is_among<result>(0x1ff)),
+      (is_among<src>(0x3fe)) == (is_among<result>(0x3fe)),
       "[PTO][SA-0302] TRESHAPE: expects (src element type in (F32, F16, BF16, F8E4M3, F8E5M2, F8E8M0, HIF8, "
       "F4E2M1, F4E1M2)) == (result element type in (F32, F16, BF16, F8E4M3, F8E5M2, F8E8M0, HIF8, F4E2M1, "
       "F4E1M2)); fix: convert with TCVT");
@@ -8853,11 +8855,11 @@ constexpr void check_ttrans() {
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f007),
+      is_one_of<src>(0x3f00e),
       "[PTO][SA-0342] TTRANS: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0342] TTRANS: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
   static_assert(
@@ -8880,11 +8882,11 @@ constexpr void check_ttrans() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0x3f07f),
+      is_one_of<src>(0x3f0fe),
       "[PTO][SA-0342] TTRANS: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f07f),
+      is_one_of<dst>(0x3f0fe),
       "[PTO][SA-0342] TTRANS: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   if constexpr (is_tile_data_v<dst> && is_tile_data_v<src>) {
@@ -8900,7 +8902,7 @@ constexpr void check_ttrans() {
 template <class dst, class src0, class src1>
 constexpr void check_tconcat() {
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TCONCAT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
@@ -8931,7 +8933,7 @@ constexpr void check_tconcat() {
 template <class dst, class src0, class src1, class src0Idx, class src1Idx>
 constexpr void check_tconcat_with_src0Idx_src1Idx() {
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TCONCAT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
@@ -8970,7 +8972,7 @@ constexpr void check_tconcat_with_src0Idx_src1Idx() {
 template <class dst, class src0, class src1, class dstIdx, class src0Idx, class src1Idx>
 constexpr void check_tconcat_with_dstIdx_src0Idx_src1Idx() {
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TCONCAT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
@@ -9028,11 +9030,11 @@ constexpr void check_tpack() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f007),
+      is_one_of<src>(0x3f00e),
       "[PTO][PTO-E0302] TPACK: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPACK: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
@@ -9054,7 +9056,7 @@ constexpr void check_timg2col() {
       "[PTO][PTO-E0501] TIMG2COL: expects src to use the NC1HWC0/NDC1HWC0 layout");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TIMG2COL: the element type of dst is not supported (i8/u8/f16/bf16/f32); fix: "
       "convert with TCVT");
   static_assert(
@@ -9064,13 +9066,13 @@ constexpr void check_timg2col() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TIMG2COL: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f16/bf16/f32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff1ff),
+      is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TIMG2COL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -9113,21 +9115,21 @@ constexpr void check_tinterleave() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst0>(0x3f007),
+      is_one_of<dst0>(0x3f00e),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst0 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst1>(0x3f007),
+      is_one_of<dst1>(0x3f00e),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst1 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst0>(0xff07f),
+      is_one_of<dst0>(0xff0fe),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst0 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst1>(0xff07f),
+      is_one_of<dst1>(0xff0fe),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst1 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -9163,21 +9165,21 @@ constexpr void check_tdeinterleave_with_src1() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst0>(0x3f007),
+      is_one_of<dst0>(0x3f00e),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst1>(0x3f007),
+      is_one_of<dst1>(0x3f00e),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst0>(0xff07f),
+      is_one_of<dst0>(0xff0fe),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst1>(0xff07f),
+      is_one_of<dst1>(0xff0fe),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -9216,11 +9218,11 @@ constexpr void check_tdeinterleave() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst0>(0x3f007),
+      is_one_of<dst0>(0x3f00e),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst1>(0x3f007),
+      is_one_of<dst1>(0x3f00e),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
   static_assert(
@@ -9229,11 +9231,11 @@ constexpr void check_tdeinterleave() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst0>(0xff07f),
+      is_one_of<dst0>(0xff0fe),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst1>(0xff07f),
+      is_one_of<dst1>(0xff0fe),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -9253,7 +9255,7 @@ constexpr void check_tsort32() {
       "[PTO][SA-0022] TSORT32: expects idx element type to be u32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0022] TSORT32: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0022] TSORT32: expects src to use the ND layout");
   static_assert(idx::form == Form::ND, "[PTO][SA-0022] TSORT32: expects idx to use the ND layout");
@@ -9261,7 +9263,7 @@ constexpr void check_tsort32() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x14007),
+      is_one_of<dst>(0x1400e),
       "[PTO][SA-0022] TSORT32: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
       "convert with TCVT");
   static_assert(
@@ -9288,7 +9290,7 @@ constexpr void check_tmrgsort_with_blockLen() {
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       all_row_major<src, dst>(),
@@ -9304,7 +9306,7 @@ constexpr void check_tmrgsort_with_blockLen() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x14007),
+      is_one_of<dst>(0x1400e),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
       "convert with TCVT");
 #endif
@@ -9325,7 +9327,7 @@ constexpr void check_tmrgsort_with_excuted_src1() {
   static_assert(dst::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects dst rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       all_row_major<src, src1, dst>(),
@@ -9334,7 +9336,7 @@ constexpr void check_tmrgsort_with_excuted_src1() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x14007),
+      is_one_of<dst>(0x1400e),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
       "convert with TCVT");
 #endif
@@ -9356,7 +9358,7 @@ constexpr void check_tmrgsort_with_excuted_src1_src2() {
   static_assert(dst::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects dst rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       all_row_major<src, src1, src2, dst>(),
@@ -9365,7 +9367,7 @@ constexpr void check_tmrgsort_with_excuted_src1_src2() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x14007),
+      is_one_of<dst>(0x1400e),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
       "convert with TCVT");
 #endif
@@ -9388,7 +9390,7 @@ constexpr void check_tmrgsort_with_excuted_src1_src2_src3() {
   static_assert(dst::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects dst rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3),
+      is_one_of<dst>(0x6),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(
       all_row_major<src, src1, src2, src3, dst>(),
@@ -9397,7 +9399,7 @@ constexpr void check_tmrgsort_with_excuted_src1_src2_src3() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0x14007),
+      is_one_of<dst>(0x1400e),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
       "convert with TCVT");
 #endif
@@ -9415,11 +9417,11 @@ constexpr void check_tgather_with_indices() {
   static_assert(fitting_valid<dst, indices>(), "[PTO][PTO-E0401] TGATHER: expects valid_le(dst, indices)");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3c007),
+      is_one_of<src>(0x3c00e),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
       "fix: convert with TCVT");
   static_assert(
-      are_combined<src, indices>({{0x0, 0x30000}, {0x1, 0x30000}, {0x2, 0x30000}, {0xe, 0x30000}, {0xf,
+      are_combined<src, indices>({{0x1, 0x30000}, {0x2, 0x30000}, {0x3, 0x30000}, {0xe, 0x30000}, {0xf,
       0x30000}, {0x10, 0x30000}, {0x11, 0x30000}}),
       "[PTO][SA-0044] TGATHER: the element types of src and indices are no legal combination; fix: convert "
       "with TCVT");
@@ -9437,22 +9439,22 @@ constexpr void check_tgather_with_indices() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
   static_assert(
-      are_combined<src, indices>({{0x0, 0x3c000}, {0x1, 0x3c000}, {0xc, 0x3c000}, {0xd, 0x3c000}, {0xe,
+      are_combined<src, indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0xc, 0x3c000}, {0xd, 0x3c000}, {0xe,
       0x3c000}, {0xf, 0x3c000}, {0x10, 0x3c000}, {0x11, 0x3c000}}),
       "[PTO][SA-0044] TGATHER: the element types of src and indices are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff07f),
+      is_one_of<src>(0xff0fe),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      are_combined<src, indices>({{0x0, 0x3c000}, {0x1, 0x3c000}, {0x2, 0x3c000}, {0xc, 0x3c000}, {0xd,
+      are_combined<src, indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0x3, 0x3c000}, {0xc, 0x3c000}, {0xd,
       0x3c000}, {0xe, 0x3c000}, {0xf, 0x3c000}, {0x10, 0x3c000}, {0x11, 0x3c000}}),
       "[PTO][SA-0044] TGATHER: the element types of src and indices are no legal combination; fix: convert "
       "with TCVT");
@@ -9476,7 +9478,7 @@ constexpr void check_tgather() {
       "[PTO][PTO-E0401] TGATHER: expects dst valid rows == dst rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3c007),
+      is_one_of<src>(0x3c00e),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
       "fix: convert with TCVT");
   static_assert(
@@ -9490,13 +9492,13 @@ constexpr void check_tgather() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff07f),
+      is_one_of<src>(0xff0fe),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -9517,11 +9519,11 @@ constexpr void check_tgather_with_kValue_cdst() {
       "element type; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3c007),
+      is_one_of<src>(0x3c00e),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
       "fix: convert with TCVT");
   static_assert(
-      is_among<src>(0x3) || (is_among<src>(0x30000) && cmpMode == CmpMode::EQ),
+      is_among<src>(0x6) || (is_among<src>(0x30000) && cmpMode == CmpMode::EQ),
       "[PTO][PTO-E0301] TGATHER: expects A2/A3 compare-form tgather src element type to be f16/f32, or i32 "
       "when cmpMode=eq; fix: convert with TCVT");
 #endif
@@ -9533,21 +9535,21 @@ constexpr void check_tgather_with_kValue_cdst() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
   static_assert(
-      is_among<src>(0x3c003),
+      is_among<src>(0x3c006),
       "[PTO][PTO-E0301] TGATHER: expects A5 compare-form tgather src element type to be i16/i32/f16/f32; "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff07f),
+      is_one_of<src>(0xff0fe),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      are_combined<src, dst>({{0x0, 0x30000}, {0x1, 0x30000}, {0xe, 0x30000}, {0xf, 0x30000}, {0x10, 0x30000},
+      are_combined<src, dst>({{0x1, 0x30000}, {0x2, 0x30000}, {0xe, 0x30000}, {0xf, 0x30000}, {0x10, 0x30000},
       {0x11, 0x30000}}),
       "[PTO][SA-0127] TGATHER: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
@@ -9569,14 +9571,14 @@ constexpr void check_tgather_with_kTile_cdst() {
       "element type; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3c007),
+      is_one_of<src>(0x3c00e),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
       "fix: convert with TCVT");
   static_assert(
       is_among<kTile>(0x30000),
       "[PTO][PTO-E0301] TGATHER: expects kTile element type to be i32/u32; fix: convert with TCVT");
   static_assert(
-      is_among<src>(0x3) || (is_among<src>(0x30000) && cmpMode == CmpMode::EQ),
+      is_among<src>(0x6) || (is_among<src>(0x30000) && cmpMode == CmpMode::EQ),
       "[PTO][PTO-E0301] TGATHER: expects A2/A3 compare-form tgather src element type to be f16/f32, or i32 "
       "when cmpMode=eq; fix: convert with TCVT");
 #endif
@@ -9588,24 +9590,24 @@ constexpr void check_tgather_with_kTile_cdst() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
   static_assert(
       is_among<kTile>(0x28000),
       "[PTO][PTO-E0301] TGATHER: expects kTile element type to be u16/u32; fix: convert with TCVT");
   static_assert(
-      is_among<src>(0x3c003),
+      is_among<src>(0x3c006),
       "[PTO][PTO-E0301] TGATHER: expects A5 compare-form tgather src element type to be i16/i32/f16/f32; "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff07f),
+      is_one_of<src>(0xff0fe),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   static_assert(
-      are_combined<src, dst>({{0x0, 0x30000}, {0x1, 0x30000}, {0xe, 0x30000}, {0xf, 0x30000}, {0x10, 0x30000},
+      are_combined<src, dst>({{0x1, 0x30000}, {0x2, 0x30000}, {0xe, 0x30000}, {0xf, 0x30000}, {0x10, 0x30000},
       {0x11, 0x30000}}),
       "[PTO][SA-0127] TGATHER: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
@@ -9629,18 +9631,18 @@ constexpr void check_tgatherb() {
       "[PTO][CA-0007] TGATHERB: expects dst valid columns * dst element bytes % 32 == 0");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
-      is_one_of<src>(0xfffa7),
+      is_one_of<src>(0xfff4f),
       "[PTO][PTO-E0602] TGATHERB: the element type of src needs another target");
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0xfffa7),
+      is_one_of<dst>(0xfff4f),
       "[PTO][PTO-E0602] TGATHERB: the element type of dst needs another target");
   static_assert(
       all_row_major<dst>(),
@@ -9648,11 +9650,11 @@ constexpr void check_tgatherb() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f05f),
+      is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3f05f),
+      is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
 #endif
@@ -9673,7 +9675,7 @@ constexpr void check_tscatter_with_indexes() {
   static_assert(fitting_valid<indexes, src>(), "[PTO][PTO-E0401] TSCATTER: expects valid_le(indexes, src)");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   static_assert(
@@ -9682,7 +9684,7 @@ constexpr void check_tscatter_with_indexes() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -9702,7 +9704,7 @@ constexpr void check_tscatter() {
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -9715,7 +9717,7 @@ constexpr void check_tscatter() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -9745,7 +9747,7 @@ constexpr void check_tci() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0139] TCI: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/i64/u64/f32/f16/bf16); fix: convert with TCVT");
   static_assert(dst::Rows == 1, "[PTO][SA-0140] TCI: expects dst rows to be 1");
@@ -9762,11 +9764,11 @@ constexpr void check_ttri() {
       "[PTO][PTO-E0116] TTRI: expects upperOrLower to be 0 (lower) or 1 (upper)");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TTRI: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
-      is_one_of<dst>(0x3cffb),
+      is_one_of<dst>(0x3cff7),
       "[PTO][PTO-E0602] TTRI: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -9776,7 +9778,7 @@ constexpr void check_ttri() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TTRI: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -9901,11 +9903,11 @@ constexpr void check_tquant_with_fp() {
       "[PTO][PTO-E0301] TQUANT: expects src element type to be f32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x6}}),
+      !are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
       "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
   static_assert(
       all_row_major<src, dst>(),
@@ -9916,13 +9918,13 @@ constexpr void check_tquant_with_fp() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x7}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -9938,7 +9940,7 @@ constexpr void check_tquant_with_fp() {
       !(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<dst>,
       "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
   static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1008),
+      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
   static_assert(
       !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
@@ -9968,11 +9970,11 @@ constexpr void check_tquant_with_fp_offset() {
       "[PTO][PTO-E0301] TQUANT: expects offset element type to be f32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x6}}),
+      !are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
       "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
   static_assert(
       all_row_major<src, dst>(),
@@ -9983,13 +9985,13 @@ constexpr void check_tquant_with_fp_offset() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x7}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -10005,7 +10007,7 @@ constexpr void check_tquant_with_fp_offset() {
       !(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<dst>,
       "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
   static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1008),
+      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
   static_assert(
       !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
@@ -10039,11 +10041,11 @@ constexpr void check_tquant_with_exp_max_scaling() {
       "[PTO][PTO-E0116] TQUANT: expects group results only of an MX scheme");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x6}}),
+      !are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
       "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
   static_assert(
       all_row_major<src, dst>(),
@@ -10054,7 +10056,7 @@ constexpr void check_tquant_with_exp_max_scaling() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -10067,7 +10069,7 @@ constexpr void check_tquant_with_exp_max_scaling() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x7}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -10093,7 +10095,7 @@ constexpr void check_tquant_with_exp_max_scaling() {
       !(grp_axis == 0) || src::Rows % 32 == 0,
       "[PTO][PTO-E0401] TQUANT: expects src rows % 32 == 0");
   static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1008),
+      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
   static_assert(
       !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
@@ -10126,11 +10128,11 @@ constexpr void check_tquant_with_exp_max_scaling_exp_zz() {
       "[PTO][PTO-E0116] TQUANT: expects group results only of an MX scheme");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
-      !are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x6}}),
+      !are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
       "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
   static_assert(
       all_row_major<src, dst>(),
@@ -10141,7 +10143,7 @@ constexpr void check_tquant_with_exp_max_scaling_exp_zz() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -10154,7 +10156,7 @@ constexpr void check_tquant_with_exp_max_scaling_exp_zz() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x7}, {0xc, 0x7}, {0xd, 0x1}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -10175,7 +10177,7 @@ constexpr void check_tquant_with_exp_max_scaling_exp_zz() {
       "[PTO][PTO-E0301] TQUANT: expects exp element type to be u8; fix: convert with TCVT");
   static_assert(src::Cols % 32 == 0, "[PTO][PTO-E0401] TQUANT: expects src columns % 32 == 0");
   static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1008),
+      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
   static_assert(
       !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
@@ -10204,7 +10206,7 @@ constexpr void check_tquant_dn() {
       dtype_of<typename exp::DType> == DType::u8,
       "[PTO][PTO-E0301] TQUANT: expects exp element type to be u8; fix: convert with TCVT");
   static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1008),
+      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
   static_assert(
       !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
@@ -10214,7 +10216,7 @@ constexpr void check_tquant_dn() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x6}, {0xc, 0x7}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -10223,7 +10225,7 @@ constexpr void check_tquant_dn() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x3, 0x7}, {0x7, 0x7}, {0xc, 0x7}}),
+      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -10244,7 +10246,7 @@ constexpr void check_tquant_hif4() {
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x8, 0x4}}),
+      are_combined<dst, src>({{0x9, 0x8}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -10267,13 +10269,13 @@ constexpr void check_tdequant() {
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x5000}}),
+      are_combined<dst, src>({{0x1, 0x5000}}),
       "[PTO][PTO-E0302] TDEQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      are_combined<dst, src>({{0x0, 0x3f000}, {0x1, 0x3f000}, {0x2, 0x3f000}}),
+      are_combined<dst, src>({{0x1, 0x3f000}, {0x2, 0x3f000}, {0x3, 0x3f000}}),
       "[PTO][PTO-E0302] TDEQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(
@@ -10299,7 +10301,7 @@ constexpr void check_tpartadd() {
       "TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTADD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -10315,7 +10317,7 @@ constexpr void check_tpartadd() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0287] TPARTADD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -10333,7 +10335,7 @@ constexpr void check_tpartmul() {
       "TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -10349,13 +10351,13 @@ constexpr void check_tpartmul() {
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0x3f007),
+      is_one_of<dst>(0x3f00e),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -10373,7 +10375,7 @@ constexpr void check_tpartmax() {
       "TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -10397,7 +10399,7 @@ constexpr void check_tpartmax() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0287] TPARTMAX: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -10415,7 +10417,7 @@ constexpr void check_tpartmin() {
       "TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(
-      is_one_of<dst>(0x3c003),
+      is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(
@@ -10439,7 +10441,7 @@ constexpr void check_tpartmin() {
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<dst>(0xff007),
+      is_one_of<dst>(0xff00e),
       "[PTO][SA-0287] TPARTMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -10542,13 +10544,13 @@ constexpr void check_tprint() {
   }
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
-      is_one_of<src>(0x3f003),
+      is_one_of<src>(0x3f006),
       "[PTO][PTO-E0302] TPRINT: the element type of src is not supported (f32/f16/i32/u32/i16/u16/i8/u8); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(
-      is_one_of<src>(0xff1ff),
+      is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TPRINT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");

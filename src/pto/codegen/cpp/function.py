@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir.core import Block, Operation, Value
+from ...ir.facts import view_layout
 from ...ir.types import (
     ConvTileType,
     FunctionType,
@@ -25,7 +26,6 @@ from ...ir.types import (
 )
 from ...isa.enums import ENUMS
 from ...isa.record import Record
-from ...verify.context import view_layout
 from .spelling import NARROW, Unspellable, identifier
 from .template import Alternative, template
 from .tensors import View

@@ -33,10 +33,7 @@ QUALIFIER = {
 _PADS = tuple(ENUMS["pad_value"].values)
 
 #: Largest values an `int` holds: element types below it need a cast after arithmetic.
-NARROW = frozenset(
-    ("int8_t", "uint8_t", "int16_t", "uint16_t", "half", "bfloat16_t", "float8_e4m3_t", "float8_e5m2_t",
-     "float8_e8m0_t", "hifloat8_t")
-)  # fmt: skip
+NARROW = frozenset(d.cpp for d in DTYPES.values() if d.bits in (8, 16))
 
 
 class Unspellable(Exception):

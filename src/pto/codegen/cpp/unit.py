@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...diag import Diagnostic
+from ...ir.context import Context
 from ...ir.core import Module, Operation, entry_mark
 from ...isa.profiles import Profile
-from ...verify.context import Context
 from .spelling import Types, Unspellable, identifier
 
 

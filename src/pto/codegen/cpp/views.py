@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from ...ir.core import Operation, Value, constant_of
+from ...ir.facts import view_layout
 from ...ir.types import MemRefType, PtrType, ViewType
-from ...verify.context import view_layout
 from .function import ATOM, CAST, OTHER, Function, handles, reads_otherwise
 from .spelling import QUALIFIER
 from .tensors import Extent, View

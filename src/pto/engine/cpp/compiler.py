@@ -14,10 +14,10 @@ import threading
 from functools import lru_cache
 from pathlib import Path
 
-from ... import knobs
+from ... import cache, knobs
 from ...diag import Diagnostic, DiagnosticError
 from ...isa.machine import MEMORIES
-from ...isa.profiles import Profile
+from ...isa.profiles import PROFILES, Profile
 from ...isa.record import Record
 from . import digest
 
@@ -49,10 +49,9 @@ DIVISION = (
 )
 
 #: What selects a profile in the headers.
-ARCH_MACROS = {
-    "cpu": (), "a2a3": ("-DPTO_NPU_ARCH_A2A3",), "a5": ("-DPTO_NPU_ARCH_A5",),
-    "kirin9030": ("-DPTO_NPU_ARCH_KIRIN9030",), "kirinx90": ("-DPTO_NPU_ARCH_KIRINX90",),
-}  # fmt: skip
+ARCH_MACROS: dict[str, tuple[str, ...]] = {
+    p.name: (f"-D{p.macro}",) if p.macro else () for p in PROFILES.values()
+}
 
 #: What the headers need of a compiler and its library, in as little as takes no time to compile. It prints
 #: which of our libraries it was compiled for: the headers tell no more vector instructions apart than these.
@@ -147,30 +146,16 @@ def _stamp(path: str) -> tuple[int, int]:
 def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
     """What the compiler is, or why it cannot be used. A compiler that works is asked once per version of its
     file: the answer, which takes longer than to run a kernel, is kept in the cache."""
-    from .build import cache_dir
-
-    key = hashlib.sha256(repr(("runs", _PROGRAM, command, stamp, _processor())).encode()).hexdigest()[:32]
-    kept = cache_dir() / f"compiler-{key}"
-    try:
-        version, native, linker, vectors = kept.read_text(encoding="utf-8").splitlines()
-        return Compiler(
-            command,
-            version,
-            native == "native",
-            linker.removeprefix("linker "),
-            vectors.removeprefix("vectors "),
-        )
-    except (OSError, ValueError):
-        found, ran = _ask(command)
+    key = cache.key("compiler", repr((_PROGRAM, command, stamp, _processor())))
+    kept = cache.find(key)
+    with contextlib.suppress(TypeError):  # facts of another version of ours
+        if kept is not None:
+            return Compiler(command, **kept.facts)
+    found, ran = _ask(command)
     if isinstance(found, Compiler) and ran:
+        facts = {name: value for name, value in found.as_dict().items() if name != "command"}
         with contextlib.suppress(OSError):
-            fresh = kept.with_name(f".{kept.name}-{os.getpid()}")
-            lines = (
-                found.version, "native" if found.native else "-", f"linker {found.linker}",
-                f"vectors {found.vectors}",
-            )  # fmt: skip
-            fresh.write_text("\n".join(lines), encoding="utf-8")
-            os.replace(fresh, kept)
+            cache.put(key, "compiler", facts=facts)
     return found
 
 

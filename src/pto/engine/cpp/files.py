@@ -18,17 +18,18 @@ from typing import Any
 import numpy as np
 
 from ...asm.type_text import parse_type
+from ...cache import Built
 from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
-from ...frontdoor import SUFFIXES, is_library, read
+from ...frontdoor import SUFFIXES, read
 from ...ir.types import Type, ViewType
 from ...isa.dtypes import SPELLINGS
 from ...isa.profiles import Profile, profile, resolve
 from ...isa.record import Record
 from ..binding import Binding
+from ..compiled.kernel import CompiledKernel
+from ..compiled.library import Library, Outcome, loaded
 from ..memory import GlobalMemory, Pointer
 from . import handwritten, messages
-from .kernel import CppKernel
-from .library import Library, Outcome
 
 
 class AnyPointer(Type):
@@ -67,16 +68,10 @@ class About(Record):
     subblocks: int = 2
 
 
-def is_file(program: Any) -> bool:
-    """Whether this is the path of C++ or of a library, rather than a program."""
-    if not isinstance(program, str | os.PathLike):
-        return False
-    name = os.fspath(program)
-    return isinstance(name, str) and (name.endswith(SUFFIXES) or is_library(name))
-
-
-class FileKernel(CppKernel):
+class FileKernel(CompiledKernel):
     """A kernel of a C++ file or of a library."""
+
+    engine = "cpp"
 
     def __init__(
         self, path: str, entry: str | None = None, target: str | Profile | None = None, checked: bool = False,
@@ -94,10 +89,8 @@ class FileKernel(CppKernel):
         about = self._choose(entry)
         self.name = about.name
         self.subblocks = about.subblocks
-        self._symbol = about.symbol
         self._params = list(about.params)
-        self._longest = self.name
-        self._types = [p.type for p in self._params]
+        self._ready(self._library, about.symbol, self.name, [p.type for p in self._params])
         #: What tells this kernel from one of a program.
         self.functions, self.roles = [], []
 
@@ -118,11 +111,15 @@ class FileKernel(CppKernel):
         if len(made) > 1:
             raise DiagnosticError([_several(self.path, [e.name for e in made])])
         self.profile = resolve(target, handwritten.target_of(source.text)).override(capacity)
-        self.built = handwritten.cached(source, made, self.profile, self.checked)
-        if not self.built.ok:
-            shown = {os.path.abspath(source.name): source}
-            raise DiagnosticError(messages.diagnostics(self.built.output, shown))
-        self._library = Library(self.built.path)
+
+        def build() -> Built:
+            built = handwritten.cached(source, made, self.profile, self.checked)
+            if not built.ok:
+                shown = {os.path.abspath(source.name): source}
+                raise DiagnosticError(messages.diagnostics(built.output, shown))
+            return built
+
+        self.built, self._library = loaded(build)
         self._abouts = describe(self._library, self.path)[1]
 
     def _load(self, target: str | Profile | None, capacity: Mapping[str, int]) -> None:

@@ -79,20 +79,20 @@ def _write(i: Instr, view: View, data: Array, extents: Extents, first: int = 0) 
 # --- from one rank to another -----------------------------------------------------------------------------
 
 
-@executor("tput", "tget")
+@executor("copy between ranks")
 def copy(i: Instr) -> None:
     """Every index of the source; tput may write a part of a larger tensor."""
     source, target = i.arg("src"), i.arg("dst")
     extents = _extents(source)
-    _holding(target, extents, exactly=i.name == "tget")
+    _holding(target, extents, exactly=i.kind == "from")
     data = _read(i, source)
-    if i.name == "tput" and str(i.attr("atomicType")) == "atomic_add":
+    if i.kind == "to" and str(i.attr("atomicType")) == "atomic_add":
         old = i.decoded(target.dtype, _read(i, target, extents))
         data = i.encoded(old + i.decoded(source.dtype, data), target.dtype)
     _write(i, target, data, extents)
 
 
-@executor("tput_async", "tget_async")
+@executor("started copy between ranks")
 def copy_async(i: Instr) -> Any:
     source, target = i.arg("src"), i.arg("dst")
     extents = _extents(source)
@@ -101,12 +101,12 @@ def copy_async(i: Instr) -> Any:
     return 0  # handle 0: nothing is pending
 
 
-@executor("build_async_session")
+@executor("session")
 def build_async_session(i: Instr) -> Any:
     return "session"
 
 
-@executor("wait_async_event", "test_async_event")
+@executor("event of a copy")
 def wait_async_event(i: Instr) -> Any:
     return 1
 
@@ -154,7 +154,7 @@ def _same_type(i: Instr, view: View, members: list[View]) -> None:
     )
 
 
-@executor("tbroadcast")
+@executor("broadcast")
 def tbroadcast(i: Instr) -> None:
     members, _ = _group(i)
     source = i.arg("src")
@@ -166,7 +166,7 @@ def tbroadcast(i: Instr) -> None:
         _write(i, member, data, extents)
 
 
-@executor("treduce")
+@executor("reduction of ranks")
 def treduce(i: Instr) -> None:
     """The root's tensor first, then the others by rank, each step rounded to the element type."""
     members, root = _group(i)
@@ -206,7 +206,7 @@ def _stacked(i: Instr, whole: View) -> tuple[list[View], Extents]:
     return members, extents
 
 
-@executor("comm.tgather")
+@executor("gather of ranks")
 def gather(i: Instr) -> None:
     target = i.arg("dst")
     members, extents = _stacked(i, target)
@@ -214,7 +214,7 @@ def gather(i: Instr) -> None:
         _write(i, target, part, extents, rank * extents[3])
 
 
-@executor("comm.tscatter")
+@executor("scatter to ranks")
 def scatter(i: Instr) -> None:
     source = i.arg("src")
     members, extents = _stacked(i, source)
@@ -226,7 +226,7 @@ def scatter(i: Instr) -> None:
 # --- signals ----------------------------------------------------------------------------------------------
 
 
-@executor("tnotify")
+@executor("signal")
 def tnotify(i: Instr) -> None:
     signal: View = i.arg("signal")
     i.require(
@@ -239,7 +239,7 @@ def tnotify(i: Instr) -> None:
     i.store_at(signal, at, value)
 
 
-@executor("ttest")
+@executor("test signal")
 def ttest(i: Instr) -> Any:
     return int(holds(i))
 

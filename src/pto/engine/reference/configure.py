@@ -1,12 +1,14 @@
 """Mode registers of a core. They change no data; instructions issued later read them as `i.registers`.
 
-FMATRIX_A, FMATRIX_B                      feature map of img2col, as one 64-bit word
-IMG2COL_RPT_A, .._B                       its repeat settings, a word
-IMG2COL_PADDING_A, .._B                   what it reads outside the feature map, a bit pattern
-QUANT_SCALAR_n, QUANT_VECTOR_n            quantisation word, or tile of words, of FIFO n
-hf32, tf32                                rounding of f32 matrix operands; None where off
-CTRL                                      control word: bit 46 TF32 on, bit 47 its rounding, bit 48 saturation
-FFTS                                      address of the cross-core flags
+    FMATRIX_A, FMATRIX_B            feature map of img2col, as one 64-bit word
+    IMG2COL_RPT_A, .._B             its repeat settings, a word
+    IMG2COL_PADDING_A, .._B         what it reads outside the feature map, a bit pattern
+    QUANT_SCALAR_n, QUANT_VECTOR_n  quantisation word, or tile of words, of FIFO n
+    hf32, tf32                      rounding of f32 matrix operands; None where off
+    CTRL                            control word: bit 46 TF32 on, bit 47 its rounding, bit 48 saturation
+    FFTS                            address of the cross-core flags
+
+A register that no instruction has set is not there.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def _conv_register(i: Instr, name: str, word: int) -> None:
         i.core.registers[f"{name}_{which}"] = word
 
 
-@executor("setfmatrix")
+@executor("feature map")
 def setfmatrix(i: Instr) -> None:
     src: ConvTile = i.arg("src")
     dims = src.dims if src.layout.endswith("C0") else (*src.dims, 1)
@@ -41,7 +43,7 @@ def setfmatrix(i: Instr) -> None:
     _conv_register(i, "FMATRIX", word)
 
 
-@executor("set_img2col_rpt")
+@executor("window repetition")
 def set_img2col_rpt(i: Instr) -> None:
     f = i.arg("src").fields
     word = f.repeat_stride & 0xFFFF | (f.repeat_time & 0xFF) << 16 | (f.repeat_mode & 0xFF) << 24
@@ -50,21 +52,21 @@ def set_img2col_rpt(i: Instr) -> None:
     _conv_register(i, "IMG2COL_RPT", word)
 
 
-@executor("set_img2col_padding")
+@executor("window padding")
 def set_img2col_padding(i: Instr) -> None:
     src: ConvTile = i.arg("src")
     code = int(elements.encode(src.dtype, np.array([src.fields.pad_value], np.float64))[0])
     _conv_register(i, "IMG2COL_PADDING", code | code << 8 if src.bits <= 8 else code)
 
 
-@executor("set_quant_scalar")
+@executor("quantisation scalar")
 def set_quant_scalar(i: Instr) -> None:
     # Without an output type the sign bit is left to whoever knows what the FIFO carries.
     word = fixpipe.scalar_word(i.arg("preQuantScalar"), i.attr("out_type"))
     i.core.registers[f"QUANT_SCALAR_{i.attr('id')}"] = word
 
 
-@executor("set_quant_vector")
+@executor("quantisation vector")
 def set_quant_vector(i: Instr) -> None:
     i.core.registers[f"QUANT_VECTOR_{i.attr('id')}"] = i.tile("fpTile").copy()
 
@@ -73,22 +75,20 @@ def _rounding(i: Instr) -> str | None:
     return str(i.attr("mode")).removeprefix("CAST_") if i.attr("enable") else None
 
 
-@executor("sethf32mode")
-def sethf32mode(i: Instr) -> None:
-    i.core.registers["hf32"] = _rounding(i)
-
-
-@executor("settf32mode")
-def settf32mode(i: Instr) -> None:
-    rounding = i.core.registers["tf32"] = _rounding(i)
-    word = i.core.registers.get("CTRL", 0) & ~(1 << _CTRL_TF32)
+@executor("rounding mode")
+def set_rounding(i: Instr) -> None:
+    registers = i.core.registers
+    rounding = registers[i.kind] = _rounding(i)
+    if i.kind == "hf32":
+        return
+    word = registers.get("CTRL", 0) & ~(1 << _CTRL_TF32)
     if rounding is not None:
         word = (word | 1 << _CTRL_TF32) & ~(1 << _CTRL_TF32_ROUND)
         word |= (rounding == "ROUND") << _CTRL_TF32_ROUND
-    i.core.registers["CTRL"] = word
+    registers["CTRL"] = word
 
 
-@executor("set_ffts")
+@executor("flag base")
 def set_ffts(i: Instr) -> None:
     place = i.arg("ffts")
     i.core.registers["FFTS"] = (place.pointer if isinstance(place, View) else place).address

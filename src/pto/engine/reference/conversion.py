@@ -14,7 +14,7 @@ from .registry import executor
 _WRAPPING = {("f16", "u8"), ("f16", "i8"), ("f32", "i16"), ("f16", "i16"), ("i64", "i32"), ("i32", "i16")}
 
 
-@executor("tcvt")
+@executor("convert")
 def convert(i: Instr) -> None:
     src, dst = i.dtype("src"), i.dtype("dst")
     s, d = DTYPES[src], DTYPES[dst]

@@ -101,7 +101,7 @@ def _move(i: Instr, at: Array, to: Array) -> None:
     i.store_raw_at("dst", to, i.raw_at("src", at))
 
 
-@executor("timg2col")
+@executor("image to columns")
 def timg2col(i: Instr) -> None:
     src: ConvTile = i.arg("src")
     rows, cols = i.valid("dst")

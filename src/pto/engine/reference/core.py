@@ -8,24 +8,24 @@ soon as it is issued, unless it waits for something; then items queue up behind 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Operation, Value
+from ...isa.machine import QUEUES
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, MemoryFault
+from ..watch import TAKE, Event, Watchers
 from .code import Code
-from .instr import IllegalInstruction, Instr, Plain
+from .instr import IllegalInstruction, Instr, Plain, Port
 from .state import CoreState
+from .watched import perform, watched
 
 #: Answers of a step that are not a program counter.
 BLOCKED = -1
 MOVED = -2  # the frame changed: go on at core.code, core.pc
 ENDED = -3
-
-#: Queues of a core; S is the scalar unit itself and has none.
-PIPES = ("V", "M", "MTE1", "MTE2", "MTE3", "FIX", "MTE4", "MTE5", "V2")
 
 
 def _provenance(pointer: Value) -> Iterator[tuple[str, Operation]]:
@@ -51,20 +51,35 @@ class RunError(Exception):
 class Item:
     """Something queued on a pipe. `movable` items of an unordered pipe may overtake each other."""
 
-    __slots__ = ("op", "stalls")
+    __slots__ = ("event", "op")
     movable = False
     #: What to say of something that nobody would ever give.
     nobody = ""
+    #: What it is to those who watch, see `watch.Event`.
+    what = TAKE
+    kind = ""
 
     def __init__(self, op: Operation) -> None:
         self.op = op
-        self.stalls: Any = None  # what the scalar unit had waited for when it issued this; see `Clock`
+        self.event: Any = None  # where somebody watches
 
     def ready(self, core: Core, pipe: str) -> bool:
         return True
 
+    def take(self, core: Core, pipe: str) -> Sequence[Any]:
+        """Take what it waited for, as those who watch were told of it."""
+        return ()
+
     def perform(self, core: Core, pipe: str) -> None:
-        raise NotImplementedError
+        """Do it, once it has all that it waits for."""
+
+    def to_watch(self, core: Core, pipe: str) -> Event:
+        """What those who watch see of it."""
+        return Event(core, pipe, self.op, self.what, self.kind, self.about())
+
+    def about(self) -> Any:
+        """Which flag, token or semaphore it gives or waits for."""
+        return None
 
     def waits_for(self, core: Core, pipe: str) -> str:
         """What a stuck item lacks, in words."""
@@ -103,6 +118,9 @@ class Work(Item):
         self.instr = instr
         self.execute = execute
 
+    def to_watch(self, core: Core, pipe: str) -> Event:
+        return watched(self.instr, self.execute)
+
     def perform(self, core: Core, pipe: str) -> None:
         core.execute(self.instr, self.execute)
 
@@ -120,22 +138,19 @@ class Core(CoreState):
         out: Any = None,
     ) -> None:
         super().__init__(profile, gm, kind, block, sub, out)
-        self.port = Plain()
+        self.port: Port = Plain()
         self.eager = True
         #: Whether the scalar unit waits for everything it issued: a program that does not synchronise its
         #: pipes yet.
         self.in_order = False
-        #: What runs an instruction instead of the core, where sanitizers watch.
-        self.observer: Callable[[Instr, Callable[[Instr], Any]], Any] | None = None
+        self.blocked: Event | None = None  # what the scalar unit waits for, where somebody watches
 
-        self.queues: dict[str, deque[Item]] = {p: deque() for p in PIPES}
+        self.queues: dict[str, deque[Item]] = {p: deque() for p in QUEUES}
         self.queued = 0
-        self.flags: dict[tuple[str, str, int], deque[tuple[Any, Operation]]] = {}
-        #: Sets less waits of every flag in the order of issue, and the set issued last.
-        self.balance: dict[tuple[str, str, int], tuple[int, Operation | None]] = {}
+        # What is given and waited for: `watch.Given` where somebody watches, else None.
+        self.flags: dict[tuple[str, str, int], deque[Any]] = {}
         self.tokens: dict[int, Any] = {}
-        #: Unit flags, see `cube/unit_flag.py`: matrices of L0C by address, with clocks of those who set or
-        #: cleared them.
+        #: Unit flags, see `cube/unit_flag.py`: matrices of L0C by address.
         self.published: dict[int, tuple[int, Any]] = {}
         self.freed: dict[int, Any] = {}
         self.pipes: dict[Any, Any] = {}  # FIFO handles by number and direction
@@ -204,25 +219,26 @@ class Core(CoreState):
         if self.eager and not queue:
             self.execute(i, execute)
         else:
-            self._append(queue, Work(i.frozen(), execute))
+            work = Work(i.frozen(), execute)
+            if self.watch is not None:
+                work.event = self.watch.issue(work.to_watch(self, i.pipe))
+            self.queued += 1
+            queue.append(work)
         return None
 
     def enqueue(self, pipe: str, item: Item) -> None:
         """Queue a synchronisation item."""
         queue = self.queues[pipe]
+        if self.watch is not None:
+            item.event = self.watch.issue(item.to_watch(self, pipe))
         if self.eager and not queue and item.ready(self, pipe):
-            item.perform(self, pipe)
+            self.perform(item, pipe)
             self.performed += 1
             if self.queued:
                 self.drain()
         else:
-            self._append(queue, item)
-
-    def _append(self, queue: deque[Item], item: Item) -> None:
-        if self.clock is not None:
-            item.stalls = self.clock.stalls.get(self)
-        self.queued += 1
-        queue.append(item)
+            self.queued += 1
+            queue.append(item)
 
     def take(self, pipe: str, index: int = 0) -> None:
         """Perform a queued item."""
@@ -231,9 +247,54 @@ class Core(CoreState):
         del queue[index]
         self.queued -= 1
         self.performed += 1
-        if self.clock is not None:
-            self.clock.resume(self, pipe, item.stalls)
+        self.perform(item, pipe)
+
+    def perform(self, item: Item, pipe: str) -> None:
+        """Perform an item that is ready."""
+        watch = self.watch
+        if watch is None:
+            item.take(self, pipe)
+            item.perform(self, pipe)
+            return
+        watch.start(item.event, item.take(self, pipe))
         item.perform(self, pipe)
+        watch.finish(item.event)
+
+    def stall(self, item: Item) -> int | None:
+        """Perform an item on the scalar unit, or block it."""
+        if not item.ready(self, "S"):
+            return self.pause(item, item)
+        if self.watch is not None:
+            item.event = self._of_scalar_unit(self.watch, item)
+        self.perform(item, "S")
+        return None
+
+    def pause(self, waiting: str | Item, item: Item) -> int:
+        """Let the scalar unit wait for something, in order to perform an item."""
+        self.waiting = waiting
+        if self.watch is not None:
+            self.blocked = self._of_scalar_unit(self.watch, item)
+        return BLOCKED
+
+    def _of_scalar_unit(self, watch: Watchers, item: Item) -> Event:
+        """The event of an item of the scalar unit; it is the one before where that had to wait."""
+        found, self.blocked = self.blocked, None
+        event = item.to_watch(self, "S")
+        if found is None or found.op is not item.op:
+            return watch.issue(event)
+        found.args, found.poison, found.inner = event.args, event.poison, event.inner
+        if found.inner is not None:
+            found.inner[0].event = found
+        return found
+
+    def give(self, event: Event, kind: str, key: Any, of: Sequence[Any] = ()) -> Any:
+        """Something that others wait for, as those who watch know it."""
+        return None if self.watch is None else self.watch.give(event, kind, key, of)
+
+    def barrier(self, op: Operation, pipe: str) -> None:
+        """All that a pipe (ALL: every pipe) did is over."""
+        if self.watch is not None:
+            self.watch.tell("barrier", self, op, pipe)
 
     def drain(self) -> None:
         """Perform everything that can be performed, in the order of the pipes."""
@@ -254,9 +315,7 @@ class Core(CoreState):
 
     def execute(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
         try:
-            if self.clock is not None:
-                self._event(i)
-            result = execute(i) if self.observer is None else self.observer(i, execute)
+            result = execute(i) if self.watch is None else perform(self.watch, i, execute)
         except MemoryFault as fault:
             raise self.fault(i, fault) from None
         except IllegalInstruction as problem:
@@ -265,16 +324,6 @@ class Core(CoreState):
             raise self.unplaced(i.op, missing) from None
         self.performed += 1
         return result
-
-    def _event(self, i: Instr) -> None:
-        """Number an instruction for the race checker; those of an interval are one event."""
-        if self.interval is None:
-            self.clock.instruction(self, i)
-            return
-        if self.interval.event is None:
-            self.clock.instruction(self, i)
-            self.interval.event = i.event
-        i.event = self.interval.event
 
     # -- problems --------------------------------------------------------------------------------------
 

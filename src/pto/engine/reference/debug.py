@@ -33,7 +33,7 @@ class Trap(IllegalInstruction):
 # --- tiles and views --------------------------------------------------------------------------------------
 
 
-@executor("tprint")
+@executor("print tile")
 def tprint(i: Instr) -> None:
     """A line `TPRINT RxC`, then one line per row."""
     source: Tile | View = i.arg("src")
@@ -69,7 +69,7 @@ def matrix_text(values: Array, dtype: str, print_format: str) -> str:
 # --- scalars ----------------------------------------------------------------------------------------------
 
 
-@executor("print")
+@executor("print scalar")
 def print_scalar(i: Instr) -> None:
     """`format` is a printf format whose first conversion takes the scalar; further ones are text."""
     scalar = i.op.get("scalar")

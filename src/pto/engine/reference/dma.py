@@ -160,7 +160,7 @@ def _rows_apart(i: Instr, length: int, loops: list[Loop]) -> None:
     )
 
 
-@executor("mte_gm_ub")
+@executor("copy in")
 def mte_gm_ub(i: Instr) -> None:
     source, target = i.arg("gm_src"), i.arg("ub_dst")
     length, loops = _nest(i, _GM, _UB, loop_clauses(i, _GM, _UB))
@@ -185,24 +185,24 @@ def _padding(i: Instr, name: str, dtype: str) -> int:
     return count // 8
 
 
-@executor("mte_ub_gm")
+@executor("copy out")
 def mte_ub_gm(i: Instr) -> None:
     length, loops = _nest(i, _UB, _GM, loop_clauses(i, _UB, _GM))
     _aligned(i, i.arg("ub_src"))
     copy_bursts(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)
 
 
-@executor("mte_ub_ub", "mte_ub_l1", "copy_ubuf_to_ubuf")
+@executor("copy between buffers")
 def between_buffers(i: Instr) -> None:
     """Lengths and gaps in blocks of 32 bytes; a gap is what lies between two bursts."""
     assert i.op.row is not None
-    old = i.name == "copy_ubuf_to_ubuf"
+    old = i.kind == "strides"
     source, target = (i.arg(operand.name) for operand in i.op.row.operands[:2])
     length, count = _field(i, "len_burst", _BURST), _field(i, "n_burst", _BURST)
     s = _field(i, "src_stride" if old else "src_gap", 16)
     t = _field(i, "dst_stride" if old else "dst_gap", 16)
     _aligned(i, source, target)
-    if i.name == "mte_ub_l1":
+    if i.kind == "gaps to L1":
         target = _shared(i, target)
     copy_bursts(i, source, target, length * 32, [(count, (length + s) * 32, (length + t) * 32)])
 
@@ -219,13 +219,10 @@ def _shared(i: Instr, target: Pointer) -> Pointer:
 # --- forms under registers --------------------------------------------------------------------------------
 
 
-@executor(
-    "set_loop_size_outtoub", "set_loop1_stride_outtoub", "set_loop2_stride_outtoub",
-    "set_loop_size_ubtoout", "set_loop1_stride_ubtoout", "set_loop2_stride_ubtoout",
-)  # fmt: skip
+@executor("copy loops")
 def set_loop(i: Instr) -> None:
     """Copies already issued are not affected: they took the registers with them (see `Instr.frozen`)."""
-    what, _, way = i.name.removeprefix("set_").rpartition("_")
+    what, _, way = i.kind.rpartition("_")
     strides = (_GM, _UB) if way == "outtoub" else (_UB, _GM)
     widths = (_COUNT, _COUNT) if what == "loop_size" else strides
     first, second = (_field(i, n, w, v) for (n, v), w in zip(i.args.items(), widths, strict=True))
@@ -251,7 +248,7 @@ def _rows_aligned(i: Instr, name: str, loops: list[Loop], side: int) -> None:
     )
 
 
-@executor("copy_gm_to_ubuf")
+@executor("copy in by registers")
 def copy_gm_to_ubuf(i: Instr) -> None:
     target = i.arg("ub_dst")
     length, loops = _nest(i, _GM, _UB, _register_loops(i, "outtoub"))
@@ -265,7 +262,7 @@ def copy_gm_to_ubuf(i: Instr) -> None:
     copy_bursts(i, i.arg("gm_src"), target, length, loops, pad, 0, behind)
 
 
-@executor("copy_ubuf_to_gm")
+@executor("copy out by registers")
 def copy_ubuf_to_gm(i: Instr) -> None:
     length, loops = _nest(i, _UB, _GM, _register_loops(i, "ubtoout"))
     _rows_aligned(i, "src_stride", loops, 1)

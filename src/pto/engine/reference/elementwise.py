@@ -1,87 +1,116 @@
-"""Element-wise instructions, tile with tile and tile with scalar, computed as their rows say."""
+"""Element-wise instructions, tile with tile and tile with scalar, computed as their rows say.
+
+What only chooses between operands moves their bits; anything else computes with numbers. A packed operand has
+a bit per element: a source gives truth values, a destination takes them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...isa.row import Row
+from ..elements import Array
 from ..memory import ConvTile
-from .instr import Instr, Place
-from .meaning import OPERATIONS, Numbers, compiled
-from .registry import Execute, executor, expressed
+from .instr import Instr, Place, Shape
+from .meaning import Form, Numbers, compiled
+from .packed import load_bits, store_bits
+from .registry import Execute, expressed
+
+#: What of an operand an expression reads, of the elements that it computes.
+_READ: dict[str, Callable[[int, int], Shape]] = {
+    "column 0": lambda rows, cols: (rows, min(1, cols)),
+    "row 0": lambda rows, cols: (min(1, rows), cols),
+}
 
 
 @expressed("tile")
+@expressed("tile", "storage")
+@expressed("tile", "column 0")
+@expressed("tile", "row 0")
 def build(row: Row) -> Execute:
     """The executor of a row with an expression over the elements of its operands."""
-    sources = [o.name for o in row.operands if o.reads]
-    once = compiled(row.expr)
-    columns = {isa: compiled(text) for isa, text in row.expr_on.items()}
+    once = Form(row.expr)
+    others = {text: Form(text) for text in row.expr_on.values()}
     skips = compiled(row.skip) if row.skip else None
-    wanted = dict.fromkeys(n for e in (once, *columns.values(), *([skips] if skips else ())) for n in e.names)
+    packed, single = row.packed.split(), row.single.split()
+    bits = "dst" in packed
+    sources = [o for o in row.operands if o.reads and o.name not in packed]
+    tile = next((o.name for o in sources if o.kinds == ("tile",)), "")  # which may be no scalar
+    wanted = dict.fromkeys(n for f in (once, *others.values(), *((skips,) if skips else ())) for n in f.names)
+    floats = row.floats.split()
+    read = _READ.get(row.over)
+    forms: dict[tuple[str, str], Form] = {}
+    scalars = {o.name for o in row.operands if o.kinds == ("scalar",)}
+    copied = "" if others or len(once.names) > 1 else "".join(once.moved)
+
+    def operand(i: Instr, numbers: Numbers, name: str, shape: Shape) -> Any:
+        value = i.args[name]
+        if isinstance(value, (int, float)):
+            return (Numbers(i, "f32") if name in floats else numbers).scalar(value)
+        if name in packed:
+            return load_bits(i, name, shape)
+        return numbers.read(name, (1, 1) if name in single else shape)
+
+    def copy(i: Instr) -> None:
+        shape = _elements(i) if row.over == "storage" else i.valid("dst")
+        dtype = i.args["dst"].dtype
+        found = _raw(i, Numbers(i, dtype), copied, read(*shape) if read else shape)
+        i.store_raw("dst", np.broadcast_to(found, shape))
 
     def execute(i: Instr) -> None:
-        shape = i.valid("dst")
-        numbers = Numbers(i, i.dtype(next((n for n in sources if isinstance(i.arg(n), Place)), "dst")))
-        values = {name: _operand(i, numbers, name, shape) for name in wanted}
+        if copied and (copied in scalars or i.args[copied].dtype == i.args["dst"].dtype):
+            copy(i)
+            return
+        shape = i.valid(tile) if bits else _elements(i) if row.over == "storage" else i.valid("dst")
+        form = once
+        if others:
+            key = i.core.profile.isa, i.args[row.typed].dtype
+            form = forms.get(key) or forms.setdefault(key, others.get(row.expr_at(*key), once))
+        first = tile or next((o.name for o in sources if isinstance(i.args[o.name], Place)), "dst")
+        dtype = i.args[first].dtype
+        numbers = Numbers(i, dtype)
+        extent = read(*shape) if read else shape
+        if form.moved and dtype == i.dtype("dst"):
+            values: dict[str, Any] = {}
+            for name in wanted:
+                get = _raw if name in form.moved else operand
+                values[name] = get(i, numbers, name, extent)
+            i.store_raw("dst", _spread(form(i)(numbers, values), shape))
+            return
+        values = {name: operand(i, numbers, name, extent) for name in wanted}
         if skips is not None and skips(numbers, values):
             return
-        result = columns.get(i.isa, once)(numbers, values)
-        if row.store == "saturate" and i.dtype("dst") != numbers.dtype:
-            i.store(
-                "dst",
-                numbers.round(result) if result.dtype.kind == "f" else result,
-                mode="RINT",
-                saturate=True,
-            )
+        result = form(i)(numbers, values)
+        if bits:
+            store_bits(i, "dst", result)
+        elif row.store == "saturate" and i.dtype("dst") != dtype:
+            exact = numbers.round(result) if result.dtype.kind == "f" else result
+            i.store("dst", exact, mode="RINT", saturate=True)
         else:
-            i.store("dst", result)
+            i.store("dst", _spread(result, shape))
 
     return execute
 
 
-def _operand(i: Instr, numbers: Numbers, name: str, shape: tuple[int, int]) -> Any:
-    value = i.arg(name)
-    return numbers.read(name, shape) if isinstance(value, Place) else numbers.scalar(value)
+def _spread(found: Array, shape: Shape) -> Array:
+    return found if found.shape == shape else np.broadcast_to(found, shape)
 
 
-@executor("taxpy")
-def axpy(i: Instr) -> None:
-    """s * x + dst; only f16 into f16 rounds the product on its own."""
-    shape = i.valid("dst")
-    numbers = Numbers(i, i.dtype("src"))
-    product = numbers.scalar(i.arg("scalar")) * numbers.read("src", shape)
-    if i.dtype("dst") == "f16":
-        product = numbers.round(product)
-    i.store("dst", product + numbers.read("dst", shape))
+def _raw(i: Instr, numbers: Numbers, name: str, shape: Shape) -> Any:
+    """An operand as elements to be moved."""
+    value = i.args[name]
+    if isinstance(value, (int, float)):
+        return i.encoded(np.array([numbers.scalar(value)]), numbers.dtype)
+    return i.raw(name, shape)
 
 
-@executor("tadddeqrelu")
-def add_dequantise_relu(i: Instr) -> None:
-    """The reference rounds to f16 and overflows to infinity; the hardware scales in two steps around the
-    range of f16 and saturates."""
-    shape = i.valid("dst")
-    numbers = Numbers(i, "f32")
-    total = numbers.single(numbers.read("src0", shape) + numbers.read("src1", shape))
-    scale = numbers.scalar(i.arg("deqScale"))
-    relu = OPERATIONS["relu"]
-    if i.isa == "cpu":
-        i.store("dst", relu(numbers, i.round(total * scale, "f16")))
-        return
-    scaled = total * np.float32(2.0**-17) * scale * np.float32(2.0**17)
-    i.store("dst", relu(numbers, scaled), mode="RINT", saturate=True)
-
-
-@executor("texpands")
-def expand_scalar(i: Instr) -> None:
-    """A vec tile is filled in its valid region, a mat or convolution tile as a whole."""
+def _elements(i: Instr) -> Shape:
+    """Of a vec tile its valid region, of a mat or convolution tile all there is."""
     dst = i.arg("dst")
     if isinstance(dst, ConvTile):
-        shape = (prod(dst.dims[:-1]), dst.dims[-1])
-    else:
-        shape = dst.shape if dst.loc == "mat" else dst.valid
-    value = i.encoded(np.array([Numbers(i, dst.dtype).scalar(i.arg("scalar"))]), dst.dtype)
-    i.store_raw("dst", np.broadcast_to(value, shape))
+        return prod(dst.dims[:-1]), dst.dims[-1]
+    return dst.shape if dst.loc == "mat" else dst.valid

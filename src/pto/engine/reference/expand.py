@@ -1,4 +1,4 @@
-"""Broadcasts of one column or one row over a tile, alone or as an operand of arithmetic."""
+"""Arithmetic with columns that repeat, or with one row for all."""
 
 from __future__ import annotations
 
@@ -8,21 +8,7 @@ from ...isa.row import Row
 from ..elements import Array
 from .instr import Instr
 from .meaning import Numbers, compiled
-from .registry import Execute, executor, expressed
-
-
-@executor("trowexpand")
-def copy_column(i: Instr) -> None:
-    """Column 0 of src in every column of dst."""
-    rows, cols = i.valid("dst")
-    i.store_raw("dst", np.broadcast_to(i.raw("src", (rows, 1)), (rows, cols)))
-
-
-@executor("tcolexpand")
-def copy_row(i: Instr) -> None:
-    """Row 0 of src in every row of dst."""
-    rows, cols = i.valid("dst")
-    i.store_raw("dst", np.broadcast_to(i.raw("src", (1, cols)), (rows, cols)))
+from .registry import Execute, expressed
 
 
 @expressed("tile", "columns")

@@ -9,21 +9,23 @@ already. Slots are memory like any other, so that sanitizers and shadows follow 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...ir.core import Operation
+from ...ir.facts import pipe_of
 from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
 from ...isa.machine import LOCATION_OF
-from ...verify.context import pipe_of
 from ..memory import Buffer, Pointer, Tile, View, array_of
+from ..watch import GIVE, Event
 from . import fixpipe
 from .core import BLOCKED, Core, Item, queued
 from .handles import check_size, home, make_tile, result_name
 from .instr import IllegalInstruction, Instr
+from .watched import watched
 
 Handler = Callable[[Core, Operation, dict[str, Any]], Any]
 HANDLERS: dict[str, Handler] = {}
@@ -40,7 +42,7 @@ def fifo(*names: str) -> Callable[[Handler], Handler]:
 
 
 class Slot:
-    """One entry: its matrix, which lanes have pushed or freed it, and the clocks of these."""
+    """One entry: its matrix, which lanes have pushed or freed it, and what these gave to those who wait."""
 
     __slots__ = ("data", "freed", "frees", "pushed", "pushes")
 
@@ -81,6 +83,10 @@ class Fifo:
     def name(self) -> str:
         return f"{'C2V' if self.direction == C2V else 'V2C'} FIFO {self.key}"
 
+    def frees(self, index: int) -> Sequence[Any]:
+        """What gave back the slot that an entry takes; nothing where it is the first one there."""
+        return self.entry(index - self.count).frees if index >= self.count else ()
+
     def takers(self, split: int) -> int:
         """Vector lanes that take part."""
         return self.lanes if split or self.nosplit else 1
@@ -88,12 +94,12 @@ class Fifo:
     def entry(self, index: int) -> Slot:
         return self.entries.setdefault(index, Slot())
 
-    def release(self, index: int, lane: int, split: int, clock: Any) -> None:
+    def release(self, index: int, lane: int, split: int, given: Any) -> None:
         if index < self.freed:
             return  # a pop that loads a copy has given the slot back already
         slot = self.entry(index)
         slot.freed.add(lane)
-        slot.frees.append(clock)
+        slot.frees.append(given)
         parties = self.takers(split) if self.direction == C2V else 1
         while (done := self.entries.get(self.freed)) is not None and len(done.freed) >= parties:
             self.freed += 1
@@ -261,6 +267,7 @@ class Push(Item):
     """Writes a tile into its slot and publishes it."""
 
     __slots__ = ("fifo", "index", "instr", "lane", "split")
+    what, kind = GIVE, "entry"
 
     def __init__(self, instr: Instr, fifo: Fifo, index: int, lane: int, split: int) -> None:
         super().__init__(instr.op)
@@ -270,8 +277,24 @@ class Push(Item):
         self.lane = lane
         self.split = split
 
+    @property
+    def writes(self) -> bool:
+        """Whether it has data: not where it commits the slot that talloc gave, and not on a lane that takes
+        part with nothing to say."""
+        empty = self.fifo.direction == V2C and not self.split and self.lane > 0
+        return self.instr.args["tile"].__class__ is Tile and not empty
+
+    def about(self) -> tuple[str, int]:
+        return self.fifo.name, self.index
+
+    def to_watch(self, core: Core, pipe: str) -> Event:
+        return watched(self.instr, self._write) if self.writes else super().to_watch(core, pipe)
+
     def ready(self, core: Core, pipe: str) -> bool:
         return self.index - self.fifo.freed < self.fifo.count
+
+    def take(self, core: Core, pipe: str) -> Sequence[Any]:
+        return self.fifo.frees(self.index)
 
     def waits_for(self, core: Core, pipe: str) -> str:
         f = self.fifo
@@ -283,17 +306,11 @@ class Push(Item):
         )
 
     def perform(self, core: Core, pipe: str) -> None:
-        f = self.fifo
-        if core.clock is not None and self.index >= f.count:
-            for clock in f.entry(self.index - f.count).frees:
-                core.clock.acquire(core, pipe, clock)
-        empty = f.direction == V2C and not self.split and self.lane > 0  # takes part, with nothing to say
-        if self.instr.args["tile"].__class__ is Tile and not empty:
+        if self.writes:
             core.execute(self.instr, self._write)
-        slot = f.entry(self.index)
+        slot = self.fifo.entry(self.index)
         slot.pushed.add(self.lane)
-        if core.clock is not None:
-            slot.pushes.append(core.clock.release(core, pipe))
+        slot.pushes.append(core.give(self.event, "entry", self.about()))
 
     def _write(self, i: Instr) -> None:
         f = self.fifo
@@ -341,17 +358,37 @@ def tpush(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     return None
 
 
+class Allocate(Item):
+    """Takes the next free slot for what writes it as a view."""
+
+    __slots__ = ("fifo", "index")
+    kind = "slot"
+
+    def __init__(self, op: Operation, fifo: Fifo, index: int) -> None:
+        super().__init__(op)
+        self.fifo = fifo
+        self.index = index
+
+    def about(self) -> tuple[str, int]:
+        return self.fifo.name, self.index
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        return self.index - self.fifo.freed < self.fifo.count
+
+    def take(self, core: Core, pipe: str) -> Sequence[Any]:
+        return self.fifo.frees(self.index)
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        return f"a free slot of {self.fifo.name}"
+
+
 @fifo("talloc")
 def talloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     pipe = _outgoing(core, args["pipe_handle"])
     lane, split = _lane(core, args), int(op.attr("split") or 0)
     index = pipe.heads.get(lane, 0)
-    if index - pipe.freed >= pipe.count:
-        core.waiting = f"a free slot of {pipe.name}"
+    if core.stall(Allocate(op, pipe, index)) == BLOCKED:
         return BLOCKED
-    if core.clock is not None and index >= pipe.count:
-        for clock in pipe.entry(index - pipe.count).frees:
-            core.clock.acquire(core, "S", clock)
     pipe.heads[lane] = index + 1
     _point(args["entry"], pipe, index, split if pipe.direction == V2C else 0, lane)
     return None
@@ -374,6 +411,7 @@ class Pop(Item):
     """Waits for a slot to be published and loads it."""
 
     __slots__ = ("fifo", "frees", "index", "instr", "lane", "split")
+    kind = "entry"
     nobody = ", which nobody has pushed"
 
     def __init__(self, instr: Instr, fifo: Fifo, index: int, lane: int, split: int, frees: bool) -> None:
@@ -394,6 +432,16 @@ class Pop(Item):
             return 0 in slot.pushed  # only the first lane has data
         return len(slot.pushed) >= (f.lanes if f.direction == V2C else 1)
 
+    def about(self) -> tuple[str, int]:
+        return self.fifo.name, self.index
+
+    def to_watch(self, core: Core, pipe: str) -> Event:
+        reads = isinstance(self.instr.args["tile"], Tile)
+        return watched(self.instr, self._read) if reads else super().to_watch(core, pipe)
+
+    def take(self, core: Core, pipe: str) -> Sequence[Any]:
+        return self.fifo.entry(self.index).pushes
+
     def waits_for(self, core: Core, pipe: str) -> str:
         return f"entry {self.index} of {self.fifo.name}"
 
@@ -401,19 +449,13 @@ class Pop(Item):
         return queued(core.cluster.cores, lambda item: isinstance(item, Push) and item.fifo is self.fifo)
 
     def perform(self, core: Core, pipe: str) -> None:
-        slot = self.fifo.entry(self.index)
-        if core.clock is not None:
-            for clock in slot.pushes:
-                core.clock.acquire(core, pipe, clock)
         if isinstance(self.instr.args["tile"], Tile):
             core.execute(self.instr, self._read)
-            if (
-                core.clock is not None and pipe == "S"
-            ):  # the scalar unit stalls: all pipes find the tile there
-                core.clock.acquire_all(core, core.clock.release(core, "S"))
+            if pipe == "S":  # the scalar unit stalls: all pipes find the tile there
+                core.barrier(self.op, "S")
         if self.frees:
-            clock = core.clock.release(core, pipe) if core.clock is not None else None
-            self.fifo.release(self.index, self.lane, self.split, clock)
+            given = core.give(self.event, "slot", self.about())
+            self.fifo.release(self.index, self.lane, self.split, given)
 
     def _read(self, i: Instr) -> None:
         f, data = self.fifo, self.fifo.entry(self.index).data
@@ -467,16 +509,14 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     i = Instr(op, {**args, "tile": entry}, core, pipe_of(op, core.profile))
     item = Pop(i, pipe, index, lane, split, frees)
     if i.pipe == "S" and not item.ready(core, "S") and not _idle_lane(core, pipe, split):
-        core.waiting = item
-        return BLOCKED
+        return core.pause(item, item)
     pipe.tails[lane] = index + 1
     if isinstance(entry, Tile):
         _stage(core, op, entry, ends, direction, index, pipe)
     elif not _idle_lane(core, pipe, split):
         if not item.ready(core, "S"):
             pipe.tails[lane] = index
-            core.waiting = item
-            return BLOCKED
+            return core.pause(item, item)
         _point(entry, pipe, index, split if direction == C2V else 0, lane)
     if not _idle_lane(core, pipe, split):
         pipe.popped.setdefault(lane, deque()).append((index, entry.copy()))
@@ -484,7 +524,7 @@ def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         if isinstance(entry, Tile):
             core.issue(i, lambda j: j.store_raw(entry, np.zeros(entry.valid, array_of(entry.dtype))))
     elif i.pipe == "S":
-        item.perform(core, "S")
+        core.stall(item)
     else:
         i.frozen()
         core.enqueue(i.pipe, item)
@@ -507,6 +547,7 @@ class Free(Item):
     """Gives a slot back once the pipe that reads popped tiles gets here."""
 
     __slots__ = ("entry", "fifo", "index", "lane", "split")
+    what, kind = GIVE, "slot"
 
     def __init__(
         self, op: Operation, fifo: Fifo, index: int, lane: int, split: int, entry: Tile | View
@@ -518,11 +559,14 @@ class Free(Item):
         self.split = split
         self.entry = entry
 
+    def about(self) -> tuple[str, int]:
+        return self.fifo.name, self.index
+
     def perform(self, core: Core, pipe: str) -> None:
-        clock = core.clock.release(core, pipe) if core.clock is not None else None
-        self.fifo.release(self.index, self.lane, self.split, clock)
-        if isinstance(self.entry, Tile) and self.fifo.memory is None:
-            core.grid.watch.freed(core, self.op, self.entry)
+        given = core.give(self.event, "slot", self.about())
+        self.fifo.release(self.index, self.lane, self.split, given)
+        if core.watch is not None and isinstance(self.entry, Tile) and self.fifo.memory is None:
+            core.watch.tell("freed", core, self.op, self.entry)
 
 
 @fifo("tfree", "tfree_from_aic", "tfree_from_aiv")

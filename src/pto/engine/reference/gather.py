@@ -19,7 +19,7 @@ PATTERNS: dict[str, tuple[int, int]] = {
 BLOCK = 32  # bytes
 
 
-@executor("tgather")
+@executor("gather")
 def gather(i: Instr) -> None:
     if i.has("cdst"):
         _gather_matches(i)
@@ -101,7 +101,7 @@ def _as_element(values: Array, dtype: str) -> Array:
     return elements.decode(dtype, elements.encode(dtype, values))
 
 
-@executor("tgatherb")
+@executor("gather blocks")
 def gather_blocks(i: Instr) -> None:
     """dst block (r, b) = the 32 bytes of src from byte offsets[r, b] on; a block that does not lie in src
     leaves dst as it is."""
@@ -130,7 +130,7 @@ def _bytes(tile: Tile) -> Pointer:
     return Pointer(tile.buffer, tile.address, "u8", tile.name)
 
 
-@executor("tscatter")
+@executor("scatter")
 def scatter(i: Instr) -> None:
     if i.has("indexes"):
         # No bounds but those of the buffer: an index is an offset into the storage, whoever lies there.

@@ -22,7 +22,7 @@ _COLUMNS = 256
 _LANES = 64
 
 
-@executor("tci")
+@executor("count")
 def count(i: Instr) -> None:
     """Consecutive numbers in row 0."""
     cols = i.valid("dst")[1]
@@ -37,7 +37,7 @@ def count(i: Instr) -> None:
     i.store("dst", (first - steps if i.attr("descending") else first + steps)[None, :])
 
 
-@executor("ttri")
+@executor("triangle")
 def triangle(i: Instr) -> None:
     """Ones on one side of a diagonal, zeros on the other."""
     rows, cols = i.valid("dst")
@@ -48,7 +48,7 @@ def triangle(i: Instr) -> None:
     i.store("dst", ones.astype(np.float32 if DTYPES[dtype].is_float else array_of(dtype)))
 
 
-@executor("trandom")
+@executor("random numbers")
 def random(i: Instr) -> None:
     """Philox-4x32 words. Step n fills `_COLUMNS` columns of a row from the counters that start at
     counter + n * (row stride // 4)."""
@@ -90,7 +90,7 @@ def _philox(
     return np.stack([even[0], odd[0], even[1], odd[1]]).astype(np.uint32)
 
 
-@executor("thistogram")
+@executor("histogram")
 def histogram(i: Instr) -> None:
     """Running counts of the values of one byte, per row."""
     x = i.bits("src")

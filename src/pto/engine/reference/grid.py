@@ -13,59 +13,20 @@ from typing import Any, TextIO
 import numpy as np
 
 from ...diag import Diagnostic, Span
-from ...ir.core import Operation
+from ...ir.core import Module, Operation
 from ...isa.profiles import Profile
 from ..memory import GlobalMemory, Tile, View
-from ..registers import Register
+from ..watch import Watchers
 from .code import Code
 from .core import Core, Item, RunError
+from .instr import Plain
 from .lower import Program
 from .semantics import SEMANTICS, Semantics
 from .state import Cluster
+from .watched import Recording
 
 #: Steps a core runs before the others get a turn, so that one may spin on what another writes.
 QUANTUM = 10_000
-
-
-class Watch:
-    """What sanitizers and pictures want to know of a launch. This one wants nothing."""
-
-    sync = False
-    tracks = False
-
-    def core_started(self, core: Core) -> None: ...
-
-    def core_ended(self, core: Core) -> None: ...
-
-    def interval_started(self, core: Core, op: Operation) -> None: ...
-
-    def interval_ended(self, core: Core, op: Operation) -> None: ...
-
-    def memory_barrier(self, core: Core, op: Operation, kind: str) -> None: ...
-
-    def other_granularity(self, core: Any, op: Operation, mask: Register, size: int) -> None: ...
-
-    def allocated(self, core: Core, op: Operation, tile: Any) -> None: ...
-
-    def outside_tile(
-        self, core: Core, op: Operation, source: Tile, at: tuple[int, int], size: tuple[int, int]
-    ) -> None: ...
-
-    def outside_view(
-        self, core: Core, op: Operation, source: View, dim: int, offset: int, size: int
-    ) -> None: ...
-
-    def undefined_use(self, core: Core, op: Operation, origin: Any, what: str) -> None: ...
-
-    def flag_overrun(self, core: Core, op: Operation, what: str, first: Operation) -> None: ...
-
-    def token_misuse(self, core: Core, op: Operation, what: str) -> None: ...
-
-    def met(self, cores: list[Core]) -> None: ...
-
-    def awaited(self, core: Core, signal: View) -> None: ...
-
-    def freed(self, core: Core, op: Operation, tile: Tile) -> None: ...
 
 
 class Grid:
@@ -80,7 +41,7 @@ class Grid:
         args: dict[str, list[Any]],
         blocks: int,
         out: TextIO,
-        watch: Watch | None = None,
+        watch: Watchers | None = None,
         schedule: Any = None,
         progress: Callable[[int, int, int], None] | None = None,
         max_steps: int | None = None,
@@ -95,9 +56,9 @@ class Grid:
         self.blocks = blocks
         self.subblocks = max(1, sum(kind == "vector" for kind, _, _ in roles))
         self.out = out
-        self.watch = watch or Watch()
-        self.checks_sync = self.watch.sync
-        self.tracks = self.watch.tracks
+        self.watch = watch
+        self.tracks = watch is not None and watch.tracks
+        self._port = Plain() if watch is None or not watch.memory else Recording(watch)
         self.schedule = schedule
         self.progress = progress
         self.max_steps = max_steps
@@ -112,6 +73,15 @@ class Grid:
         self._ended: list[str] = []  # cores, in words
         self._started = 0
 
+    @property
+    def module(self) -> Module:
+        return self.program.module
+
+    @property
+    def cores(self) -> int:
+        """Cores of all blocks."""
+        return self.blocks * len(self.roles)
+
     def span(self, op: Operation) -> Span | None:
         source = self.program.module.source
         if not op.end:
@@ -125,6 +95,8 @@ class Grid:
     # -- running ---------------------------------------------------------------------------------------
 
     def run(self) -> None:
+        if self.watch is not None:
+            self.watch.tell("launch_started", self)
         with np.errstate(all="ignore"):
             if self.schedule is not None:
                 self.schedule.run(self)
@@ -146,9 +118,11 @@ class Grid:
             core.eager = self.schedule is None
             core.in_order = self.in_order
             core.semantics = self.semantics
+            core.watch, core.port = self.watch, self._port
             cluster.cores.append(core)
             self.active.append(core)
-            self.watch.core_started(core)
+            if self.watch is not None:
+                self.watch.tell("core_started", core)
             core.start(code, [self._spmd(core, v) for v in self.args[code.name]])
         self._started += 1
         return True
@@ -196,7 +170,8 @@ class Grid:
     def finish(self, core: Core) -> None:
         self.active.remove(core)
         self._ended.append(core.where())
-        self.watch.core_ended(core)
+        if self.watch is not None:
+            self.watch.tell("core_ended", core)
 
     # -- grid barriers ---------------------------------------------------------------------------------
 
@@ -213,7 +188,8 @@ class Grid:
         if len(here) < needed:
             core.waiting = f"a grid barrier ({who}): {len(here)} of {needed} cores are there"
             return False
-        self.watch.met(sorted(here, key=lambda c: (c.block, c.sub)))
+        if self.watch is not None:
+            self.watch.tell("met", sorted(here, key=lambda c: (c.block, c.sub)))
         self._left.update(dict.fromkeys(here - {core}, who))
         del self._meetings[who]
         return True
@@ -269,21 +245,19 @@ class Grid:
     # -- what cores report -----------------------------------------------------------------------------
 
     def allocated(self, core: Core, op: Operation, tile: Any) -> None:
-        self.watch.allocated(core, op, tile)
+        if self.watch is not None:
+            self.watch.tell("allocated", core, op, tile)
 
     def outside_tile(
         self, core: Core, op: Operation, source: Tile, r: int, c: int, rows: int, cols: int
     ) -> None:
-        self.watch.outside_tile(core, op, source, (r, c), (rows, cols))
+        if self.watch is not None:
+            self.watch.tell("outside_tile", core, op, source, (r, c), (rows, cols))
 
     def outside_view(self, core: Core, op: Operation, source: View, dim: int, offset: int, size: int) -> None:
-        self.watch.outside_view(core, op, source, dim, offset, size)
+        if self.watch is not None:
+            self.watch.tell("outside_view", core, op, source, dim, offset, size)
 
     def undefined_use(self, core: Core, op: Operation, origin: Any, what: str) -> None:
-        self.watch.undefined_use(core, op, origin, what)
-
-    def flag_overrun(self, core: Core, op: Operation, what: str, first: Operation) -> None:
-        self.watch.flag_overrun(core, op, what, first)
-
-    def token_misuse(self, core: Core, op: Operation, what: str) -> None:
-        self.watch.token_misuse(core, op, what)
+        if self.watch is not None:
+            self.watch.tell("undefined_use", core, op, origin, what)

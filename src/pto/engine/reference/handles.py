@@ -11,10 +11,10 @@ from operator import mul
 from typing import Any
 
 from ...ir.core import Operation
+from ...ir.facts import left_layout
 from ...ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufType, Type
 from ...isa.dtypes import DTYPES
 from ...isa.machine import LOCATION_OF
-from ...verify.context import left_layout
 from ..memory import Buffer, ConvTile, Pointer, Tile, View, memref_strides
 from .affine import affine_map
 from .core import Core

@@ -22,15 +22,16 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
+from ...isa.algorithms import kind_of
 from ...isa.dtypes import DTYPES
 from .. import elements
+from ..access import Place, start_of
 from ..elements import Array
 from ..memory import Buffer, ConvTile, MemoryFault, Pointer, Tile, View, array_of
 from ..region import Region, load_at, store_at
 from ..registers import Register
 from .state import CoreState
 
-Place = Tile | View | ConvTile | Pointer | Register
 Shape = tuple[int, int]
 
 
@@ -95,9 +96,8 @@ class Port:
     def undefine(self, i: Instr, place: Place, region: Region) -> None:
         """The contents of a region are unspecified from here on."""
 
-    def scalar_origin(self, i: Instr) -> Any:
-        """Where an undefined scalar result comes from; None where it is defined."""
-        return None
+    def other_granularity(self, i: Instr, mask: Register, size: int) -> None:
+        """A mask is used for elements of `size` bytes, and was made for others."""
 
 
 class Plain(Port):
@@ -109,21 +109,6 @@ class Plain(Port):
 def writable(buffer: Buffer) -> None:
     if not buffer.data.flags.writeable:
         raise IllegalInstruction(f"writes to {buffer.name}, which was given as a read-only array")
-
-
-def start_of(place: Place) -> tuple[int, int, int]:
-    """First byte, bits per element and first nibble of a place."""
-    if isinstance(place, Tile):
-        if place.address is None:
-            raise LookupError(place.name)
-        return place.address, place.bits, place.nibble
-    if isinstance(place, ConvTile):
-        if place.address is None:
-            raise LookupError(place.name)
-        return place.address, place.bits, 0
-    if isinstance(place, View):
-        return place.offset, place.bits, 0
-    return place.offset, DTYPES[place.dtype].bits, 0
 
 
 def fault_at(buffer: Buffer, base: int, at: Array, bits: int) -> MemoryFault:
@@ -149,7 +134,7 @@ class Instr:
         self.port: Port = core.port
         #: Mode registers as they were when the instruction was issued.
         self.registers: Mapping[str, Any] = core.registers
-        self.event: Any = None  # (agent, number, what it knows), where races are watched
+        self.event: Any = None  # see `watch.Event`; where somebody watches
         #: Where undefined scalar operands come from, by name and place in the list; where that is tracked.
         self.poison: dict[tuple[str, int | None], Any] = {}
 
@@ -159,6 +144,12 @@ class Instr:
     def name(self) -> str:
         assert self.op.row is not None
         return self.op.row.name
+
+    @property
+    def kind(self) -> str:
+        """Which kind of its algorithm the row names."""
+        assert self.op.row is not None
+        return kind_of(self.op.row)[1]
 
     @property
     def isa(self) -> str:
@@ -180,6 +171,14 @@ class Instr:
     def attr(self, name: str) -> Any:
         """Python value of an attribute, its declared default where absent."""
         return self.op.attr(name)
+
+    def chosen(self, name: str) -> str:
+        """The value of an attribute that decides what is computed; the first one where it is absent."""
+        found = self.op.attr(name)
+        if found is not None:
+            return str(found)
+        assert self.op.row is not None
+        return str(self.op.row.attr_index[name].domain[0])
 
     def valid(self, name: str) -> Shape:
         """Valid rows and columns of a tile operand."""

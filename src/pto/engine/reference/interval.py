@@ -15,6 +15,7 @@ from ...ir.core import Operation
 from ..elements import Array
 from ..memory import MemoryFault
 from ..region import Region
+from ..watch import VECSCOPE
 from .code import Code, Step
 from .core import ENDED, MOVED, Core, Item, RunError
 from .instr import IllegalInstruction, Instr, Place, Port, fault_at, start_of
@@ -29,7 +30,8 @@ class Interval(Item):
     """One launch of a vecscope. To other instructions it is one event: what happens inside is ordered by
     registers and by `mem_bar`."""
 
-    __slots__ = ("code", "event", "late", "poison", "regs", "start")
+    __slots__ = ("code", "late", "poison", "regs", "start")
+    what = VECSCOPE
 
     def __init__(
         self, op: Operation, code: Code, start: int, regs: list[Any], poison: dict[int, Any]
@@ -39,12 +41,12 @@ class Interval(Item):
         self.start = start
         self.regs = regs
         self.poison = poison
-        self.event: Any = None
         self.late: Late | None = None
 
     def barrier(self, core: Core, op: Operation, kind: str) -> None:
         """A `mem_bar` of the interval."""
-        core.grid.watch.memory_barrier(core, op, kind)
+        if core.watch is not None:
+            core.watch.tell("memory_barrier", core, op, kind)
         if self.late is not None and kind in ("VV_ALL", "VS_ALL", "VST_VLD", "VST_LD"):
             self.late.flush()
 
@@ -55,14 +57,16 @@ class Interval(Item):
         )  # fmt: skip
         core.interval, core.done = self, False
         port = core.port
-        if core.grid.schedule is not None and core.observer is None and core.profile.isa != "cpu":
+        if core.grid.schedule is not None and port.plain and core.profile.isa != "cpu":
             core.port = self.late = Late(core.grid.schedule.random)
-        core.grid.watch.interval_started(core, self.op)
+        if core.watch is not None:
+            core.watch.tell("vecscope_started", self.event)
         try:
             self._run(core)
             if self.late is not None:
                 self.late.flush()
-            core.grid.watch.interval_ended(core, self.op)
+            if core.watch is not None:
+                core.watch.tell("vecscope_ended", self.event)
         except IllegalInstruction as problem:
             raise core.illegal(core.code.ops[core.pc], problem) from None
         except LookupError as missing:

@@ -23,7 +23,7 @@ from .registry import executor
 # --- loads ------------------------------------------------------------------------------------------------
 
 
-@executor("tload")
+@executor("load")
 def tload(i: Instr) -> None:
     dst = i.arg("dst")
     if isinstance(dst, ConvTile):
@@ -42,7 +42,7 @@ def tload(i: Instr) -> None:
     i.store_raw("dst", found)
 
 
-@executor("tprefetch")
+@executor("prefetch")
 def tprefetch(i: Instr) -> None:
     dst, src = i.tile("dst"), i.arg("src")
     # Both sides are addressed with the row pitch of dst; strides and layout of the view do not count.
@@ -55,7 +55,7 @@ def tprefetch(i: Instr) -> None:
         i.store_raw_at("dst", np.arange(rows)[:, None] * dst.cols + np.arange(cols), found)
 
 
-@executor("tprefetch_async")
+@executor("prefetch hint")
 def tprefetch_async(i: Instr) -> int:
     """Changes no value; the event is the handle 0, which is complete."""
     return 0
@@ -112,7 +112,7 @@ def fill_around(i: Instr, name: str, inner: Shape, code: int) -> None:
 # --- stores -----------------------------------------------------------------------------------------------
 
 
-@executor("tstore", "tstore_fp")
+@executor("store")
 def tstore(i: Instr) -> None:
     src = i.arg("src")
     if isinstance(src, ConvTile):
@@ -125,7 +125,7 @@ def tstore(i: Instr) -> None:
     if atomic != "none":
         numbers = fixpipe.outgoing_numbers(i, place, dst.dtype, shape)
         i.store(dst, combined(atomic, i.values(dst, shape), element_numbers(i, numbers, dst.dtype)))
-    elif src.loc == "acc" or i.name == "tstore_fp" or (i.isa == "cpu" and src.dtype != dst.dtype):
+    elif src.loc == "acc" or i.has("fp") or (i.isa == "cpu" and src.dtype != dst.dtype):
         i.store_raw(dst, fixpipe.outgoing(i, dst.dtype, shape, src=place))
     else:
         i.store_raw(dst, copied(i, place, dst.dtype, shape))
@@ -147,7 +147,7 @@ def combined(how: str, old: Array, new: Array) -> Array:
 # --- indexed ----------------------------------------------------------------------------------------------
 
 
-@executor("mgather")
+@executor("gather from memory")
 def mgather(i: Instr) -> None:
     dst, mem = i.tile("dst"), i.arg("mem")
     shape = dst.valid
@@ -171,7 +171,7 @@ def mgather(i: Instr) -> None:
         i.undefine("scratch", convolution.matrix_shape(i.arg("scratch")))
 
 
-@executor("mscatter")
+@executor("scatter to memory")
 def mscatter(i: Instr) -> None:
     mem, shape = i.arg("mem"), i.valid("src")
     if not shape[0] or not shape[1]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Module, Operation
+from ...ir.facts import pipe_of
 from ...ir.types import MemRefType, ScalarType
 from ...isa.profiles import Profile
-from ...verify.context import pipe_of
 from ..registers import Register, is_register, maker
 from . import fifo, handles, registry, scalars, sync
 from .code import Code, Step
@@ -208,9 +208,9 @@ class Lower(Control):
                     if not core.idle:
                         core.waiting = "all its pipes to drain"
                         return BLOCKED
-                    sync.drained(core)
+                    core.barrier(op, "ALL")
                     core.issue(i, execute)
-                    sync.drained(core)
+                    core.barrier(op, "ALL")
                 else:
                     issue(core, i, execute)
                 return None
@@ -225,7 +225,7 @@ class Lower(Control):
             for slot, v in zip(results, value if len(results) > 1 else (value,), strict=True):
                 core.regs[slot] = v
                 if core.grid.tracks:
-                    set_mark(core, slot, core.port.scalar_origin(i))
+                    set_mark(core, slot, i.event.undefined)
 
         self.emit(op, with_result)
 
@@ -257,7 +257,7 @@ class Lower(Control):
             for slot, v in zip(scalar, found if len(scalar) > 1 else (found,), strict=False):
                 regs[slot] = v
                 if core.grid.tracks:
-                    set_mark(core, slot, core.port.scalar_origin(i))
+                    set_mark(core, slot, i.event.undefined)
 
         self.emit(op, step)
 

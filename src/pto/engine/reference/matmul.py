@@ -29,10 +29,7 @@ _SHIFT = 64 - 29
 _MIDPOINT = np.iinfo(np.int64).min
 
 
-@executor(
-    "tmatmul", "tmatmul.acc", "tmatmul.bias", "tmatmul.mx", "tmatmul.mx.acc", "tmatmul.mx.bias",
-    "tmatmul_mx_hif4", "tgemv", "tgemv.acc", "tgemv.bias", "tgemv.mx", "tgemv.mx.acc", "tgemv.mx.bias",
-)  # fmt: skip
+@executor("matrix product")
 def product(i: Instr) -> None:
     """dst = a x b, plus what the form adds. The valid region of a says M and K, that of b says N; dst may be
     larger, and keeps the rest."""
@@ -42,7 +39,7 @@ def product(i: Instr) -> None:
     rows, cols = i.valid("dst")
     i.require(m <= rows and n <= cols, f"the valid region of dst is {rows}x{cols}, the product is {m}x{n}")
     a, b = i.values(left), i.values(right, (k, n))
-    if i.name == "tmatmul_mx_hif4":
+    if i.kind == "hif4":
         a, b = a * _hif4_scales(i, "a_scale", m, k), b * _hif4_scales(i, "b_scale", n, k)
     elif i.has("a_scale"):
         a, b = a * _mx_scales(i, "a_scale", m, k), b * _mx_scales(i, "b_scale", n, k)

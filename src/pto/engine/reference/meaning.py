@@ -260,13 +260,36 @@ def _bit_length(a: Array) -> Array:
     return np.where(high > 0, high + 32, low).astype(np.int64)
 
 
+def _unsigned(n: Numbers) -> np.dtype[Any]:
+    return np.dtype(f"u{_bits_of(n) // 8}")
+
+
+def _carries(n: Numbers, a: Array, b: Array) -> Array:
+    """Whether a sum as wide as the elements is less than what was added to."""
+    left, right = a.astype(_unsigned(n), copy=False), b.astype(_unsigned(n), copy=False)
+    return left + right < left
+
+
+def _mul_high(n: Numbers, a: Array, b: Array) -> Array:
+    bits = _bits_of(n)
+    wide = np.dtype(object) if bits > 32 else np.dtype(np.uint64 if n.dtype[0] == "u" else np.int64)
+    return (a.astype(wide) * b.astype(wide) >> bits).astype(a.dtype)
+
+
 def _whole(a: Any) -> bool:
     return isinstance(a, int) or a.dtype.kind in "iu"
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+class _plain:
     """A function of arrays that computes the same in every type."""
-    return lambda n, *args: function(*args)
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, n: Numbers, *args: Any) -> Any:
+        return self.function(*args)
 
 
 #: What the operations of `isa.meaning` do to arrays. The first argument is the `Numbers` they compute with.
@@ -289,6 +312,15 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "equal": _plain(operator.eq),
     "not_equal": _plain(operator.ne),
     "both": _plain(np.logical_and),
+    "either": _plain(np.logical_or),
+    "unsigned": lambda n, a: a.astype(_unsigned(n), copy=False),
+    "carries": _carries,
+    "mul_high": _mul_high,
+    "rint": _plain(np.rint),
+    "floor": _plain(np.floor),
+    "ceil": _plain(np.ceil),
+    "trunc": _plain(np.trunc),
+    "round_away": lambda n, a: elements.round_integral(a, "ROUND"),
     "where": _plain(select),
     "relu": lambda n, a: select(a > 0, a, 0),
     "round": Numbers.round,
@@ -328,13 +360,23 @@ class Meaning:
         self._steps: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
         self._known: dict[meaning.Expression, int] = {}
         for part in meaning.parts(expression):
-            if not isinstance(part, meaning.Apply) and part not in self._known:
+            if isinstance(part, meaning.Name | meaning.Constant) and part not in self._known:
                 self._known[part] = len(self._start)
                 self._start.append(part.name if isinstance(part, meaning.Name) else part.value)
         self._within = False
         self._result = self._place(expression)
+        #: The only function and its operands, where nothing else is to be computed.
+        self._only: Callable[..., Any] | None = None
+        if isinstance(expression, meaning.Apply) and all(
+            isinstance(a, meaning.Name) for a in expression.args
+        ):
+            function = OPERATIONS[expression.operation]
+            self._only = function.function if isinstance(function, _plain) else None
+            self._operands = [a.name for a in expression.args if isinstance(a, meaning.Name)]
 
     def __call__(self, numbers: Numbers, values: Mapping[str, Any]) -> Any:
+        if self._only is not None:
+            return self._only(*[values[n] for n in self._operands])
         found: list[Any] = [values[n] if isinstance(n, str) else n for n in self._start]
         for function, at in self._steps:
             found.append(function(numbers, *[found[k] for k in at]))
@@ -358,3 +400,26 @@ class Meaning:
 def compiled(text: str) -> Meaning:
     """The compiled form of an expression."""
     return Meaning(meaning.read(text))
+
+
+class Form:
+    """An expression of a row: the values it wants, and its compiled form under an instruction's attributes.
+    `moved` are the operands that it only chooses from."""
+
+    def __init__(self, expression: str | meaning.Expression) -> None:
+        self.expression = meaning.read(expression) if isinstance(expression, str) else expression
+        self.names = meaning.names(self.expression)
+        self.moved = meaning.moved(self.expression)
+        self._attributes = meaning.attributes(self.expression)
+        self._made: dict[tuple[str, ...], Meaning] = {}
+        self._plain = None if self._attributes else Meaning(self.expression)
+
+    def __call__(self, i: Instr) -> Meaning:
+        if self._plain is not None:
+            return self._plain
+        values = tuple([i.chosen(name) for name in self._attributes])
+        found = self._made.get(values)
+        if found is None:
+            given = dict(zip(self._attributes, values, strict=True))
+            found = self._made[values] = Meaning(meaning.decided(self.expression, given))
+        return found

@@ -21,7 +21,7 @@ from .registry import executor
 # --- whole tiles ------------------------------------------------------------------------------------------
 
 
-@executor("tmov")
+@executor("move")
 def tmov(i: Instr) -> None:
     src, dst = i.arg("src"), i.tile("dst")
     if i.has("tmp"):
@@ -85,12 +85,12 @@ def receivers(i: Instr) -> list[tuple[Tile, Shape]]:
 # --- windows ----------------------------------------------------------------------------------------------
 
 
-@executor("tmov.fp", "textract_fp")
+@executor("quantised window")
 def tmov_fp(i: Instr) -> None:
     _deliver(i)
 
 
-@executor("textract")
+@executor("window")
 def textract(i: Instr) -> None:
     if isinstance(i.arg("src"), ConvTile):
         i.store_raw("dst", convolution.fractal_window(i, i.valid("dst"), _start(i)))
@@ -105,7 +105,7 @@ def textract(i: Instr) -> None:
             i.store_raw(name, part)
 
 
-@executor("tinsert", "tinsert_fp")
+@executor("insertion")
 def tinsert(i: Instr) -> None:
     src, dst, start = i.tile("src"), i.tile("dst"), _start(i)
     _inside(i, start, src, dst)
@@ -143,7 +143,7 @@ def _size(tile: Tile) -> str:
 # --- padding ----------------------------------------------------------------------------------------------
 
 
-@executor("tfillpad", "tfillpad_inplace", "tfillpad_expand")
+@executor("fill padding")
 def tfillpad(i: Instr) -> None:
     src, dst = i.tile("src"), i.tile("dst")
     if 0 in dst.valid:
@@ -157,7 +157,7 @@ def tfillpad(i: Instr) -> None:
 # --- rearrangement ----------------------------------------------------------------------------------------
 
 
-@executor("ttrans")
+@executor("transposition")
 def ttrans(i: Instr) -> None:
     src, dst = i.arg("src"), i.arg("dst")
     if isinstance(src, ConvTile):
@@ -170,7 +170,7 @@ def ttrans(i: Instr) -> None:
     i.store_raw("dst", copied(i, "src", dst.dtype, src.valid).T)
 
 
-@executor("tconcat")
+@executor("concatenation")
 def tconcat(i: Instr) -> None:
     rows = i.tile("dst").v_row
     if i.has("src0Idx"):
@@ -208,13 +208,13 @@ def _concat_counted(i: Instr, rows: int) -> None:
         i.store("dstIdx", total)
 
 
-@executor("tpack")
+@executor("low bits")
 def tpack(i: Instr) -> None:
     dst = i.tile("dst")
     i.store_raw("dst", i.bits("src", dst.valid).astype(elements.code_dtype(dst.dtype)))
 
 
-@executor("tinterleave")
+@executor("interleaving")
 def tinterleave(i: Instr) -> None:
     rows, cols = shape = i.valid("dst0")
     _even(i, cols)
@@ -223,7 +223,7 @@ def tinterleave(i: Instr) -> None:
     i.store_raw("dst1", both[:, cols:])
 
 
-@executor("tdeinterleave")
+@executor("separation")
 def tdeinterleave(i: Instr) -> None:
     rows, cols = shape = i.valid("dst0")
     _even(i, cols)
@@ -242,12 +242,12 @@ def _even(i: Instr, cols: int) -> None:
 # --- single elements --------------------------------------------------------------------------------------
 
 
-@executor("tsetval")
+@executor("set element")
 def tsetval(i: Instr) -> None:
     i.store_at("dst", np.array([i.arg("offset")]), _number(i.arg("val")))
 
 
-@executor("tgetval")
+@executor("get element")
 def tgetval(i: Instr) -> Any:
     return i.values_at("src", np.array([i.arg("offset")]))[0].item()
 

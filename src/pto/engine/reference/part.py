@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...isa.algorithms import kind_of
 from ...isa.row import Row
 from ..elements import Array
 from .instr import Instr, Shape
 from .meaning import Numbers, compiled, select
-from .registry import Execute, executor, expressed
+from .registry import Execute, builder, expressed
 
 
 @expressed("tile", "parts")
@@ -30,32 +31,28 @@ def build(row: Row) -> Execute:
     return execute
 
 
-@executor("tpartargmax")
-def part_argmax(i: Instr) -> None:
-    _part_arg(i, greater=True)
-
-
-@executor("tpartargmin")
-def part_argmin(i: Instr) -> None:
-    _part_arg(i, greater=False)
-
-
-def _part_arg(i: Instr, greater: bool) -> None:
+@builder("part extreme")
+def part_extreme(row: Row) -> Execute:
     """The pair of src0 where its value is beyond that of src1, else the pair of src1."""
-    valid = i.valid("dstVal")
-    shapes = _parts(i, "dstVal", "src0Val", "src1Val")
-    both = _common(*shapes)
-    x, y = i.values("src0Val", both), i.values("src1Val", both)
-    first = x > y if greater else x < y
-    outs: dict[str, Array] = {}
-    for kind in ("Val", "Idx"):
-        sources = (f"src0{kind}", f"src1{kind}")
-        out = _copied(i, valid, sources, shapes)
-        out[: both[0], : both[1]] = select(first, *(i.raw(s, both) for s in sources))
-        outs[f"dst{kind}"] = out
-    for name, out in outs.items():
-        i.store_raw(name, out)
-        _undefine(i, name, valid, shapes)
+    greater = kind_of(row)[1] == "largest"
+
+    def execute(i: Instr) -> None:
+        valid = i.valid("dstVal")
+        shapes = _parts(i, "dstVal", "src0Val", "src1Val")
+        both = _common(*shapes)
+        x, y = i.values("src0Val", both), i.values("src1Val", both)
+        first = x > y if greater else x < y
+        outs: dict[str, Array] = {}
+        for kind in ("Val", "Idx"):
+            sources = (f"src0{kind}", f"src1{kind}")
+            out = _copied(i, valid, sources, shapes)
+            out[: both[0], : both[1]] = select(first, *(i.raw(s, both) for s in sources))
+            outs[f"dst{kind}"] = out
+        for name, out in outs.items():
+            i.store_raw(name, out)
+            _undefine(i, name, valid, shapes)
+
+    return execute
 
 
 def _parts(i: Instr, dst: str, *sources: str) -> tuple[Shape, Shape]:

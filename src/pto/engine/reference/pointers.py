@@ -26,13 +26,13 @@ def _element(i: Instr) -> Pointer:
 _HERE = np.zeros(1, np.intp)
 
 
-@executor("load_scalar")
+@executor("load scalar")
 def load_scalar(i: Instr) -> Any:
     place = _element(i)
     return _number(i.values_at(place, _HERE), place.dtype)
 
 
-@executor("store_scalar")
+@executor("store scalar")
 def store_scalar(i: Instr) -> None:
     place = _element(i)
     i.store_at(place, _HERE, _array(i.arg("value"), place.dtype))
@@ -44,13 +44,13 @@ def _array(value: Any, dtype: str) -> Any:
     return np.array([value & (2**64 - 1)], np.uint64).view(np.int64)
 
 
-@executor("memref.load")
+@executor("load element")
 def memref_load(i: Instr) -> Any:
     view: View = i.arg("memref")
     return _number(i.values_at(view, _place(view, i.arg("indices"))), view.dtype)
 
 
-@executor("memref.store")
+@executor("store element")
 def memref_store(i: Instr) -> None:
     view: View = i.arg("memref")
     i.store_at(view, _place(view, i.arg("indices")), _array(i.arg("value"), view.dtype))

@@ -22,7 +22,7 @@ _SCHEMES = {"MXFP8": (8, 448.0), "MXFP4_E2M1": (2, 6.0)}
 _NAN_EXPONENT = 255
 
 
-@executor("tquant")
+@executor("quantisation")
 def quantise(i: Instr) -> None:
     if i.has("exp"):
         _quantise_groups(i, i.attr("grp_axis"), interleave=False)
@@ -30,7 +30,7 @@ def quantise(i: Instr) -> None:
         _quantise_int8(i)
 
 
-@executor("tquant_dn")
+@executor("quantisation along rows")
 def quantise_down(i: Instr) -> None:
     _quantise_groups(i, 0, i.attr("interleave"))
 
@@ -54,7 +54,7 @@ def _per_row(i: Instr, name: str, rows: int) -> Array:
     return found[np.minimum(np.arange(rows), have - 1)] if have < rows else found
 
 
-@executor("tdequant")
+@executor("dequantisation")
 def dequantise(i: Instr) -> None:
     """dst = (src - offset) * scale: operands in the dst type, arithmetic in f32, one rounding at the end."""
     dtype = i.dtype("dst")
@@ -188,7 +188,7 @@ def _require_room(i: Instr, name: str, size: int) -> None:
 # --- HiFloat4 ---------------------------------------------------------------------------------------------
 
 
-@executor("tquant_hif4")
+@executor("quantisation to hif4")
 def quantise_hif4(i: Instr) -> None:
     """Groups of 64 columns: an e6m2 scale, a bit per 8 elements and a bit per 4 that double it."""
     rows, cols = i.tile("src").v_row, i.tile("src").cols

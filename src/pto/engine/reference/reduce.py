@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...isa.algorithms import kind_of
 from ...isa.dtypes import DTYPES
 from ...isa.row import Row
 from .. import elements
@@ -19,7 +20,7 @@ from ..elements import Array
 from ..memory import array_of
 from .instr import Instr
 from .meaning import Meaning, Numbers, compiled, computed
-from .registry import Execute, executor, expressed
+from .registry import Execute, builder, executor, expressed
 
 #: Steps that NumPy knows, and whether the element that stays is the largest one.
 _UFUNCS: dict[str, np.ufunc] = {"acc + src": np.add, "acc * src": np.multiply}
@@ -107,18 +108,22 @@ def _extreme(row: Row) -> Execute:
     return execute
 
 
-@executor("trowargmax", "trowargmin", "tcolargmax", "tcolargmin")
-def arg_extreme(i: Instr) -> None:
+@builder("index of extreme")
+def arg_extreme(row: Row) -> Execute:
     """Index of the largest or smallest element, and that element where there is a place for it."""
-    x = i.values("src")
-    if not x.size:
-        return
-    axis = 1 if i.name.startswith("trow") else 0
-    at = _find(x, axis, i.name.endswith("max"))
-    found = np.take_along_axis(i.raw("src"), at, axis) if i.has("dstVal") else None
-    i.store("dst", at)
-    if found is not None:
-        i.store_raw("dstVal", found)
+    largest, axis = kind_of(row)[1] == "largest", _axis(row)
+
+    def execute(i: Instr) -> None:
+        x = i.values("src")
+        if not x.size:
+            return
+        at = _find(x, axis, largest)
+        found = np.take_along_axis(i.raw("src"), at, axis) if i.has("dstVal") else None
+        i.store("dst", at)
+        if found is not None:
+            i.store_raw("dstVal", found)
+
+    return execute
 
 
 def _find(x: Array, axis: int, largest: bool) -> Array:
@@ -133,7 +138,7 @@ def _find(x: Array, axis: int, largest: bool) -> Array:
     return np.where(nan[:, :1] if axis == 1 else nan[:1, :], 0, at)
 
 
-@executor("tpairreducesum")
+@executor("pair sums")
 def pair_sums(i: Instr) -> None:
     """Sums of neighbouring columns; all of dst that no sum falls on becomes zero, also outside its valid
     region."""

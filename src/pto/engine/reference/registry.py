@@ -1,8 +1,8 @@
 """Which function executes which row of the table.
 
 Rows with an expression get an executor built from it, by the function for their instruction set and for what
-the expression ranges over; the others name theirs with `@executor("name", ...)`.
-`tests/engine/test_coverage.py` walks the table for holes.
+the expression ranges over. The others name an algorithm of `isa/algorithms.py`; `@executor("sort blocks")`
+implements one, for all rows that name it. `tests/engine/test_coverage.py` walks the table for holes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ...isa.algorithms import kind_of
 from ...isa.row import Row
 from .instr import Instr
 
@@ -22,7 +23,6 @@ Build = Callable[[Row], Execute]
 MODULES = (
     "elementwise",
     "conversion",
-    "compare",
     "reduce",
     "expand",
     "load_store",
@@ -57,30 +57,31 @@ MODULES = (
     "vector.sorting",
 )
 
-_EXECUTORS: dict[str, Execute] = {}
-_BUILDERS: dict[str, Build] = {}
+#: What makes the executor of a row: by its algorithm, or by its set and what its expression ranges over.
+_ALGORITHMS: dict[str, Build] = {}
 _EXPRESSED: dict[tuple[str, str], Build] = {}
+#: Executors of rows that were asked for.
+_EXECUTORS: dict[str, Execute] = {}
 _loaded = False
 
 
-def executor(*names: str) -> Callable[[Execute], Execute]:
-    """Register a function for the named rows."""
+def executor(algorithm: str) -> Callable[[Execute], Execute]:
+    """Register a function that performs an algorithm, whatever its kind."""
 
     def register(function: Execute) -> Execute:
-        for name in names:
-            if name in _EXECUTORS:
-                raise ValueError(f"two executors for {name}")
-            _EXECUTORS[name] = function
+        builder(algorithm)(lambda row: function)
         return function
 
     return register
 
 
-def builder(*names: str) -> Callable[[Build], Build]:
-    """Register a function that makes the executors of the named rows."""
+def builder(algorithm: str) -> Callable[[Build], Build]:
+    """Register a function that makes the executors of rows with an algorithm."""
 
     def register(function: Build) -> Build:
-        _BUILDERS.update(dict.fromkeys(names, function))
+        if algorithm in _ALGORITHMS:
+            raise ValueError(f"two executors for {algorithm}")
+        _ALGORITHMS[algorithm] = function
         return function
 
     return register
@@ -96,16 +97,26 @@ def expressed(set: str, over: str = "") -> Callable[[Build], Build]:
     return register
 
 
+def known() -> frozenset[str]:
+    """The algorithms that have an executor."""
+    _load()
+    return frozenset(_ALGORITHMS)
+
+
 def find(row: Row) -> Execute | None:
     """The executor of a row; None where it has none."""
+    _load()
+    found = _EXECUTORS.get(row.name)
+    if found is None:
+        build = _EXPRESSED.get((row.set, row.over)) if row.expr else _ALGORITHMS.get(kind_of(row)[0])
+        if build is not None:
+            found = _EXECUTORS[row.name] = build(row)
+    return found
+
+
+def _load() -> None:
     global _loaded
     if not _loaded:
         for module in MODULES:
             import_module(f"{__package__}.{module}")
         _loaded = True
-    found = _EXECUTORS.get(row.name)
-    if found is None:
-        build = _BUILDERS.get(row.name) or (_EXPRESSED.get((row.set, row.over)) if row.expr else None)
-        if build is not None:
-            found = _EXECUTORS[row.name] = build(row)
-    return found

@@ -8,7 +8,6 @@ of types up to 32 bits.
 from __future__ import annotations
 
 import math
-import operator
 import struct
 from collections.abc import Callable
 from fractions import Fraction
@@ -18,6 +17,7 @@ from typing import Any
 from ...ir.core import Operation
 from ...ir.types import ScalarType, ShapedType, Type
 from ...isa import encoding, meaning
+from ...isa.algorithms import kind_of
 from ...isa.dtypes import DTYPES
 from ..memory import array_of
 from .instr import IllegalInstruction
@@ -70,12 +70,16 @@ def evaluator(op: Operation) -> Evaluate:
     """A function of the operand values that gives the result (a tuple where there are several)."""
     row = op.row
     assert row is not None
-    special = _SPECIAL.get(row.name)
-    if special is not None:
-        return special(op)
-    source = op.operands[0].type if op.operands else op.result.type
-    names = tuple(o.name for o in row.operands)
-    function = _compiled(row.expr, names, bits_of(source), _is_float(source))
+    if row.algorithm:
+        name, kind = kind_of(row)
+        return ALGORITHMS[name](op, kind)
+    expressions = tuple(_decided(op, e) for e in meaning.assigned(row.expr).values())
+    types = {o.name: str(v.type) for o, v in op.named()}
+    source = op.operands[0].type
+    function = _compiled(expressions, tuple(types), bits_of(source), _is_float(source))
+    given = meaning.moved(expressions[0])
+    if given and all(types[n] == str(op.result.type) for n in given):
+        return function  # any values, tiles and pointers too
     if str(source) == "i1":
         function = _signed_bits(function)
     fits = [fit(str(r.type)) for r in op.results]
@@ -83,6 +87,11 @@ def evaluator(op: Operation) -> Evaluate:
         one = fits[0]
         return lambda *args: one(function(*args))
     return lambda *args: tuple(f(v) for f, v in zip(fits, function(*args), strict=True))
+
+
+def _decided(op: Operation, expression: meaning.Expression) -> meaning.Expression:
+    values = {name: str(op.attr(name)) for name in meaning.attributes(expression)}
+    return meaning.decided(expression, values) if values else expression
 
 
 def _signed_bits(function: Evaluate) -> Evaluate:
@@ -95,16 +104,19 @@ def _is_float(type: Type) -> bool:
 
 
 @cache
-def _compiled(text: str, operands: tuple[str, ...], bits: int, is_float: bool) -> Evaluate:
-    """A function of the operands; it gives a tuple where the text has several `result = expression`."""
+def _compiled(
+    expressions: tuple[meaning.Expression, ...], operands: tuple[str, ...], bits: int, is_float: bool
+) -> Evaluate:
+    """A function of the operands; it gives a tuple where there are several expressions."""
     spelled = _REAL if is_float else _WHOLE
     results = [
         meaning.fold(e, str, str, lambda operation, *args: spelled[operation].format(*args))
-        for e in meaning.assigned(text).values()
+        for e in expressions
     ]
     body = f"({', '.join(results)})" if len(results) > 1 else results[0]
     extremes = {"max": _maximum, "min": _minimum} if is_float else {"max": max, "min": min}
-    names: dict[str, Any] = {**_NAMES, **extremes, "bits": bits, "mask": (1 << bits) - 1}
+    fma = _fma if bits == 64 else _fma_to_odd
+    names: dict[str, Any] = {**_NAMES, **extremes, "fma": fma, "bits": bits, "mask": (1 << bits) - 1}
     function = eval(f"lambda {', '.join(operands)}: {body}", names)
     if not is_float:
         return function
@@ -144,6 +156,17 @@ def _fma(x: float, y: float, z: float) -> float:
         return x * y + z
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     return float(exact) if exact else x * y + z
+
+
+def _fma_to_odd(x: float, y: float, z: float) -> float:
+    """What rounds to a shorter type as if at once: the double keeps what it loses as an odd last bit."""
+    near = _fma(x, y, z)
+    if not all(map(math.isfinite, (x, y, z, near))):
+        return near
+    rest = Fraction(x) * Fraction(y) + Fraction(z) - Fraction(near)
+    if rest and not struct.unpack("<q", struct.pack("<d", near))[0] & 1:
+        near = math.nextafter(near, math.inf if rest > 0 else -math.inf)
+    return near
 
 
 def _fmod(x: float, y: float) -> float:
@@ -195,6 +218,12 @@ def _pow(x: float, y: float) -> float:
         return -math.inf if x < 0 and y % 2 == 1 else math.inf
 
 
+#: Python for what all numbers compare alike.
+_TRUTHS: dict[str, str] = {
+    "less": "({} < {})", "less_equal": "({} <= {})", "greater": "({} > {})", "greater_equal": "({} >= {})",
+    "equal": "({} == {})", "not_equal": "({} != {})", "both": "({} and {})", "either": "({} or {})",
+    "where": "({1} if {0} else {2})",
+}  # fmt: skip
 #: Python for the operations of `isa.meaning` on integers: exact, so that results wrap where they are stored.
 #: A shift count is read as unsigned, and one beyond the width shifts everything out.
 _WHOLE: dict[str, str] = {
@@ -206,12 +235,12 @@ _WHOLE: dict[str, str] = {
     "shl": "({} << min({} & mask, bits))", "shr": "({} >> min({} & mask, bits))",
     "mul_high": "({} * {} >> bits)", "carries": "(({} & mask) + ({} & mask) > mask)",
     "unsigned": "({} & mask)",
-    "max": "max({}, {})", "min": "min({}, {})", "where": "({1} if {0} else {2})",
+    "max": "max({}, {})", "min": "min({}, {})", **_TRUTHS,
 }  # fmt: skip
 #: The same on floats.
 _REAL: dict[str, str] = {
     "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "neg": "(-{})", "abs": "abs({})",
-    "div": "divide({}, {})", "where": "({1} if {0} else {2})",
+    "div": "divide({}, {})", "fma": "fma({}, {}, {})", **_TRUTHS,
     **{name: f"{name}({{}})" for name in (
         "sqrt exp exp2 log log2 tanh erf sin cos floor ceil trunc rint round_away").split()},
     **{name: f"{name}({{}}, {{}})" for name in "fmod max min maxnum minnum copysign pow".split()},
@@ -246,19 +275,10 @@ _NAMES: dict[str, Any] = {
 }
 
 
-# -- rows that are no expression over the operands alone ---------------------------------------------------
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
+# -- rows that are no expression --------------------------------------------------------------------------
 
 
-def _constant(op: Operation) -> Evaluate:
+def _constant(op: Operation, kind: str) -> Evaluate:
     value, type = op.attrs["value"].value, op.result.type
     if isinstance(type, ShapedType):
         return lambda: _dense(value, type)
@@ -278,38 +298,12 @@ def _dense(text: Any, type: ShapedType) -> Any:
     return np.array(np.broadcast_to(np.array(numbers), shape), array_of(str(type.dtype)))
 
 
-def _cmpi(op: Operation) -> Evaluate:
-    predicate = str(op.attr("predicate"))
-    compare = _COMPARE[predicate[-2:]]
-    if predicate[0] == "u":
-        mask = (1 << bits_of(op.operands[0].type)) - 1
-        return lambda x, y: int(compare(x & mask, y & mask))
-    if str(op.operands[0].type) == "i1":
-        compare = _signed_bits(compare)
-    return lambda x, y: int(compare(x, y))
+def _converted(op: Operation, kind: str) -> Evaluate:
+    return _to_int(op, kind == "unsigned") if kind else _to_float(op)
 
 
-def _cmpf(op: Operation) -> Evaluate:
-    predicate = str(op.attr("predicate"))
-    if predicate in ("true", "false"):
-        answer = int(predicate == "true")
-        return lambda x, y: answer
-    if predicate in ("ord", "uno"):
-        wanted = predicate == "uno"
-        return lambda x, y: int((math.isnan(x) or math.isnan(y)) == wanted)
-    unordered = int(predicate[0] == "u")
-    compare = _COMPARE[predicate[1:]]
-    return lambda x, y: unordered if math.isnan(x) or math.isnan(y) else int(compare(x, y))
-
-
-def _select(op: Operation) -> Evaluate:
-    """Of any values, tiles and pointers too."""
-    return lambda x, y, z: y if x else z
-
-
-def _to_int(op: Operation) -> Evaluate:
+def _to_int(op: Operation, unsigned: bool) -> Evaluate:
     name = "i64" if bits_of(op.result.type) > 32 else str(op.result.type)
-    unsigned = op.name == "arith.fptoui"
     info = DTYPES["u" + name[1:] if unsigned else name] if name[1:] in ("8", "16", "32", "64") else None
     fits = fit(str(op.result.type))
 
@@ -321,14 +315,14 @@ def _to_int(op: Operation) -> Evaluate:
     return convert
 
 
-def _truncf(op: Operation) -> Evaluate:
+def _to_float(op: Operation) -> Evaluate:
     mode = {"to_nearest_even": "RINT", "downward": "FLOOR", "upward": "CEIL", "toward_zero": "TRUNC",
             "to_nearest_away": "ROUND"}.get(str(op.attr("roundingmode")), "RINT")  # fmt: skip
     info = op.result.type.info  # type: ignore[attr-defined]
     return lambda x: float(encoding.decode(info, encoding.encode(info, x, mode)))
 
 
-def _bitcast(op: Operation) -> Evaluate:
+def _bitcast(op: Operation, kind: str) -> Evaluate:
     source, result = op.operands[0].type, op.result.type
     fits = fit(str(result))
     if _is_float(source) == _is_float(result) and str(source) == str(result):
@@ -345,26 +339,7 @@ def _bitcast(op: Operation) -> Evaluate:
     return lambda x: fits(to_code(x))
 
 
-def _fused(op: Operation) -> Evaluate:
-    """One rounding: the double on the way keeps what it loses as an odd last bit."""
-    fits = fit(str(op.result.type))
-    if str(op.result.type) == "f64":
-        return _fma
-
-    def fused(x: float, y: float, z: float) -> Number:
-        near = _fma(x, y, z)
-        if not all(map(math.isfinite, (x, y, z, near))):
-            return fits(near)
-        rest = Fraction(x) * Fraction(y) + Fraction(z) - Fraction(near)
-        if rest and not struct.unpack("<q", struct.pack("<d", near))[0] & 1:
-            near = math.nextafter(near, math.inf if rest > 0 else -math.inf)
-        return fits(near)
-
-    return fused
-
-
-_SPECIAL: dict[str, Callable[[Operation], Evaluate]] = {
-    "math.fma": _fused,
-    "arith.constant": _constant, "arith.cmpi": _cmpi, "arith.cmpf": _cmpf, "arith.select": _select,
-    "arith.fptosi": _to_int, "arith.fptoui": _to_int, "arith.truncf": _truncf, "arith.bitcast": _bitcast,
+#: What scalar rows without an expression do, by their algorithm.
+ALGORITHMS: dict[str, Callable[[Operation, str], Evaluate]] = {
+    "constant": _constant, "scalar conversion": _converted, "scalar bits": _bitcast,
 }  # fmt: skip

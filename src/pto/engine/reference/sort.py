@@ -24,7 +24,7 @@ RECORD = 8
 _ZERO, _INFINITY = np.array(0, np.float32), np.array(np.inf, np.float32)
 
 
-@executor("tsort32")
+@executor("sort blocks")
 def sort_blocks(i: Instr) -> None:
     """Sort every block of 32 columns; records of equal value go by index."""
     rows, cols = i.valid("src")
@@ -68,7 +68,7 @@ def block_order(rank: Array, index: Array, *, native: bool | None = None) -> Arr
     return order
 
 
-@executor("tmrgsort")
+@executor("merge")
 def merge(i: Instr) -> None:
     """Merge the blocks of one list four by four, or two to four lists."""
     if i.has("src1"):

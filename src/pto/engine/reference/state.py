@@ -13,6 +13,7 @@ from ...ir.core import Operation
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, core_buffers
 from ..registers import SPECIAL, Register
+from ..watch import Watchers
 from .semantics import SEMANTICS
 
 
@@ -59,8 +60,8 @@ class CoreState:
         self.homes: dict[Any, int] = {}  # addresses of storage that the program did not place
         self.out = out  # where the program prints
         self.port: Any = None  # the way to memory, see `instr.Port`
-        #: Clocks of the race checker, where one watches.
-        self.clock: Any = None
+        #: Those who watch the launch; None where nobody does.
+        self.watch: Watchers | None = None
         #: The vecscope that runs right now, see `interval.py`.
         self.interval: Any = None
         self.grid: Any = None  # the launch, see `grid.Grid`

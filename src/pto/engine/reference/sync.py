@@ -1,19 +1,22 @@
 """Flags, barriers, buffer tokens and cross-core semaphores: what orders pipes and cores.
 
-Each instruction becomes an item of the pipe it is queued on, or stalls the scalar unit. A flag, token or
-semaphore carries the clock of the pipe that set it, from which the race checker knows what is ordered.
+Each instruction becomes an item of the pipe it is queued on, or stalls the scalar unit. What is given to who
+waits is one object (`watch.Given`) where somebody watches, so that a watcher sees who waited for whom.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from ...ir.core import Operation
-from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
+from ...isa.enums import SYNC_OP_PIPE
+from ...isa.kinds import pipe_of_kind
+from ...isa.machine import SEMAPHORES, TOKENS
 from ..memory import MemoryFault
+from ..watch import BARRIER, GIVE
 from .core import BLOCKED, Core, Item, queued
 from .instr import IllegalInstruction, Instr, Port
 
@@ -46,19 +49,22 @@ def flag_text(key: Key) -> str:
 
 class SetFlag(Item):
     __slots__ = ("key",)
+    what, kind = GIVE, "flag"
 
     def __init__(self, op: Operation, key: Key) -> None:
         super().__init__(op)
         self.key = key
 
+    def about(self) -> Key:
+        return self.key
+
     def perform(self, core: Core, pipe: str) -> None:
-        waiting = core.flags.setdefault(self.key, deque())
-        token = core.clock.release(core, pipe) if core.clock is not None else None
-        waiting.append((token, self.op))
+        core.flags.setdefault(self.key, deque()).append(core.give(self.event, "flag", self.key))
 
 
 class WaitFlag(Item):
     __slots__ = ("key",)
+    kind = "flag"
     nobody = ", which nobody has set"
 
     def __init__(self, op: Operation, key: Key) -> None:
@@ -68,10 +74,11 @@ class WaitFlag(Item):
     def ready(self, core: Core, pipe: str) -> bool:
         return bool(core.flags.get(self.key))
 
-    def perform(self, core: Core, pipe: str) -> None:
-        token, _ = core.flags[self.key].popleft()
-        if core.clock is not None:
-            core.clock.acquire(core, pipe, token)
+    def about(self) -> Key:
+        return self.key
+
+    def take(self, core: Core, pipe: str) -> Sequence[Any]:
+        return (core.flags[self.key].popleft(),)
 
     def waits_for(self, core: Core, pipe: str) -> str:
         return flag_text(self.key)
@@ -110,13 +117,8 @@ def record_event(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 def _set(core: Core, op: Operation, key: Key) -> int | None:
     item = SetFlag(op, key)
-    if core.grid.checks_sync:
-        raised, before = core.balance.get(key, (0, None))
-        if raised > 0 and before is not None:
-            core.grid.flag_overrun(core, op, flag_text(key), before)
-        core.balance[key] = raised + 1, op
     if key[0] == "S":
-        item.perform(core, "S")
+        core.stall(item)
         core.drain()
     else:
         core.enqueue(key[0], item)
@@ -135,23 +137,9 @@ def wait_event(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 def _wait(core: Core, op: Operation, key: Key) -> int | None:
     item = WaitFlag(op, key)
-    if key[1] == "S" and not item.ready(core, "S"):
-        return stall(core, item)
-    if core.grid.checks_sync:
-        raised, before = core.balance.get(key, (0, None))
-        core.balance[key] = raised - 1, before
     if key[1] == "S":
-        return stall(core, item)
+        return core.stall(item)
     core.enqueue(key[1], item)
-    return None
-
-
-def stall(core: Core, item: Item) -> int | None:
-    """Perform an item on the scalar unit, or block it."""
-    if not item.ready(core, "S"):
-        core.waiting = item
-        return BLOCKED
-    item.perform(core, "S")
     return None
 
 
@@ -161,27 +149,23 @@ def stall(core: Core, item: Item) -> int | None:
 class Barrier(Item):
     """Orders the items of one pipe; the queue itself does the rest."""
 
+    what = BARRIER
+
     def perform(self, core: Core, pipe: str) -> None:
-        if core.clock is not None:
-            core.clock.barrier(core, pipe)
+        core.barrier(self.op, pipe)
 
 
 class DrainAll(Item):
+    what = BARRIER
+
     def ready(self, core: Core, pipe: str) -> bool:
         return core.idle
 
     def perform(self, core: Core, pipe: str) -> None:
-        if core.clock is not None:
-            core.clock.barrier_all(core)
+        core.barrier(self.op, "ALL")
 
     def waits_for(self, core: Core, pipe: str) -> str:
         return "all its pipes to drain"
-
-
-def drained(core: Core) -> None:
-    """Every pipe is known to be through."""
-    if core.clock is not None:
-        core.clock.barrier_all(core)
 
 
 @sync("barrier", "barrier_sync")
@@ -192,7 +176,7 @@ def barrier(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 def _barrier(core: Core, op: Operation, pipe: str) -> int | None:
     if pipe == "ALL":
-        return stall(core, DrainAll(op))
+        return core.stall(DrainAll(op))
     if pipe in core.queues:
         core.enqueue(pipe, Barrier(op))
     return None
@@ -204,23 +188,23 @@ def tsync(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     tokens are tiles here, so every pipe that may have written them is drained."""
     written = op.attr("op")
     if written is not None:
-        return _barrier(core, op, OP_PIPE.get(str(written), "PIPE_ALL").removeprefix("PIPE_"))
-    return stall(core, DrainAll(op)) if args.get("events") else None
+        return _barrier(core, op, pipe_of_kind(str(written), core.profile.isa))
+    return core.stall(DrainAll(op)) if args.get("events") else None
 
 
 # -- buffer tokens -----------------------------------------------------------------------------------------
 
 
 class Token:
-    """One buffer id. Acquisitions are granted in program order: `grants` holds, per acquisition, the clock of
-    its release, or None while it is held."""
+    """One buffer id. Acquisitions are granted in program order: `grants` holds, per acquisition, what its
+    release gave, or `_HELD` until then."""
 
     __slots__ = ("base", "grants", "held")
 
     def __init__(self) -> None:
         self.base = 0  # acquisitions forgotten because they and all before them are released
         self.grants: list[Any] = []
-        self.held: dict[str, tuple[int, Operation]] = {}  # by pipe: which acquisition, and where
+        self.held: dict[str, int] = {}  # by pipe: which acquisition
 
 
 _HELD = object()
@@ -228,6 +212,7 @@ _HELD = object()
 
 class GetBuf(Item):
     __slots__ = ("id", "ticket")
+    kind = "token"
 
     def __init__(self, op: Operation, id: int, ticket: int) -> None:
         super().__init__(op)
@@ -238,16 +223,14 @@ class GetBuf(Item):
         token = core.tokens[self.id]
         return all(g is not _HELD for g in token.grants[: self.ticket - token.base])
 
-    def perform(self, core: Core, pipe: str) -> None:
+    def about(self) -> int:
+        return self.id
+
+    def take(self, core: Core, pipe: str) -> Sequence[Any]:
         token = core.tokens[self.id]
-        if core.clock is not None:
-            for release in token.grants[: self.ticket - token.base]:
-                core.clock.acquire(core, pipe, release)
-        if pipe in token.held and core.grid.checks_sync:
-            core.grid.token_misuse(
-                core, self.op, f"PIPE_{pipe} acquires buffer token {self.id}, which it holds"
-            )
-        token.held[pipe] = self.ticket, self.op
+        token.held[pipe] = self.ticket
+        before = self.ticket - token.base  # the release before came after those before it
+        return token.grants[before - 1 : before] if before else ()
 
     def waits_for(self, core: Core, pipe: str) -> str:
         holders = ", ".join(f"PIPE_{p}" for p in core.tokens[self.id].held) or "an earlier acquirer"
@@ -259,37 +242,29 @@ class GetBuf(Item):
 
 class RlsBuf(Item):
     __slots__ = ("id",)
+    what, kind = GIVE, "token"
 
     def __init__(self, op: Operation, id: int) -> None:
         super().__init__(op)
         self.id = id
 
+    def about(self) -> int:
+        return self.id
+
     def perform(self, core: Core, pipe: str) -> None:
         token = core.tokens.setdefault(self.id, Token())
         held = token.held.pop(pipe, None)
         if held is None:
-            if core.grid.checks_sync:
-                core.grid.token_misuse(
-                    core, self.op, f"PIPE_{pipe} releases buffer token {self.id}, which it does not hold"
-                )
             return
-        clock = core.clock.release(core, pipe) if core.clock is not None else None
-        token.grants[held[0] - token.base] = clock
-        while len(token.grants) > 64 and all(g is not _HELD for g in token.grants[:32]):
-            # what is forgotten must still be ordered before the next acquirer: fold it into the 33rd
-            if core.clock is not None:
-                token.grants[32] = (
-                    core.clock.merged(token.grants[:33]) if token.grants[32] is not _HELD else _HELD
-                )
-            if token.grants[32] is _HELD:
-                break
+        token.grants[held - token.base] = core.give(self.event, "token", self.id)
+        while len(token.grants) > 64 and all(g is not _HELD for g in token.grants[:33]):
             del token.grants[:32]
             token.base += 32
 
 
 def _buffer_id(op: Operation, args: dict[str, Any]) -> int:
     if "buf_id_dyn" in args:
-        return _checked("buffer token", int(args["buf_id_dyn"]), 31)
+        return _checked("buffer token", int(args["buf_id_dyn"]), TOKENS - 1)
     return int(op.attr("buf_id") or 0)
 
 
@@ -303,12 +278,9 @@ def get_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     token = core.tokens.setdefault(id, Token())
     item = GetBuf(op, id, token.base + len(token.grants))
     if pipe == "S":
-        if not item.ready(core, pipe):
-            core.waiting = item
-            return BLOCKED
-        token.grants.append(_HELD)
-        item.perform(core, pipe)
-        return None
+        if item.ready(core, pipe):
+            token.grants.append(_HELD)
+        return core.stall(item)
     token.grants.append(_HELD)
     core.enqueue(pipe, item)
     return None
@@ -318,7 +290,7 @@ def get_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 def rls_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     item, pipe = RlsBuf(op, _buffer_id(op, args)), _token_pipe(op)
     if pipe == "S":
-        item.perform(core, pipe)
+        core.stall(item)
         core.drain()
     else:
         core.enqueue(pipe, item)
@@ -339,22 +311,18 @@ class Signal(Item):
     """Adds one to semaphores of other cores of the cluster."""
 
     __slots__ = ("targets",)
+    what, kind = GIVE, "semaphore"
 
     def __init__(self, op: Operation, targets: list[tuple[str, int]]) -> None:
         super().__init__(op)
         self.targets = targets
 
-    def perform(self, core: Core, pipe: str) -> None:
-        token = core.clock.release(core, pipe) if core.clock is not None else None
-        self.add(core, core, self.targets, token)
+    def about(self) -> list[tuple[str, int]]:
+        return self.targets
 
-    def add(self, core: Core, to: Core, targets: list[tuple[str, int]], token: Any) -> None:
-        """One to semaphores of the cluster of `to`."""
-        for target in targets:
-            raised = to.cluster.semaphores.setdefault(target, deque())
-            raised.append((token, self.op))
-            if len(raised) > 15 and core.grid.checks_sync:
-                core.grid.token_misuse(core, self.op, f"semaphore {target[1]} of {target[0]} passes 15")
+    def perform(self, core: Core, pipe: str) -> None:
+        for target in self.targets:
+            _raise(core, target, core.give(self.event, "semaphore", (core.block, *target)))
 
 
 class Arrival(Signal):
@@ -368,25 +336,32 @@ class Arrival(Signal):
         self.id = id
 
     def perform(self, core: Core, pipe: str) -> None:
-        token = core.clock.release(core, pipe) if core.clock is not None else None
         lanes = sum(kind == core.kind for kind, _, _ in core.grid.roles)
         block = core.block if self.mode == 1 else None
         here = core.grid.arrived.setdefault((block, core.kind, self.id), {})
-        here.setdefault(core, deque()).append(token)
+        here.setdefault(core, deque()).append(core.give(self.event, "arrival", self.id))
         if len(here) < lanes * (core.grid.blocks if block is None else 1):
             return
-        came = {other: tokens.popleft() for other, tokens in here.items()}
-        joined = core.clock.joined(came) if core.clock is not None else None
+        came = {other: given.popleft() for other, given in here.items()}
+        all = tuple(came.values())
         for other in came:
-            self.add(core, other, _cross_sources(other, self.id), joined)
+            for target in _cross_sources(other, self.id):
+                key = (other.block, *target)
+                _raise(other, target, core.give(self.event, "semaphore", key, all))
             if not here[other]:
                 del here[other]
+
+
+def _raise(core: Core, target: tuple[str, int], given: Any) -> None:
+    """One to a semaphore of the cluster of a core."""
+    core.cluster.semaphores.setdefault(target, deque()).append(given)
 
 
 class Await(Item):
     """Takes one from each of some semaphores of the own core."""
 
     __slots__ = ("sources",)
+    kind = "semaphore"
     nobody = ", which nobody has raised"
 
     def __init__(self, op: Operation, sources: list[tuple[str, int]]) -> None:
@@ -396,16 +371,11 @@ class Await(Item):
     def ready(self, core: Core, pipe: str) -> bool:
         return all(core.cluster.semaphores.get(s) for s in self.sources)
 
-    def perform(self, core: Core, pipe: str) -> None:
-        for source in self.sources:
-            token, _ = core.cluster.semaphores[source].popleft()
-            if core.clock is not None:
-                if isinstance(token, dict):  # from cores of several blocks
-                    core.clock.learn(core, token)
-                elif pipe == "S":
-                    core.clock.acquire_all(core, token)
-                else:
-                    core.clock.acquire(core, pipe, token)
+    def about(self) -> list[tuple[str, int]]:
+        return self.sources
+
+    def take(self, core: Core, pipe: str) -> Sequence[Any]:
+        return [core.cluster.semaphores[source].popleft() for source in self.sources]
 
     def waits_for(self, core: Core, pipe: str) -> str:
         missing = [s for s in self.sources if not core.cluster.semaphores.get(s)]
@@ -425,13 +395,11 @@ def _signal(core: Core, pipe: str, item: Signal) -> int | None:
         if not core.idle:
             core.waiting = "all its pipes to drain"
             return BLOCKED
-        if core.clock is not None:
-            core.clock.barrier_all(core)
+        core.barrier(item.op, "ALL")
         pipe = "S"
     if pipe == "S":
-        item.perform(core, pipe)
-    else:
-        core.enqueue(pipe, item)
+        return core.stall(item)
+    core.enqueue(pipe, item)
     return None
 
 
@@ -465,25 +433,26 @@ def set_cross_core(core: Core, op: Operation, args: dict[str, Any]) -> int | Non
 
 @sync("wait_flag_dev")
 def wait_flag_dev(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    return stall(core, Await(op, _cross_sources(core, _checked("semaphore", int(args["event_id"]), 15))))
+    return core.stall(Await(op, _cross_sources(core, _checked("semaphore", int(args["event_id"]), 15))))
 
 
 def _id(op: Operation, args: dict[str, Any]) -> int:
     if "event_id_dyn" in args:
-        return _checked("semaphore", int(args["event_id_dyn"]), 31)
+        return _checked("semaphore", int(args["event_id_dyn"]), 2 * SEMAPHORES - 1)
     return int(op.attr("event_id") or 0)
 
 
 def _intra_target(core: Core, id: int) -> tuple[str, int]:
     """A5: ids of the cube core address AIV0 (0..15) or AIV1 (16..31); AIV1 arrives as id + 16."""
     if core.kind == "vector":
-        return "AIC", _own(core, id) + 16 * core.sub
-    return ("AIV1", id - 16) if id >= 16 else ("AIV0", id)
+        return "AIC", _own(core, id) + SEMAPHORES * core.sub
+    return ("AIV1", id - SEMAPHORES) if id >= SEMAPHORES else ("AIV0", id)
 
 
 def _own(core: Core, id: int) -> int:
     """The semaphore that a core means; AIV1 may name its own as the cube core does, 16 higher."""
-    return id - 16 if core.kind == "vector" and core.sub == 1 and id >= 16 else id
+    second = core.kind == "vector" and core.sub == 1
+    return id - SEMAPHORES if second and id >= SEMAPHORES else id
 
 
 @sync("set_intra_block")
@@ -494,7 +463,7 @@ def set_intra_block(core: Core, op: Operation, args: dict[str, Any]) -> int | No
 def _await(core: Core, op: Operation, pipe: str, id: int) -> int | None:
     item = Await(op, [(core.name or "AIC", _own(core, id))])
     if pipe == "S":
-        return stall(core, item)
+        return core.stall(item)
     core.enqueue(pipe, item)
     return None
 
@@ -515,7 +484,8 @@ def _one_by_one(op: Operation) -> bool:
 
 @lru_cache(maxsize=64)
 def _names_second(top: Operation) -> bool:
-    return any((o.attr("event_id") or 0) >= 16 for o in top.walk() if o.row and o.row.name == "sync.set")
+    signals = (o for o in top.walk() if o.row is not None and o.row.name == "sync.set")
+    return any((o.attr("event_id") or 0) >= SEMAPHORES for o in signals)
 
 
 @sync("sync.set")
@@ -525,7 +495,7 @@ def sync_set(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
         return _signal(core, pipe, _cross(core, op, op.attr("ffts_mode"), id))
     targets = [_intra_target(core, id)]
     if pipe == "FIX" and core.kind != "vector" and len(core.cluster.vectors) > 1 and not _one_by_one(op):
-        targets.append(_intra_target(core, id + 16))
+        targets.append(_intra_target(core, id + SEMAPHORES))
     return _signal(core, pipe, Signal(op, targets))
 
 
@@ -533,35 +503,64 @@ def sync_set(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 def sync_wait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     id, pipe = _id(op, args), pipe_name(op.attr("pipe"))
     if core.profile.isa != "a5":
-        return stall(core, Await(op, _cross_sources(core, id)))
+        return core.stall(Await(op, _cross_sources(core, id)))
     return _await(core, op, pipe, id)
 
 
 # -- the grid ----------------------------------------------------------------------------------------------
 
 
+class SignalHolds(Item):
+    """Looks at a signal in global memory until it holds; whoever runs meanwhile may set it."""
+
+    __slots__ = ("instr",)
+    kind = "signal"
+
+    def __init__(self, instr: Instr) -> None:
+        super().__init__(instr.op)
+        self.instr = instr
+        instr.port = Port()  # looking at a signal is no access that could race
+
+    def about(self) -> str:
+        return self.instr.args["signal"].name
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        from .comm import holds
+
+        try:
+            return holds(self.instr)
+        except MemoryFault as fault:
+            raise core.fault(self.instr, fault) from None
+
+    def perform(self, core: Core, pipe: str) -> None:
+        if core.watch is not None:
+            core.watch.tell("awaited", core, self.op, self.instr.args["signal"])
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        args = self.instr.args
+        return f"signal %{args['signal'].name} {self.op.attr('cmp')} {args['cmpValue']}"
+
+
 @sync("twait")
 def twait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    """Spin until a signal in global memory holds; whoever runs meanwhile may set it."""
-    from .comm import holds
+    return core.stall(SignalHolds(Instr(op, args, core, "S")))
 
-    i = Instr(op, args, core, "S")
-    i.port = Port()  # looking at a signal is no access that could race
-    try:
-        held = holds(i)
-    except MemoryFault as fault:
-        raise core.fault(i, fault) from None
-    if not held:
-        core.waiting = f"signal %{args['signal'].name} {op.attr('cmp')} {args['cmpValue']}"
-        return BLOCKED
-    core.grid.watch.awaited(core, args["signal"])
-    return None
+
+class Meeting(Item):
+    """Meets all participating cores of the launch; see `Grid.meet`."""
+
+    what, kind = BARRIER, "grid"
+
+    def about(self) -> str:
+        return str(self.op.attr("core_type"))
 
 
 @sync("syncall")
 def syncall(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    """Meet all participating cores of the launch; see `Grid.meet`."""
     if not core.idle:
         core.waiting = "all its pipes to drain"
         return BLOCKED
-    return None if core.grid.meet(core, str(op.attr("core_type"))) else BLOCKED
+    item = Meeting(op)
+    if not core.grid.meet(core, item.about()):
+        return core.pause(core.waiting, item)
+    return core.stall(item)

@@ -1,16 +1,39 @@
-"""Sanitizers: what is wrong with a program although it runs. `race`, `undef`, `oob` and `sync` by name."""
+"""Sanitizers: what is wrong with a program although it runs.
+
+Each is a watcher (`engine/watch.py`) in a file of its own; a new one is that file and a line in `SANITIZERS`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import NamedTuple
 
-from ...isa.profiles import Profile
+from ..watch import Watcher, Watchers
 
-if TYPE_CHECKING:
-    from .observer import Observer
 
-NAMES = ("race", "undef", "oob", "sync")
+class Named(NamedTuple):
+    """A sanitizer to ask for by name: what it finds, what it costs (times of a plain run), and its class,
+    which gets a `Reports`. Where several have something to say of one instruction, the lower `turn` is first.
+    """
+
+    name: str
+    finds: str
+    cost: str
+    watcher: str
+    turn: int
+
+
+SANITIZERS = (
+    Named("race", "two accesses to the same bytes that nothing orders", "", "race.Race", 3),
+    Named("undef", "results that depend on bytes nobody defined", "", "undef.Undef", 1),
+    Named("oob", "windows that leave their view or tile, tiles beyond their buffer", "", "bounds.Bounds", 2),
+    Named("sync", "flags, tokens and semaphores left set, set twice, or held", "", "sync.Sync", 4),
+)
+#: Those that cost nothing and come with any other.
+ALWAYS = ("granularity.Granularity",)
+
+NAMES = tuple(s.name for s in SANITIZERS)
 
 
 def parse_names(text: str | Sequence[str]) -> frozenset[str]:
@@ -29,28 +52,31 @@ def parse_names(text: str | Sequence[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def observe(
-    profile: Profile,
-    names: frozenset[str],
-    shadow: str | None,
-    memory_map: bool,
-    result: Any,
-) -> Observer | None:
-    """What watches a launch; None where nothing does."""
-    if not names and shadow is None and not memory_map:
-        return None
-    from .observer import Observer
+def watching(
+    names: frozenset[str], shadow: str | None, memory_map: bool, more: Sequence[Watcher] = ()
+) -> Watchers | None:
+    """What watches a launch, `more` last; None where nothing does."""
+    found: list[Watcher] = []
+    if names or shadow is not None or memory_map:
+        from .reports import Reports
 
-    beside = None
+        found.append(reports := Reports())
+        asked = sorted((s for s in SANITIZERS if s.name in names), key=lambda s: s.turn)
+        found += (_load(watcher)(reports) for watcher in (*(s.watcher for s in asked), *ALWAYS))
     if shadow is not None:
         if shadow != "f64":
             raise ValueError(f"unknown shadow {shadow!r}: expected f64")
         from .shadow import Shadow
 
-        beside = Shadow()
-    picture = None
+        found.append(Shadow())
     if memory_map:
-        from .memory_map import RecordedMap
+        from .memory_map import MapWatcher
 
-        picture = RecordedMap(profile)
-    return Observer(profile, names, beside, picture, result)
+        found.append(MapWatcher())
+    found += more
+    return Watchers(found) if found else None
+
+
+def _load(watcher: str) -> type:
+    module, name = watcher.split(".")
+    return getattr(import_module(f".{module}", __name__), name)

@@ -9,10 +9,10 @@ import numpy as np
 from ...ir.core import Operation
 from ..elements import Array
 from ..memory import Buffer
-from ..reference.instr import Instr
-from .access import Access, hazard
-from .clock import GRID, Clock
+from ..watch import WatchedLaunch
+from .clock import GRID
 from .reports import Reports, bytes_of
+from .touch import Touch, hazard
 
 #: Rows of the table beside a buffer: two writers and two readers per byte, of different blocks, so that
 #: whoever comes next meets at least one that is not of its own block.
@@ -22,8 +22,9 @@ _WRITERS, _READERS = (0, 1), (2, 3)
 class BlockMap:
     """Which accesses touched the bytes of global memory last. Accesses are numbered; 0 stands for none."""
 
-    def __init__(self, blocks: int, reports: Reports) -> None:
-        self.blocks = blocks
+    def __init__(self, launch: WatchedLaunch, reports: Reports) -> None:
+        self.launch = launch
+        self.blocks = launch.blocks
         self.reports = reports
         self.ops: list[Operation | None] = [None]
         self.block = np.full(1024, -1, np.int32)
@@ -32,54 +33,54 @@ class BlockMap:
         self.atomic = np.zeros(1024, bool)
         self._limits: dict[Any, Array] = {}
 
-    def access(self, i: Instr, new: Access, buffer: Buffer) -> None:
+    def access(self, new: Touch, buffer: Buffer) -> None:
         table = buffer.shadows.get("blocks")
         if table is None:
             table = buffer.shadows["blocks"] = np.zeros((4, buffer.data.size), np.int32)
         cells = _Cells(table, new)
-        number = self._number(i, new)
+        number = self._number(new)
         for row in (*_WRITERS, *_READERS) if new.write else _WRITERS:
             found = cells.get(row)
             if found.any():
-                bad = self._unordered(i, new, found)
+                bad = self._unordered(new, found)
                 if bad is not None:
                     old = int(found[bad][0])
-                    self._report(i, new, old, row in _WRITERS, *cells.bounds(bad))
+                    self._report(new, old, row in _WRITERS, *cells.bounds(bad))
                     break
         first, second = _WRITERS if new.write else _READERS
-        left = self._remember(i, new, cells, first, number, None)
+        left = self._remember(new, cells, first, number, None)
         if left is not None:
-            self._remember(i, new, cells, second, number, left)
+            self._remember(new, cells, second, number, left)
 
-    def _number(self, i: Instr, new: Access) -> int:
+    def _number(self, new: Touch) -> int:
         number = len(self.ops)
         if number == len(self.block):
             self.block, self.agent, self.sequence, self.atomic = (
                 np.concatenate([a, np.zeros_like(a)])
                 for a in (self.block, self.agent, self.sequence, self.atomic)
             )
-        self.block[number], self.agent[number] = i.core.block, new.agent
+        self.block[number], self.agent[number] = new.core.block, new.agent
         self.sequence[number], self.atomic[number] = new.sequence, new.atomic
         self.ops.append(new.op)
         return number
 
-    def _unordered(self, i: Instr, new: Access, found: Array) -> Array | None:
+    def _unordered(self, new: Touch, found: Array) -> Array | None:
         """Which of the accesses `found` are of other blocks and not ordered before the new one."""
         if _uniform(found):
             one = found[:1, :1]
-            return None if self._unordered_each(i, new, one) is None else np.ones(found.shape, bool)
-        return self._unordered_each(i, new, found)
+            return None if self._unordered_each(new, one) is None else np.ones(found.shape, bool)
+        return self._unordered_each(new, found)
 
-    def _unordered_each(self, i: Instr, new: Access, found: Array) -> Array | None:
-        bad = (found != 0) & (self.block[found] != i.core.block)
+    def _unordered_each(self, new: Touch, found: Array) -> Array | None:
+        bad = (found != 0) & (self.block[found] != new.core.block)
         if new.atomic:
             bad &= ~self.atomic[found]
         if bad.any():
-            bad &= ~self._known(i, new, found)
+            bad &= ~self._known(new, found)
         return bad if bad.any() else None
 
     def _remember(
-        self, i: Instr, new: Access, cells: _Cells, row: int, number: int, where: Array | None
+        self, new: Touch, cells: _Cells, row: int, number: int, where: Array | None
     ) -> Array | None:
         """Put the new access where it stands for what is there: for nothing, an access of its own block, or
         one it follows. Gives where it does not; None where it does everywhere."""
@@ -87,9 +88,9 @@ class BlockMap:
         if not found.any():
             free: Any = True
         elif _uniform(found):
-            free = bool(self._replaceable(i, new, found[:1, :1])[0, 0])
+            free = bool(self._replaceable(new, found[:1, :1])[0, 0])
         else:
-            free = self._replaceable(i, new, found)
+            free = self._replaceable(new, found)
             free = True if free.all() else free
         if free is True:
             cells.put(row, number, where)
@@ -99,50 +100,50 @@ class BlockMap:
         left = np.ones(found.shape, bool) if free is False else ~free
         return left if where is None else left & where
 
-    def _replaceable(self, i: Instr, new: Access, found: Array) -> Array:
-        mine = (found == 0) | (self.block[found] == i.core.block)
-        return mine if mine.all() else mine | self._known(i, new, found)
+    def _replaceable(self, new: Touch, found: Array) -> Array:
+        mine = (found == 0) | (self.block[found] == new.core.block)
+        return mine if mine.all() else mine | self._known(new, found)
 
-    def _known(self, i: Instr, new: Access, found: Array) -> Array:
+    def _known(self, new: Touch, found: Array) -> Array:
         """Which accesses the new one follows, by a grid barrier or a signal."""
-        clock: Clock = i.core.clock
+        clock = new.clock
         agents = [agent for (_, pipe), agent in clock.agents.items() if pipe == GRID]
         times = tuple(new.know[a] if a < len(new.know) else 0 for a in agents)
         if not any(times):
             return np.zeros(found.shape, bool)
-        limits = self._limits.get((i.core.block, times))
+        limits = self._limits.get((new.core.block, times))
         if limits is None:
             tokens = clock.others(new.know)
             widest = max((len(token) for token in tokens.values()), default=0)
-            limits = self._limits[i.core.block, times] = np.zeros((self.blocks, widest + 1), np.int64)
+            limits = self._limits[new.core.block, times] = np.zeros((self.blocks, widest + 1), np.int64)
             for block, token in tokens.items():
                 limits[block, : len(token)] = token
         agent = np.minimum(self.agent[found], limits.shape[1] - 1)
         return self.sequence[found] <= limits[self.block[found], agent]
 
-    def _report(self, i: Instr, new: Access, number: int, wrote: bool, low: int, high: int) -> None:
+    def _report(self, new: Touch, number: int, wrote: bool, low: int, high: int) -> None:
         op, block = self.ops[number], int(self.block[number])
         assert op is not None
         kind = hazard(new.write, wrote)
         said = {"RAW": "reads", "WAR": "overwrites", "WAW": "writes"}[kind]
         done = {"RAW": "writes", "WAR": "reads", "WAW": "writes too"}[kind]
-        d = i.core.diagnostic(
-            i.op,
+        d = new.core.diagnostic(
+            new.op,
             "PTO-E2202",
             f"{kind} race between blocks: {said} {bytes_of(new.place, low, high)}, which block {block} "
             f"{done}, in either order",
             help="blocks run in any order: give each its own part, use an atomic store, or let all of them "
             "meet in 'pto.syncall' between the two",
         )
-        d.notes.append((f"block {block} {'writes' if wrote else 'reads'} them here", i.core.grid.span(op)))
-        self.reports.add(("blocks", frozenset((i.op, op))), d)
+        d.notes.append((f"block {block} {'writes' if wrote else 'reads'} them here", self.launch.span(op)))
+        self.reports.add(("blocks", frozenset((new.op, op))), d)
 
 
 class _Cells:
     """The part of a table that belongs to the bytes of an access: a window where its rows are evenly spaced,
     else a list of places."""
 
-    def __init__(self, table: Array, new: Access) -> None:
+    def __init__(self, table: Array, new: Touch) -> None:
         self.table = table
         self.start, self.pitch, self.shape = new.low, 0, (1, new.high - new.low)
         self.at: Array | None = None

@@ -10,15 +10,9 @@ so that flags pass it on like everything else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...isa.machine import OVERLAPPING_PIPES
 from ..memory import Buffer
-from ..reference.instr import Instr
-
-if TYPE_CHECKING:
-    from ..reference.core import Core
-    from ..reference.state import CoreState
+from ..watch import WatchedCore
 
 #: The agent of a core that counts what the core learned of other blocks.
 GRID = "GRID"
@@ -36,40 +30,44 @@ class Clock:
     def __init__(self, isa: str, block: int = 0) -> None:
         self.isa = isa
         self.block = block
-        self.agents: dict[tuple[Core, str], int] = {}
+        self.agents: dict[tuple[WatchedCore, str], int] = {}
         self.names: list[str] = []  # core of each agent
         self.know: list[Token] = []
         self.count: list[int] = []
         #: What the scalar unit of a core waited for: known to all that is issued from then on, by any pipe.
-        self.stalls: dict[Core, Token] = {}
+        self.stalls: dict[WatchedCore, Token] = {}
         #: Tokens of other blocks, by core and then by how often the core learned something.
-        self.learned: dict[Core, list[dict[int, Token]]] = {}
+        self.learned: dict[WatchedCore, list[dict[int, Token]]] = {}
 
-    def agent(self, core: Core, pipe: str) -> int:
+    def agent(self, core: WatchedCore, pipe: str) -> int:
         found = self.agents.get((core, pipe))
         if found is None:
             found = self.agents[core, pipe] = len(self.know)
             self.names.append(core.name)
             self.count.append(0)
-            self.know.append(list(self.stalls.get(core, ())))
+            self.know.append([])
         return found
 
-    def instruction(self, core: Core, i: Instr) -> None:
-        agent = self.agent(core, agent_pipe(i))
+    def instruction(self, core: WatchedCore, pipe: str) -> tuple[int, int, Token]:
+        """The next event of a pipe: its agent, its number, and what it knows."""
+        pipe = agent_pipe(pipe)
+        agent = self.agent(core, pipe)
         know = self.know[agent]
-        if ordered(self.isa, agent_pipe(i)):
+        if ordered(self.isa, pipe):
             learn_of(know, agent, self.count[agent])
         self.count[agent] += 1
-        i.event = (agent, self.count[agent], list(know))
+        return agent, self.count[agent], list(know)
 
-    def release(self, core: Core, pipe: str) -> Token:
+    def release(self, core: WatchedCore, pipe: str) -> Token:
         """What is known to have happened once the pipe gets here."""
         agent = self.agent(core, pipe)
         token = list(self.know[agent])
+        if pipe == "S":
+            join(token, self.stalls.get(core, []))
         learn_of(token, agent, self.count[agent])
         return token
 
-    def release_all(self, core: Core) -> Token:
+    def release_all(self, core: WatchedCore) -> Token:
         """What is known to have happened once every pipe of the core gets here."""
         token = list(self.stalls.get(core, ()))
         for (owner, pipe), _ in list(self.agents.items()):
@@ -77,59 +75,37 @@ class Clock:
                 join(token, self.release(core, pipe))
         return token
 
-    def acquire(self, core: Core, pipe: str, token: Token | None) -> None:
+    def acquire(self, core: WatchedCore, pipe: str, token: Token | None) -> None:
         """What the pipe does from here on comes after `token`; a stalled scalar unit stalls all issue."""
         if token is None:
             return
+        join(self.know[self.agent(core, pipe)], token)
         if pipe == "S":
             self.acquire_all(core, token)
-        else:
-            join(self.know[self.agent(core, pipe)], token)
 
-    def acquire_all(self, core: Core, token: Token | None) -> None:
+    def acquire_all(self, core: WatchedCore, token: Token | None) -> None:
         if token is None:
             return
-        stalls = list(self.stalls.get(core, ()))  # a new list: queued items keep the one of their issue
+        stalls = list(self.stalls.get(core, ()))  # a new list: what was issued before keeps the one it got
         join(stalls, token)
         self.stalls[core] = stalls
-        for (owner, pipe), agent in self.agents.items():
-            if owner is core and not core.queues.get(pipe):
-                join(self.know[agent], token)
 
-    def resume(self, core: Core, pipe: str, stalls: Token | None) -> None:
-        """A queued item goes on: it knows what the scalar unit had waited for when it issued the item."""
-        first = (core, pipe) not in self.agents
-        agent = self.agent(core, pipe)
-        if first:  # what the scalar unit waited for since then, this item does not know
-            self.know[agent] = []
-        join(self.know[agent], stalls or [])
+    def resume(self, core: WatchedCore, pipe: str, stalls: Token | None) -> None:
+        """A pipe begins with something: that knows what the scalar unit had waited for when it issued it."""
+        agent = self.agent(core, agent_pipe(pipe))
+        if stalls:
+            join(self.know[agent], stalls)
 
-    def barrier(self, core: Core, pipe: str) -> None:
+    def barrier(self, core: WatchedCore, pipe: str) -> None:
         agent = self.agent(core, pipe)
         learn_of(self.know[agent], agent, self.count[agent])
 
-    def barrier_all(self, core: Core) -> None:
+    def barrier_all(self, core: WatchedCore) -> None:
         self.acquire_all(core, self.release_all(core))
-
-    def merged(self, tokens: list[Token | None]) -> Token:
-        out: Token = []
-        for token in tokens:
-            join(out, token or [])
-        return out
 
     # -- other blocks ----------------------------------------------------------------------------------
 
-    @staticmethod
-    def joined(tokens: dict[Core, Token]) -> dict[int, Token]:
-        """What cores, perhaps of several blocks, have released, by block."""
-        out: dict[int, Token] = {}
-        for core, token in tokens.items():
-            join(out.setdefault(core.block, []), token)
-            for block, known in core.clock.others(token).items():
-                join(out.setdefault(block, []), known)
-        return out
-
-    def learn(self, core: Core, tokens: dict[int, Token]) -> None:
+    def learn(self, core: WatchedCore, tokens: dict[int, Token]) -> None:
         """The core waited for what `tokens` say of each block; flags pass that on like other knowledge."""
         known = self.learned.setdefault(core, [])
         now = {block: list(token) for block, token in known[-1].items()} if known else {}
@@ -154,8 +130,8 @@ class Clock:
         return out
 
 
-def agent_pipe(i: Instr) -> str:
-    return i.pipe if i.pipe and i.pipe != "ALL" else "S"
+def agent_pipe(pipe: str) -> str:
+    return pipe if pipe and pipe != "ALL" else "S"
 
 
 def knows(know: Token, agent: int, sequence: int) -> bool:
@@ -179,16 +155,21 @@ def join(know: Token, token: Token) -> None:
             know[n] = t
 
 
-def meet(cores: list[Core]) -> None:
+def joined(released: list[tuple[Clock, Token]]) -> dict[int, Token]:
+    """What cores, perhaps of several blocks, have released, by block."""
+    out: dict[int, Token] = {}
+    for clock, token in released:
+        join(out.setdefault(clock.block, []), token)
+        for block, known in clock.others(token).items():
+            join(out.setdefault(block, []), known)
+    return out
+
+
+def meet(cores: list[tuple[Clock, WatchedCore]]) -> None:
     """Cores that met at a grid barrier know all that each of them did and knew."""
-    tokens: dict[int, Token] = {}
-    for core in cores:
-        own = core.clock.release_all(core)
-        join(tokens.setdefault(core.block, []), own)
-        for block, token in core.clock.others(own).items():
-            join(tokens.setdefault(block, []), token)
-    for core in cores:
-        core.clock.learn(core, tokens)
+    tokens = joined([(clock, clock.release_all(core)) for clock, core in cores])
+    for clock, core in cores:
+        clock.learn(core, tokens)
 
 
 class Signals:
@@ -197,15 +178,13 @@ class Signals:
     def __init__(self) -> None:
         self.words: dict[tuple[Buffer, int], dict[int, Token]] = {}
 
-    def notify(self, core: CoreState, buffer: Buffer, offset: int) -> None:
-        token = core.clock.release(core, "S")
+    def notify(self, clock: Clock, core: WatchedCore, buffer: Buffer, offset: int) -> None:
         tokens = self.words.setdefault((buffer, offset), {})
-        join(tokens.setdefault(core.block, []), token)
-        for block, other in core.clock.others(token).items():
-            join(tokens.setdefault(block, []), other)
+        for block, token in joined([(clock, clock.release(core, "S"))]).items():
+            join(tokens.setdefault(block, []), token)
 
-    def awaited(self, core: CoreState, buffer: Buffer, offsets: list[int]) -> None:
+    def awaited(self, clock: Clock, core: WatchedCore, buffer: Buffer, offsets: list[int]) -> None:
         for offset in offsets:
             tokens = self.words.get((buffer, offset))
             if tokens:
-                core.clock.learn(core, tokens)
+                clock.learn(core, tokens)

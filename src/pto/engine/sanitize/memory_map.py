@@ -2,43 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ir.core import Module
 from ...isa.profiles import Profile
-from ...perf.memory_map import Life, MemoryMap, Step
+from ...perf.memory_map import Life, MapStep, MemoryMap
+from ..access import Access
 from ..elements import Array
 from ..memory import ConvTile, Pointer, Tile, View
-from ..reference.instr import Instr, start_of
-from ..region import Region
+from ..registers import SPECIAL
+from ..watch import INSTRUCTION, Event, WatchedLaunch, Watcher
+
+if TYPE_CHECKING:
+    from ..entry import Run
 
 #: Instructions that give other names to the storage of a tile, and the operands that name it.
 _VIEWS = {"treshape": "src", "bitcast": "src", "subview": "source", "subset": "source", "bind_tile": "source"}
 
+#: Spaces that are no on-chip buffer.
+_ELSEWHERE = ("gm", "fifo", SPECIAL)
+
+
+class MapWatcher(Watcher):
+    """Fills the map of a launch."""
+
+    map: RecordedMap
+
+    def launch_started(self, launch: WatchedLaunch) -> None:
+        self.map = RecordedMap(launch.profile, launch)
+
+    def launch_ended(self, result: Run) -> None:
+        result.memory_map = self.map
+
+    def loaded(self, event: Event, access: Access, data: Array) -> None:
+        self.map.touch(event, access)
+
+    def stored(self, event: Event, access: Access) -> None:
+        self.map.touch(event, access)
+
+    def finished(self, event: Event) -> None:
+        for access in event.scratch:
+            self.map.touch(event, access)
+        if event.what == INSTRUCTION:
+            self.map.tick(event)
+
 
 class RecordedMap(MemoryMap):
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, launch: WatchedLaunch) -> None:
         super().__init__(profile)
+        self._launch = launch
         self._found: dict[tuple[Any, ...], Life] = {}
-        self._known: dict[tuple[Any, str], Step] = {}
+        self._known: dict[tuple[Any, str], MapStep] = {}
         self._roots: dict[str, str] | None = None
 
-    def tick(self, i: Instr) -> None:
+    def tick(self, event: Event) -> None:
         """An instruction ended."""
-        if i.core.block == 0:
-            self.steps.setdefault(i.core.name or "core", []).append(self._step(i))
+        if event.core.block == 0:
+            self.steps.setdefault(event.core.name or "core", []).append(self._step(event))
 
-    def touch(
-        self, i: Instr, place: Any, write: bool, region: Region | None = None, at: Array | None = None
-    ) -> None:
-        """An instruction read or wrote a place of an on-chip buffer: `region` of it, or elements `at`."""
-        if i.core.block != 0:
+    def touch(self, event: Event, access: Access) -> None:
+        """An instruction read or wrote a place of an on-chip buffer."""
+        if event.core.block != 0 or access.space in _ELSEWHERE:
             return
-        life = self._life(i, place, region, at)
+        place, region, write = access.place, access.region, access.write
+        life = self._life(event, access)
         if life is None:
             return
-        now = len(self.steps.get(i.core.name or "core", ()))
-        step = self._step(i)
+        now = len(self.steps.get(event.core.name or "core", ()))
+        step = self._step(event)
         use = (step.name, step.line, write)
         if (life.written if write else life.seen) != now:
             life.uses[use] = life.uses.get(use, 0) + 1
@@ -51,15 +82,16 @@ class RecordedMap(MemoryMap):
         else:
             life.write(now, region is not None and life.covers(region.bounds))
 
-    def _step(self, i: Instr) -> Step:
-        found = self._known.get((i.op, i.pipe))
+    def _step(self, event: Event) -> MapStep:
+        op, pipe = event.op, event.pipe
+        found = self._known.get((op, pipe))
         if found is None:
-            span = i.core.grid.span(i.op)
-            found = self._known[i.op, i.pipe] = Step(i.name, span.place[0] if span else 0, i.pipe or "S")
+            span = self._launch.span(op)
+            found = self._known[op, pipe] = MapStep(event.name, span.place[0] if span else 0, pipe or "S")
         return found
 
-    def _life(self, i: Instr, place: Any, region: Region | None, at: Array | None) -> Life | None:
-        core = i.core.name or "core"
+    def _life(self, event: Event, access: Access) -> Life | None:
+        core, place = event.core.name or "core", access.place
         name = place.name
         if isinstance(place, Tile | ConvTile):
             assert place.address is not None
@@ -68,11 +100,12 @@ class RecordedMap(MemoryMap):
             loc, (low, high, name) = place.buffer.space, place.home
             size = high - low
         else:
-            loc, (low, high) = place.buffer.space, _bounds(place, region, at)
+            loc = place.buffer.space
+            low, high = place.whole().bounds if isinstance(place, View) else access.bounds
             size = high - low
         # the accesses of a vecscope through one pointer are one place, and so are copies to and from it
         points = isinstance(place, Pointer) and place.home is None
-        walks = points and i.core.interval is not None
+        walks = points and event.scope is not None
         key = (core, loc, name, "vecscope") if walks else (core, loc, name, low, size)
         found = self._found.get(key)
         if found is None and points and size > 0:
@@ -87,9 +120,9 @@ class RecordedMap(MemoryMap):
             if isinstance(place, Tile) and place.pitch != place.shape:  # a window of a larger tile
                 low, high = place.region(*place.shape).bounds
                 size = high - low
-            found = self._found[key] = Life(loc, name, low, size, self._step(i).line, _shape(place, size))
+            found = self._found[key] = Life(loc, name, low, size, self._step(event).line, _shape(place, size))
             found.placed = low < place.buffer.limit
-            self._introduce(i.core.grid.program.module, core, found)
+            self._introduce(self._launch.module, core, found)
         return found
 
     def _meets(self, core: str, loc: str, name: str, low: int, high: int) -> Life | None:
@@ -123,18 +156,6 @@ class RecordedMap(MemoryMap):
                     old.views.add(new)
                     new.views.add(old)
         lives.append(new)
-
-
-def _bounds(place: View | Pointer, region: Region | None, at: Array | None) -> tuple[int, int]:
-    """Bytes of a view, or those touched through a pointer."""
-    if isinstance(place, View):
-        return place.whole().bounds
-    if region is not None:
-        return region.bounds
-    base, bits, _ = start_of(place)
-    if at is None or not at.size:
-        return base, base
-    return base + int(at.min()) * bits // 8, base + (int(at.max()) + 1) * bits // 8
 
 
 def _shape(place: Any, size: int) -> str:

@@ -2,24 +2,29 @@
 
 Every access is compared with the earlier ones of its block to the same bytes. If one of the two is a write
 and the new one does not know the old one (see `clock`), they race. This does not depend on the order in which
-the engine happens to run things. Races between blocks are found in `blocks`.
+the engine happens to run things. Races between blocks are found in `blocks`, those inside a vecscope in
+`vecscope`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
 
 from ...ir.core import Operation
+from ..access import Access
 from ..elements import Array
-from ..reference.instr import Instr, Place, start_of
-from ..region import Region
-from .access import Access, hazard, overlap
+from ..memory import View
+from ..watch import INSTRUCTION, Event, Given, WatchedCore, WatchedLaunch
 from .advice import Side, free_event, how_to_order, wait_for
-from .blocks import BlockMap
-from .clock import Clock, Signals, join, knows, learn_of
+from .blocks import BlockMap, forget_blocks
+from .clock import Clock, Signals, Token, join, joined, knows, learn_of, meet
 from .reports import Reports, bytes_of
+from .sanitizer import Sanitizer
+from .touch import Touch, hazard, overlap
+from .vecscope import VecscopeHazards
 
 #: A vector instruction that reads exactly what the one before wrote follows it closely enough when it runs at
 #: least 16 repeats of 256 bytes.
@@ -30,49 +35,200 @@ PAGE = 1 << 16
 _NEAR = 8
 _MANY = PAGE
 
+#: What an event knows: its agent, its number, and the clock at its start.
+Happened = tuple[int, int, Token]
+
+
+class _Core:
+    """What the checker keeps of a core: its clock, flags that are set, and its vecscope."""
+
+    def __init__(self, core: WatchedCore, clock: Clock) -> None:
+        self.core = core
+        self.clock = clock
+        self.flags: dict[Any, deque[Given]] = {}
+        self.vecscope: VecscopeHazards | None = None
+        self.inside: Happened | None = None  # the instructions of a vecscope are one event
+
+
+class Race(Sanitizer):
+    """Follows who waits for whom, and gives every access what it knows."""
+
+    def __init__(self, reports: Reports) -> None:
+        super().__init__(reports)
+        self.signals = Signals()
+        self.clocks: dict[int, Clock] = {}
+        self.cores: dict[WatchedCore, _Core] = {}
+        self.left: dict[int, int] = {}  # cores of a block that have not ended
+        self._joined: tuple[Any, dict[int, Token]] = (), {}
+
+    def launch_started(self, launch: WatchedLaunch) -> None:
+        super().launch_started(launch)
+        self.checker = RaceChecker(launch, self.reports, self)
+
+    def core_started(self, core: WatchedCore) -> None:
+        clock = self.clocks.setdefault(core.block, Clock(core.profile.isa, core.block))
+        self.cores[core] = _Core(core, clock)
+        self.left[core.block] = self.left.get(core.block, 0) + 1
+
+    def core_ended(self, core: WatchedCore) -> None:
+        del self.cores[core]
+        self.left[core.block] -= 1
+        if not self.left[core.block]:  # only the table of `BlockMap` is still of interest to other blocks
+            del self.clocks[core.block]
+            for buffer in self.launch.gm.buffers:
+                buffer.shadows.pop(f"race {core.block}", None)
+
+    # -- events ----------------------------------------------------------------------------------------
+
+    def issued(self, event: Event) -> None:
+        if event.scope is None:  # else the pipe has begun with its vecscope
+            event.keeps["stalls"] = self.cores[event.core].clock.stalls.get(event.core)
+
+    def _resume(self, event: Event, clock: Clock) -> None:
+        if "stalls" in event.keeps:
+            clock.resume(event.core, event.pipe, event.keeps.pop("stalls"))
+
+    def took(self, event: Event) -> None:
+        core = self.cores[event.core]
+        self._resume(event, core.clock)
+        for given in event.waits:
+            token = given.keeps["race"][1]
+            if given.kind == "flag":
+                core.flags[given.key].popleft()
+            if isinstance(token, dict):  # from cores of several blocks
+                core.clock.learn(event.core, token)
+                token = core.clock.stalls[event.core]
+            core.clock.acquire(event.core, event.pipe, token)
+
+    def started(self, event: Event) -> None:
+        core = self.cores[event.core]
+        self._resume(event, core.clock)
+        if event.what != INSTRUCTION:
+            return
+        if event.scope is None:
+            event.keeps["race"] = core.clock.instruction(event.core, event.pipe)
+            return
+        if core.inside is None:
+            core.inside = core.clock.instruction(event.core, event.pipe)
+        event.keeps["race"] = core.inside
+
+    def finished(self, event: Event) -> None:
+        for access in event.scratch:
+            self.checker.access(event, access)
+        if event.scope is not None:
+            hazards = self.cores[event.core].vecscope
+            assert hazards is not None
+            hazards.done(event)
+
+    def vecscope_started(self, event: Event) -> None:
+        core = self.cores[event.core]
+        core.inside = None
+        if core.vecscope is None:
+            core.vecscope = VecscopeHazards(self.launch, self.reports)
+        core.vecscope.started()
+
+    def vecscope_ended(self, event: Event) -> None:
+        hazards = self.cores[event.core].vecscope
+        assert hazards is not None
+        hazards.ended(event.core)
+
+    def memory_barrier(self, core: WatchedCore, op: Operation, kind: str) -> None:
+        hazards = self.cores[core].vecscope
+        assert hazards is not None
+        hazards.barrier(kind)
+
+    # -- accesses --------------------------------------------------------------------------------------
+
+    def loaded(self, event: Event, access: Access, data: Array) -> None:
+        self.stored(event, access)
+
+    def stored(self, event: Event, access: Access) -> None:
+        self.checker.access(event, access)
+        if event.scope is not None and access.space == "vec" and self.launch.profile.isa != "cpu":
+            hazards = self.cores[event.core].vecscope
+            assert hazards is not None
+            hazards.access(event, access)
+
+    # -- what orders them ------------------------------------------------------------------------------
+
+    def gave(self, event: Event, given: Given) -> None:
+        core = self.cores[event.core]
+        token: Any
+        if given.of:  # what was given together is joined once
+            if self._joined[0] is not given.of:
+                self._joined = given.of, joined([one.keeps["race"] for one in given.of])
+            token = self._joined[1]
+        else:
+            token = core.clock.release(event.core, event.pipe)
+        given.keeps["race"] = core.clock, token
+        if given.kind == "flag":
+            core.flags.setdefault(given.key, deque()).append(given)
+
+    def barrier(self, core: WatchedCore, op: Operation, pipe: str) -> None:
+        clock = self.cores[core].clock
+        if pipe == "ALL":
+            clock.barrier_all(core)
+        elif pipe == "S":
+            clock.acquire_all(core, clock.release(core, "S"))
+        else:
+            clock.barrier(core, pipe)
+
+    def met(self, cores: list[WatchedCore]) -> None:
+        meet([(self.cores[core].clock, core) for core in cores])
+        if len(cores) == self.launch.cores:
+            forget_blocks(self.launch.gm.buffers)
+
+    def notified(self, core: WatchedCore, op: Operation, signal: View) -> None:
+        self.signals.notify(self.cores[core].clock, core, signal.buffer, signal.offset)
+
+    def awaited(self, core: WatchedCore, op: Operation, signal: View) -> None:
+        at = signal.whole()
+        words = at.base + (at.rows.offsets[:, None] + at.cols.offsets[None, :]) * at.bits // 8
+        clock = self.cores[core].clock
+        self.signals.awaited(clock, core, signal.buffer, [int(n) for n in words.ravel()])
+
+    def flag_for(self, old: Touch, new: Touch) -> tuple[Any, Operation] | None:
+        """A flag that is set after the old access and that the pipe of the new one could wait for."""
+        pair = (old.pipe, new.pipe)
+        for key, raised in self.cores[new.core].flags.items() if old.core is new.core else ():
+            if key[:2] == pair:
+                for given in raised:
+                    if knows(given.keeps["race"][1], old.agent, old.sequence):
+                        return key, given.op
+        return None
+
 
 class RaceChecker:
-    """Races of one launch: between pipes of a block, and between blocks."""
+    """Compares accesses of one launch: of pipes of a block, and of blocks."""
 
-    def __init__(self, isa: str, reports: Reports, blocks: int) -> None:
-        self.isa = isa
+    def __init__(self, launch: WatchedLaunch, reports: Reports, race: Race) -> None:
+        self.launch = launch
         self.reports = reports
-        self.blocks = blocks
-        self.signals = Signals()
-        self.across = BlockMap(blocks, reports) if blocks > 1 else None
+        self.race = race
+        self.across = BlockMap(launch, reports) if launch.blocks > 1 else None
         #: The earlier access that the advice of a report is about.
         self.advised: dict[Any, Operation] = {}
         #: The flag (pipes and event id) that the advice of a report proposes.
         self.events: dict[Any, tuple[tuple[str, str], int]] = {}
 
-    def access(self, i: Instr, place: Place, write: bool, region: Region | None, at: Array | None) -> None:
+    def access(self, event: Event, access: Access) -> None:
         """Record an access and report what it races with."""
-        if region is not None:
-            low, high = region.bounds
-        else:
-            assert at is not None
-            if not at.size:
-                return
-            base, bits, nibble = start_of(place)
-            item = max(8, bits) // 8
-            flat = base + (at.ravel() + nibble) * bits // 8
-            at = (flat[:, None] + np.arange(item)).ravel() if item > 1 else flat
-            low, high = int(at.min()), int(at.max()) + 1
-        if low == high:
+        core = event.core
+        new = Touch(event, event.keeps["race"], self.race.cores[core].clock, access)
+        if new.low == new.high:
             return
-        new = Access(i, place, low, high, write, region, at)
-        buffer = place.buffer
+        buffer = access.place.buffer
         if self.across is not None and buffer.space == "gm":
-            self.across.access(i, new, buffer)
-        pages = range(low // PAGE, (high - 1) // PAGE + 1) if buffer.space == "gm" else (0,)
-        seen: dict[int, list[Access]] = buffer.shadows.setdefault(f"race {i.core.block}", {})
+            self.across.access(new, buffer)
+        pages = range(new.low // PAGE, (new.high - 1) // PAGE + 1) if buffer.space == "gm" else (0,)
+        seen: dict[int, list[Touch]] = buffer.shadows.setdefault(f"race {core.block}", {})
         for page in pages:
             entries = seen.setdefault(page, [])
-            self._compare(i, new, entries)
+            self._compare(new, entries)
             if not _joined(new, entries):
                 entries.append(new)
 
-    def _compare(self, i: Instr, new: Access, entries: list[Access]) -> None:
+    def _compare(self, new: Touch, entries: list[Touch]) -> None:
         covered = False
         know = new.know
         # the latest first: who is ordered after it is often ordered after what came before
@@ -103,7 +259,7 @@ class RaceChecker:
         if covered:
             entries[:] = [e for e in entries if e is not None]
 
-    def _chained(self, new: Access, old: Access) -> bool:
+    def _chained(self, new: Touch, old: Touch) -> bool:
         """A vector instruction that reads exactly the many bytes the one before it wrote."""
         return (
             new.pipe == old.pipe == "V" and new.agent == old.agent and old.write and not new.write
@@ -111,8 +267,8 @@ class RaceChecker:
             and new.high - new.low >= CHAINED
         )  # fmt: skip
 
-    def _report(self, new: Access, old: Access, entries: list[Access], low: int, high: int) -> None:
-        clock: Clock = new.core.clock
+    def _report(self, new: Touch, old: Touch, entries: list[Touch], low: int, high: int) -> None:
+        clock = new.clock
         # One missing flag is one report: from here on both pipes are taken as ordered.
         for know in (new.know, clock.know[new.agent]):
             join(know, old.know)
@@ -121,8 +277,7 @@ class RaceChecker:
             old, new = _sides(old, new, entries)
         kind = hazard(new.write, old.write)
         key = ("race", new.op, old.core.kind, old.pipe)
-        grid = new.core.grid
-        note = (_other_side(new, old), grid.span(old.op))
+        note = (_other_side(new, old), self.launch.span(old.op))
         again = self.reports.again(key, note)
         known = self.reports.found.get(key)
         if again and (known is None or not self.advised[key].start < old.op.start < new.op.start):
@@ -150,25 +305,22 @@ class RaceChecker:
         d.notes.append(note)
         self.reports.add(key, d)
 
-    def _help(self, key: Any, new: Access, old: Access) -> str:
+    def _help(self, key: Any, new: Touch, old: Touch) -> str:
         """What to insert: only the wait where the flag is there, else a flag no other advice uses."""
-        module = new.core.grid.program.module
+        module = self.launch.module
         pair = (old.pipe, new.pipe)
-        core: Any = new.core
-        for flag, raised in core.flags.items() if old.core is core else ():
-            if flag[:2] == pair:
-                for token, op in raised:
-                    if token is not None and knows(token, old.agent, old.sequence):
-                        return wait_for(module, flag, op, new.op)
+        found = self.race.flag_for(old, new)
+        if found is not None:
+            return wait_for(module, *found, new.op)
         taken = {n for k, (p, n) in self.events.items() if p == pair and k != key}
         event = free_event(module, *pair, taken)
         if event is not None:
             self.events[key] = (pair, event)
         first, second = (Side(a.op, a.pipe, a.core.name) for a in (old, new))
-        return how_to_order(module, self.isa, first, second, event)
+        return how_to_order(module, self.launch.profile.isa, first, second, event)
 
 
-def _joined(new: Access, entries: list[Access]) -> bool:
+def _joined(new: Touch, entries: list[Touch]) -> bool:
     """Add what an instruction touches to the last accesses like it of the same event: the many instructions
     of a vecscope are one event, and would take a place in memory for every iteration."""
     for old in entries[: -_NEAR - 1 : -1]:
@@ -190,7 +342,7 @@ def _joined(new: Access, entries: list[Access]) -> bool:
     return False
 
 
-def _sides(a: Access, b: Access, entries: list[Access]) -> tuple[Access, Access]:
+def _sides(a: Touch, b: Touch, entries: list[Touch]) -> tuple[Touch, Touch]:
     """A write and a read on different cores, in the order that is meant: the read waits for the write, unless
     it has waited for an earlier one, which the write then overwrites too soon."""
     writer, reader = (a, b) if a.write else (b, a)
@@ -206,7 +358,7 @@ def _sides(a: Access, b: Access, entries: list[Access]) -> tuple[Access, Access]
     return (reader, writer) if before and knows(reader.know, writer.agent, before) else (writer, reader)
 
 
-def _other_side(new: Access, old: Access) -> str:
+def _other_side(new: Touch, old: Touch) -> str:
     """What the access that came first did."""
     first = old.op.row.name if old.op.row else old.op.name
     what = f"%{old.place.name}" if old.place.name else "them"

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 from ...diag import Diagnostic, Span
+from ..access import Place
 from ..memory import Tile
-from ..reference.instr import Place
+from ..watch import Watcher
+
+if TYPE_CHECKING:
+    from ..entry import Run
 
 #: Problems shown of one run; the rest is counted.
 MOST = 50
@@ -15,7 +20,11 @@ MOST = 50
 MOST_NOTES = 4
 
 
-class Reports:
+class Reports(Watcher):
+    """What all sanitizers of a launch found; adds it to the result."""
+
+    memory = False
+
     def __init__(self) -> None:
         self.found: dict[Hashable, Diagnostic] = {}
         self.times: dict[Hashable, int] = {}
@@ -37,6 +46,9 @@ class Reports:
             if note[1] is not None and note[1].start not in spans and len(known.notes) < MOST_NOTES:
                 known.notes.append(note)
         return True
+
+    def launch_ended(self, result: Run) -> None:
+        result.diagnostics.extend(self.all())
 
     def all(self) -> list[Diagnostic]:
         for key, d in self.found.items():

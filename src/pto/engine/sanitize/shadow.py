@@ -10,17 +10,22 @@ twin: there the shadow starts anew from the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...isa.dtypes import DTYPES
+from ..access import Access, Place, start_of
 from ..elements import Array, code_dtype, decode
 from ..memory import Buffer, array_of
-from ..reference.instr import Instr, Place, Port, start_of
+from ..reference.instr import Instr, Port
+from ..reference.watched import again, repeatable
 from ..region import Region, load_at
+from ..watch import INSTRUCTION, Event, Watcher
 from .reports import Reports
+
+if TYPE_CHECKING:
+    from ..entry import Run
 
 _EXACT = 52  # mantissa bits of what was never rounded
 _IDS = {name: n + 1 for n, name in enumerate(d.name for d in DTYPES.values() if d.is_float)}
@@ -35,13 +40,16 @@ def mantissa_bits(dtype: str) -> int:
     return DTYPES[dtype].man or 2
 
 
-class Shadow:
+class Shadow(Watcher):
     """Twins of one launch, the histogram of errors in units of the last place, and the first departure."""
+
+    registers = True
 
     def __init__(self) -> None:
         self.reports = Reports()
         self.port = _Twins(self)
         self.captured: list[tuple[Place, Any, Array]] | None = None
+        self.written: list[Access] = []  # all that the instruction stored
         #: Errors by type: counts of elements whose error in units of the last place is at most 2**(n - 2).
         self.histogram: dict[str, np.ndarray[Any, Any]] = {}
         #: Mantissa bits of the coarsest rounding that the operands of an instruction went through.
@@ -52,31 +60,39 @@ class Shadow:
 
     # -- an instruction --------------------------------------------------------------------------------
 
-    def before(self, i: Instr, execute: Callable[[Instr], Any]) -> None:
+    def started(self, event: Event) -> None:
         """Run the instruction on the twins and keep what it would store."""
-        own = i.port
+        self.written, self.captured = [], None
+        if event.what != INSTRUCTION or not repeatable(event.op):
+            return
         self.port.stores = []
         self.coarsest, self.had_nan = _EXACT, False
-        i.port = self.port
         try:
-            execute(i)
+            again(event, self.port)
             self.captured = self.port.stores
         except Exception:  # an instruction that works on bits: no twin for its results
             self.captured = None
-        finally:
-            i.port = own
 
-    def after(self, i: Instr, written: list[tuple[Place, Any]]) -> None:
-        """Compare what was stored with the twins, and store these; `written` is all that was stored."""
-        for place, where in written:
-            self._clear(place, where)
+    def storing(self, event: Event, access: Access, data: Array) -> None:
+        self.written.append(access)
+
+    def finished(self, event: Event) -> None:
+        """Compare what was stored with the twins, and store these."""
+        if event.what != INSTRUCTION or not repeatable(event.op):
+            return
+        for access in self.written:
+            self._clear(access.place, access.where)
         for place, where, twin in self.captured or ():
             dtype = place.dtype
             if twin.dtype == np.float64 and DTYPES[dtype].is_float and dtype != "f64":
                 actual = self._actual(place, where)
                 twin = np.broadcast_to(twin, actual.shape)
-                self._compare(i, place, where, actual, twin)
+                self._compare(event, place, where, actual, twin)
                 self._put(place, where, twin, min(self.coarsest, mantissa_bits(dtype)))
+
+    def launch_ended(self, result: Run) -> None:
+        result.shadow = self
+        result.diagnostics.extend(self.reports.all())
 
     def _actual(self, place: Place, where: Any) -> Array:
         codes = code_dtype(place.dtype)
@@ -89,7 +105,7 @@ class Shadow:
 
     # -- comparing -------------------------------------------------------------------------------------
 
-    def _compare(self, i: Instr, place: Place, where: Any, actual: Array, twin: Array) -> None:
+    def _compare(self, event: Event, place: Place, where: Any, actual: Array, twin: Array) -> None:
         if not actual.size:
             return
         dtype = place.dtype
@@ -101,14 +117,14 @@ class Shadow:
         if bad.any() and not self.poisoned:
             self.poisoned = True
             what = "NaN" if np.isnan(actual[bad][0]) else "an infinity"
-            self._report(i, place, where, actual, twin, bad, f"{what} appears", "PTO-E2302")
+            self._report(event, place, where, actual, twin, bad, f"{what} appears", "PTO-E2302")
         size = np.abs(np.where(finite, twin, 0.0))
         scale = np.maximum(size, np.sqrt(np.mean(size**2)))
         bad = error > tolerance(min(self.coarsest, mantissa_bits(dtype))) * scale
         if bad.any() and not self.diverged:
             self.diverged = True
             self._report(
-                i, place, where, actual, twin, bad, "first departure from the float64 shadow", "PTO-E2301"
+                event, place, where, actual, twin, bad, "first departure from the float64 shadow", "PTO-E2301"
             )
 
     def _count(self, dtype: str, error: Array, twin: Array, lost: Array) -> None:
@@ -123,7 +139,15 @@ class Shadow:
         counts += np.bincount(bucket.ravel(), minlength=22)
 
     def _report(
-        self, i: Instr, place: Place, where: Any, actual: Array, twin: Array, bad: Array, what: str, code: str
+        self,
+        event: Event,
+        place: Place,
+        where: Any,
+        actual: Array,
+        twin: Array,
+        bad: Array,
+        what: str,
+        code: str,
     ) -> None:
         at = np.unravel_index(int(np.argmax(bad)), bad.shape)
         element = [int(n) for n in at]
@@ -132,8 +156,8 @@ class Shadow:
         shown = ", ".join(str(n) for n in element)
         name = f"%{place.name}" if place.name else "the destination"
         does = "depart" if code == "PTO-E2301" else "are not finite"
-        d = i.core.diagnostic(
-            i.op,
+        d = event.core.diagnostic(
+            event.op,
             code,
             f"{what}: element ({shown}) of {name}",
             expected=f"{twin[at]:.9g} (float64)",

@@ -78,7 +78,7 @@ ROWS = (
         cpp="PTOAS_EventIdArray<N> $array", types={"array": "!pto.eventid_array<2>"},
     ),
     array(
-        "eventid_array_get", opcode=0x12A5, operands="array=eventid_array "
+        "eventid_array_get", opcode=0x12A5, algorithm="event ids", operands="array=eventid_array "
         "index=index", results="result=index",
         format="$array '[' $index ']' attr-dict : type($array)", infer={"result": "index"},
         doc="Read one id of an event-id array.", meaning="result = array[index]",
@@ -86,14 +86,16 @@ ROWS = (
         cpp="$array[$index]", types={"array": "!pto.eventid_array<2>"},
     ),
     array(
-        "eventid_array_set", opcode=0x12A6, operands="array=eventid_array:inout index=index value=index",
+        "eventid_array_set", opcode=0x12A6, algorithm="event ids",
+        operands="array=eventid_array:inout index=index value=index",
         format="$array '[' $index ']', $value attr-dict : type($array)", in_place="none",
         rules=(R("0 <= value.const <= 7", msg="expects event id in range [0, 7]"),),
         doc="Write one id of an event-id array.", meaning="array[index] = value",
         cpp="$array[$index] = $value", types={"array": "!pto.eventid_array<2>"},
     ),
     element(
-        "tsetval", opcode=0x105E, operands="dst:inout offset=index val=scalar", in_place="none",
+        "tsetval", opcode=0x105E, algorithm="set element",
+        operands="dst:inout offset=index val=scalar", in_place="none",
         format="ins($offset, $val : type($offset), type($val)) outs($dst : type($dst)) attr-dict",
         domain="element offset of dst",
         doc="Write one element of a tile from the scalar unit.",
@@ -104,7 +106,8 @@ ROWS = (
         types={"dst": "!pto.tile_buf<vec, 16x64x{T}>", "val": "{T}"},
     ),
     element(
-        "tgetval", opcode=0x102B, operands="src offset=index", results="dst=scalar", dtype_of="src",
+        "tgetval", opcode=0x102B, algorithm="get element",
+        operands="src offset=index", results="dst=scalar", dtype_of="src",
         format="ins($src, $offset : type($src), type($offset)) outs : type($dst) attr-dict",
         domain="element offset of src",
         rules=(

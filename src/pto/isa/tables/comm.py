@@ -166,7 +166,7 @@ def _group_types(first: str = "ping", second: str = "pong", also: str = "") -> d
 
 ROWS = (
     p2p(
-        "tput", opcode=0x1280, aliases="comm.tput",
+        "tput", opcode=0x1280, algorithm="copy between ranks: to", aliases="comm.tput",
         attrs=Attr("atomicType", "atomic_type", "atomic_none", choices=("atomic_none", "atomic_add"),
                    doc="how the remote element combines"),
         rules=(
@@ -181,14 +181,14 @@ ROWS = (
         "pto::comm::TPUT<AtomicType>($dst, $src, $ping) | pto::comm::TPUT<AtomicType>($dst, $src, $ping, $pong)",
     ),
     p2p(
-        "tget", opcode=0x1281, aliases="comm.tget",
+        "tget", opcode=0x1281, algorithm="copy between ranks: from", aliases="comm.tget",
         doc="Copy a tensor of another rank into local global memory.",
         meaning="dst[idx] = src[idx] for every index of the shape, each tensor by its own strides. src is "
         "remote, dst local.",
         cpp="pto::comm::TGET($dst, $src, $ping) | pto::comm::TGET($dst, $src, $ping, $pong)",
     ),
     transfer(
-        "tput_async", opcode=0x1282, aliases="comm.tput_async",
+        "tput_async", opcode=0x1282, algorithm="started copy between ranks", aliases="comm.tput_async",
         doc="Start a copy to another rank and return an event.",
         meaning="Start copying every element of src (local) to dst (remote) and return. Handle 0 means "
         "nothing is pending: waits return true. Waiting for an event also completes every earlier "
@@ -198,7 +198,7 @@ ROWS = (
         "pto::comm::TPUT_ASYNC<pto::comm::DmaEngine::$engine>($dst, $src, $session, $peer)",
     ),
     transfer(
-        "tget_async", opcode=0x1283, aliases="comm.tget_async",
+        "tget_async", opcode=0x1283, algorithm="started copy between ranks", aliases="comm.tget_async",
         doc="Start a copy from another rank and return an event.",
         meaning="Start copying every element of src (remote) to dst (local) and return; completion as "
         "tput_async, except that the A5 SDMA get is asynchronous too.",
@@ -206,7 +206,8 @@ ROWS = (
         "pto::comm::TGET_ASYNC<pto::comm::DmaEngine::$engine>($dst, $src, $session, $peer)",
     ),
     Family("async", "comm", effect="alloc", pipe="S", core="vector")(
-        "build_async_session", opcode=0x1284, touches=True, aliases="comm.build_async_session",
+        "build_async_session", opcode=0x1284, algorithm="session",
+        touches=True, aliases="comm.build_async_session",
         operands="scratch:tmp workspace=ptr|memref dest_rank=int? "
         "my_pe=int?", results="session=async_session",
         attrs=(
@@ -249,20 +250,21 @@ ROWS = (
         types={"scratch": "!pto.tile_buf<vec, 1x256xi8>", "workspace": "!pto.ptr<i8>"},
     ),
     event(
-        "wait_async_event", opcode=0x1285, aliases="comm.wait_async_event",
+        "wait_async_event", opcode=0x1285, algorithm="event of a copy", aliases="comm.wait_async_event",
         doc="Wait until an asynchronous transfer has completed.",
         meaning="Block until the event and every earlier operation of the session are complete. true on "
         "success, at once for handle 0; false for an unknown engine.",
         cpp="$event.Wait($session)",
     ),
     event(
-        "test_async_event", opcode=0x1286, aliases="comm.test_async_event",
+        "test_async_event", opcode=0x1286, algorithm="event of a copy", aliases="comm.test_async_event",
         doc="Ask whether an asynchronous transfer has completed.",
         meaning="completed = whether the event is complete, without blocking; true for handle 0",
         cpp="$event.Test($session)",
     ),
     signal(
-        "tnotify", opcode=0x1287, aliases="comm.tnotify", operands="signal=view:inout value=i32",
+        "tnotify", opcode=0x1287, algorithm="signal",
+        aliases="comm.tnotify", operands="signal=view:inout value=i32",
         attrs=Attr("notifyOp", "notify_op", required=True, doc="set the signal or add to it"),
         format=(
             "( $signal, $value : type($signal), type($value) ) attr-dict",
@@ -300,7 +302,7 @@ ROWS = (
         cpp="pto::comm::TWAIT($signal, $cmpValue, $cmp)",
     ),
     signal(
-        "ttest", opcode=0x1289, aliases="comm.ttest", operands="signal=view "
+        "ttest", opcode=0x1289, algorithm="test signal", aliases="comm.ttest", operands="signal=view "
         "cmpValue=i32", results="result=i1",
         attrs=_WAIT_CMP,
         format=(
@@ -313,7 +315,7 @@ ROWS = (
         cpp="pto::comm::TTEST($signal, $cmpValue, $cmp)",
     ),
     Family("collective", "comm", effect="pure", scope="any")(
-        "make_group", opcode=0x128A, aliases="comm.make_group", operands="tensors=view*",
+        "make_group", opcode=0x128A, algorithm="view", aliases="comm.make_group", operands="tensors=view*",
         results="group=group",
         attrs=Attr("root", "int", 0, doc="root rank, equal on all ranks"),
         format="( $tensors... : type($tensors...) ) attr-dict -> type($group)",
@@ -332,7 +334,7 @@ ROWS = (
         types={"tensors": _MEMBERS.replace("{T}", "f32"), "group": "!pto.group<2>"},
     ),
     collective(
-        "tbroadcast", opcode=0x128B, aliases="comm.tbroadcast",
+        "tbroadcast", opcode=0x128B, algorithm="broadcast", aliases="comm.tbroadcast",
         operands="src=view ping:tmp? pong:tmp? group=view:out* "
         "pg=group?", format=_text("src"), dtype_of="src",
         rules=(
@@ -348,7 +350,7 @@ ROWS = (
         types=_group_types(),
     ),
     collective(
-        "treduce", opcode=0x128C, aliases="comm.treduce",
+        "treduce", opcode=0x128C, algorithm="reduction of ranks", aliases="comm.treduce",
         operands="dst=view:out acc:tmp? recvPing:tmp? recvPong:tmp? group=view* pg=group?",
         attrs=Attr("reduceOp", "reduce_op", required=True, doc="Sum (tadd), Max (tmax) or Min (tmin)"),
         format=(
@@ -380,7 +382,8 @@ ROWS = (
         },
     ),
     collective(
-        "comm.tgather", opcode=0x128D, operands="dst=view:out ping:tmp? pong:tmp? group=view* pg=group?",
+        "comm.tgather", opcode=0x128D, algorithm="gather of ranks",
+        operands="dst=view:out ping:tmp? pong:tmp? group=view* pg=group?",
         format=_text("dst"), dtype_of="dst",
         rules=(
             *_GROUP_RULES, *_staging("group[0]"),
@@ -400,7 +403,8 @@ ROWS = (
         types={**_group_types(), "dst": "!pto.partition_tensor_view<32x64x{T}>"},
     ),
     collective(
-        "comm.tscatter", opcode=0x128E, operands="src=view ping:tmp? pong:tmp? group=view:out* pg=group?",
+        "comm.tscatter", opcode=0x128E, algorithm="scatter to ranks",
+        operands="src=view ping:tmp? pong:tmp? group=view:out* pg=group?",
         format=_text("src"), dtype_of="src",
         rules=(
             *_GROUP_RULES, *_staging("group[0]"),

@@ -6,9 +6,10 @@ state a later instruction reads, and `tsync`/`syncall` order work.
 
 from __future__ import annotations
 
-from ..enums import OP_PIPE
+from ..enums import OPS
+from ..kinds import event_pipe
 from ..row import Attr, Family
-from ..rules import R
+from ..rules import R, Rule
 
 config = Family("sync-and-config", "tile", effect="config", pipe="S")
 alias = config.but(effect="alias", pipe="S")
@@ -40,7 +41,14 @@ _SPLIT = Attr(
     "split", "int", 0, choices=(0, 1, 2, 3, 4),
     doc="0 no split, 1 row halves, 2 column halves, 3 and 4 the same with an odd extent",
 )  # fmt: skip
-_A5_OPS = tuple(op for op, pipe in OP_PIPE.items() if pipe in ("PIPE_MTE2", "PIPE_MTE3"))
+
+
+def _tsync_on_a5() -> tuple[Rule, ...]:
+    """A5 has barriers of the pipes of loads and stores only. The rows of other groups say which those are."""
+    kinds = tuple(op for op in OPS.split() if event_pipe(op) in ("MTE2", "MTE3"))
+    return (R(f"op in {kinds}", on="a5", when="has(op)", code="SA-0096",
+              msg="expects A5 tsync to name an operation of pipe MTE2 or MTE3"),)  # fmt: skip
+
 
 ROWS = (
     alias(
@@ -88,8 +96,7 @@ ROWS = (
         ),
         pipe="S",
         rules=(
-            R(f"op in {_A5_OPS}", on="a5", when="has(op)", code="SA-0096",
-              msg="expects A5 tsync to name an operation of pipe MTE2 or MTE3"),
+            _tsync_on_a5,
             R("not has(op) or events.count == 0", msg="expects either events or an operation class, not "
             "both"),
         ),
@@ -234,7 +241,7 @@ ROWS = (
         },
     ),
     conv(
-        "setfmatrix", opcode=0x105B, aliases="tsetfmatrix",
+        "setfmatrix", opcode=0x105B, algorithm="feature map", aliases="tsetfmatrix",
         doc="Program the feature-map register from a convolution tile.",
         meaning="FMATRIX (A or B by mode): bits [15:0] = fmapW, [31:16] = fmapH, [39:32] [47:40] [55:48] "
         "[63:56] = padList[0..3] (left, right, top, bottom) of src. fmapH and fmapW must be positive.",
@@ -242,14 +249,14 @@ ROWS = (
         cpp="SETFMATRIX<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     conv(
-        "set_img2col_rpt", opcode=0x105A, aliases="tset_img2col_rpt",
+        "set_img2col_rpt", opcode=0x105A, algorithm="window repetition", aliases="tset_img2col_rpt",
         doc="Program the repeat register of img2col from a convolution tile.",
         meaning="bits [15:0] = repeatStride, [23:16] = repeatTime, [31:24] = repeatMode of src; except on "
         "A2A3 also [47:32] = dstStride, [63:48] = dstMposition.",
         cpp="SET_IMG2COL_RPT<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     conv(
-        "set_img2col_padding", opcode=0x1059, aliases="tset_img2col_padding",
+        "set_img2col_padding", opcode=0x1059, algorithm="window padding", aliases="tset_img2col_padding",
         doc="Program the value img2col reads outside the feature map.",
         meaning="pad value register = padValue of src: a 1-byte value doubled into both bytes of 16 bits, "
         "2- and 4-byte values as their raw bits.",
@@ -257,7 +264,8 @@ ROWS = (
         cpp="SET_IMG2COL_PADDING<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     config(
-        "set_quant_scalar", opcode=0x1204, operands="preQuantScalar=float", core="cube",
+        "set_quant_scalar", opcode=0x1204, algorithm="quantisation scalar",
+        operands="preQuantScalar=float", core="cube",
         attrs=(
             Attr("out_type", "str", choices=("i8", "u8", "i16", "f16", "bf16"),
                  doc="element type the quantised move produces; absent = that of the pipe's consumer"),
@@ -280,7 +288,8 @@ ROWS = (
         cpp="SET_QUANT_SCALAR<$out_type>($preQuantScalar)",
     ),
     config(
-        "set_quant_vector", opcode=0x1205, touches=True, keeps=True, operands="fpTile", core="cube",
+        "set_quant_vector", opcode=0x1205, algorithm="quantisation vector",
+        touches=True, keeps=True, operands="fpTile", core="cube",
         attrs=Attr("id", "int", 0, doc="which pipe of the function it serves"),
         format=("( $fpTile : type($fpTile) ) { id = $id } attr-dict", "$fpTile attr-dict : type($fpTile)"),
         dtype_of="fpTile", cpu="u64", a2a3="u64", a5="u64", rules=(R("fpTile.loc == "
@@ -292,14 +301,14 @@ ROWS = (
         cpp="SET_QUANT_VECTOR($fpTile)", types={"fpTile": "!pto.tile_buf<scaling, 1x64xui64>"},
     ),
     mode(
-        "sethf32mode", opcode=0x105C, aliases="tsethf32mode",
+        "sethf32mode", opcode=0x105C, algorithm="rounding mode: hf32", aliases="tsethf32mode",
         doc="Switch the HF32 rounding of f32 matrix operands.",
         meaning="HF32 state = (enable, mode); later f32 matmul and convolution read it.",
         no_cpp="documented as SETHF32MODE<enable, mode>(), absent from the headers",
         notes=("no numeric effect in the simulator: the state is kept only",),
     ),
     mode(
-        "settf32mode", opcode=0x105D, aliases="tsettf32mode",
+        "settf32mode", opcode=0x105D, algorithm="rounding mode: tf32", aliases="tsettf32mode",
         rules=(R("mode in ('ROUND', 'RINT', 'CAST_RINT')"),),
         doc="Switch the TF32 rounding of f32 matrix operands.",
         meaning="enable: CTRL bit 46 = 1, bit 47 = 1 for ROUND and 0 for RINT; disable: bit 46 = 0. Later "

@@ -69,7 +69,7 @@ mad = cube.but(pipe="M", attrs=_CLAUSES, rules=_MAD_RULES, notes=_MAD_NOTES)
 def _mad(name: str, opcode: int, level: str, bias: bool = False, acc: bool = False, **own: str) -> Row:
     names = "lhs rhs dst bias m n k" if bias else "lhs rhs dst m n k"
     return mad(
-        name, opcode=opcode, operands=_mad_operands(bias, acc), attrs=(_TF32, _N_DIR),
+        name, opcode=opcode, algorithm="micro matrix product", operands=_mad_operands(bias, acc), attrs=(_TF32, _N_DIR),
         format=_mad_format(names, tf32=True), **own,
         combos=(Combos.of("dst lhs rhs", a2a3=_BASE, a5=f"{_BASE} {_FP8} {_HIF8}",
                           cpu=f"{_BASE} {_FP8} {_HIF8} i32,s4,s4"),),
@@ -90,7 +90,7 @@ def _mad_mx(name: str, opcode: int, level: str, bias: bool = False, acc: bool = 
     names = "lhs rhs dst bias m n k" if bias else "lhs rhs dst m n k"
     legal = f"{_FP8} {_FP4}"
     return mad(
-        name, opcode=opcode, operands=_mad_operands(bias, acc), attrs=(_N_DIR,),
+        name, opcode=opcode, algorithm="micro matrix product: mx", operands=_mad_operands(bias, acc), attrs=(_N_DIR,),
         format=_mad_format(names, tf32=False), isas="cpu a5", **own,
         combos=(Combos.of("dst lhs rhs", cpu=legal, a5=legal),),
         rules=(*(_BIAS_RULES if bias else ()), R("k.const % 64 == 0")),
@@ -329,13 +329,14 @@ ROWS = (
     _mad_mx("mad_mx_bias", 0x3185, "TMATMUL_MX with a bias", bias=True,
             meaning=f"dst[m,n] = bias[n] + {_MX_SUM}.", doc="MX matrix product plus a bias row."),
     bursts(
-        "mte_gm_l1", opcode=0x3186, pipe="MTE2", doc="Copy bursts of bytes from GM to L1 unchanged.",
+        "mte_gm_l1", opcode=0x3186, algorithm="bursts to a core: into L1",
+        pipe="MTE2", doc="Copy bursts of bytes from GM to L1 unchanged.",
         rules=(*spaces(src="GM", dst="L1"), *_SAME, *LOOP_RULES),
         no_cpp="builtin family copy_gm_to_cbuf; no signature is documented",
         types=_ptrs(src="{T}, gm", dst="{T}, l1"),
     ),
     move(
-        "mte_gm_l1_frac", opcode=0x3187, pipe="MTE2",
+        "mte_gm_l1_frac", opcode=0x3187, algorithm="fractals from memory", pipe="MTE2",
         doc="Load row- or column-major matrices from GM into NZ order in L1.",
         operands="src=ptr dst=ptr:out n_value=i64 d_value=i64 src_inner_stride=i64 src_outer_stride=i64? "
         "group_count=i64 dst_loop2_stride=i64 dst_loop3_stride=i64 dst_loop4_stride=i64 l2_cache_ctrl=i64 "
@@ -374,29 +375,31 @@ ROWS = (
         types={**_ptrs(src="{T}, gm", dst="{T}, l1"), "attr:mode": "nd2nz"},
     ),
     bursts(
-        "mte_l1_ub", opcode=0x3188, pipe="MTE1", isas="cpu a5", doc="Copy bursts of bytes from L1 to UB.",
+        "mte_l1_ub", opcode=0x3188, algorithm="bursts to a core: out of L1",
+        pipe="MTE1", isas="cpu a5", doc="Copy bursts of bytes from L1 to UB.",
         rules=(*spaces(src="L1", dst="UB"), *_SAME, *LOOP_RULES),
         notes=("issued by the cube core; the vector core reads only after a cross-core signal",
                "hardware counts len_burst and nburst in 32 B units, with gaps instead of strides (semantics hw)"),
         no_cpp="no builtin is documented", types=_ptrs(src="{T}, l1", dst="{T}, ub"),
     ),
-    _feed("mte_l1_l0a", 0x3189, "L0A", "m k", doc="Load a left tile from L1 into L0A.",
+    _feed("mte_l1_l0a", 0x3189, "L0A", "m k", algorithm="left operand", doc="Load a left tile from L1 into L0A.",
           meaning="Copy the m x k tile from NZ in L1 to L0A: A5 NZ (K1 M1 M0 K0), A2A3 ZZ (M1 K1 M0 K0). "
           "Padding up to 16 rows and K0 columns comes along. transpose: transpose the logical tile first."),
-    _feed("mte_l1_l0b", 0x318A, "L0B", "k n", doc="Load a right tile from L1 into L0B, K innermost.",
+    _feed("mte_l1_l0b", 0x318A, "L0B", "k n", algorithm="right operand", doc="Load a right tile from L1 into L0B, K innermost.",
           meaning="Copy the operand to ZN in L0B (K1 N1 N0 K0), which is the NZ order of the n x k matrix: L1 "
           "holds that matrix in NZ; with transpose, the k x n matrix in NZ, and K becomes innermost; one of "
           "up to 16 columns has blocks of 16 columns, not of 32 B. The manual has it the other way round "
           "(semantics doc)."),
-    _feed("mte_l1_l0a_mx", 0x318B, "L0A", "m k", mx=True, doc="Load the MX scales of a left tile.",
+    _feed("mte_l1_l0a_mx", 0x318B, "L0A", "m k", mx=True, algorithm="operand scales: left", doc="Load the MX scales of a left tile.",
           meaning="Load scales of logical shape [m, ceil(k/32)], boxes of 16 rows and 2 groups (32 B) row by "
           "row, into the scale buffer at dst / 16; mad_mx* with that lhs uses them."),
-    _feed("mte_l1_l0b_mx", 0x318C, "L0B", "k n", mx=True, doc="Load the MX scales of a right tile.",
+    _feed("mte_l1_l0b_mx", 0x318C, "L0B", "k n", mx=True, algorithm="operand scales: right", doc="Load the MX scales of a right tile.",
           meaning="Load scales of logical shape [ceil(k/32), n], boxes of 2 groups and 16 columns (32 B, "
           "groups innermost), the boxes of 16 columns together, into the scale buffer at dst / 16; mad_mx* "
           "with that rhs uses them."),
     parameters(
-        "mte_l1_bt", opcode=0x318D, pipe="MTE1", doc="Load bias values from L1 into the bias table.",
+        "mte_l1_bt", opcode=0x318D, algorithm="bias",
+        pipe="MTE1", doc="Load bias values from L1 into the bias table.",
         combos=(Combos.of("src dst", **dict.fromkeys(("cpu", "a2a3", "a5"),
                                                      "f32,f32 i32,i32 f16,f32 bf16,f32")),), dtype_of="",
         rules=spaces(src="L1", dst="BT"),
@@ -408,7 +411,8 @@ ROWS = (
         types=_ptrs(src="{T}, l1", dst="{T}, bt"),
     ),
     parameters(
-        "mte_l1_fb", opcode=0x318E, pipe="FIX", doc="Load FIXPIPE parameters from L1 into FB.",
+        "mte_l1_fb", opcode=0x318E, algorithm="fix-pipe parameters",
+        pipe="FIX", doc="Load FIXPIPE parameters from L1 into FB.",
         **dict.fromkeys(("cpu", "a2a3", "a5"), "any"), rules=spaces(src="L1", dst="FB"),
         meaning="for r < count: copy len_burst units of 64 B (a2a3: 128 B); source and destination advance by "
         "len_burst + src_gap and len_burst + dst_gap units per burst.",
@@ -420,14 +424,16 @@ ROWS = (
         types=_ptrs(src="{T}, l1", dst="{T}, fb"),
     ),
     fixpipe(
-        "mte_l0c_l1", opcode=0x318F, operands=f"{_FIX_HEAD} {_FIX_OPERANDS}", format=_fix_format(_FIX_NAMES),
+        "mte_l0c_l1", opcode=0x318F, algorithm="accumulator out: to L1",
+        operands=f"{_FIX_HEAD} {_FIX_OPERANDS}", format=_fix_format(_FIX_NAMES),
         rules=spaces(dst="L1"), meaning=_FIX_MEANING,
         doc="Write an L0C tile back to L1 through the fix pipe.",
         no_cpp="no builtin signature is documented; at tile level TMOV, TEXTRACT and TINSERT from acc to mat",
         types=_fix_types("l1"),
     ),
     fixpipe(
-        "mte_l0c_gm", opcode=0x3190, operands=f"{_FIX_HEAD} sid=i64 l2_cache_ctrl=i64 {_FIX_OPERANDS}",
+        "mte_l0c_gm", opcode=0x3190, algorithm="accumulator out: to memory",
+        operands=f"{_FIX_HEAD} sid=i64 l2_cache_ctrl=i64 {_FIX_OPERANDS}",
         attrs=(
             _word("atomic_type", "f32", "f16", "bf16", "s32", "s16", "s8", doc="element type of the update"),
             _word("atomic_op", "add", "max", "min", doc="update of the GM element"),
@@ -445,7 +451,8 @@ ROWS = (
         types=_fix_types("gm"),
     ),
     fixpipe(
-        "mte_l0c_ub", opcode=0x3191, operands=f"{_FIX_HEAD} sub_blockid=i64? {_FIX_OPERANDS}", isas="cpu a5",
+        "mte_l0c_ub", opcode=0x3191, algorithm="accumulator out: to UB",
+        operands=f"{_FIX_HEAD} sub_blockid=i64? {_FIX_OPERANDS}", isas="cpu a5",
         attrs=(_word("dst_mode", "split_m", "split_n", doc="split over both vector cores"),),
         format=_fix_format(_FIX_NAMES, mode=", dst_mode([$sub_blockid] [$dst_mode])"),
         rules=(

@@ -95,7 +95,7 @@ def _pointers(a: str, b: str, spaces_of: str) -> dict[str, str]:
 
 def _loop_size(name: str, opcode: int, which: str) -> Row:
     return register(
-        name, opcode=opcode, operands="loop1_count=i64 loop2_count=i64",
+        name, opcode=opcode, algorithm=f"copy loops: {name.removeprefix('set_')}", operands="loop1_count=i64 loop2_count=i64",
         rules=fits(21, "loop1_count loop2_count"), doc=f"Set the two loop counts of later {which} copies.",
         meaning="loop1 (inner) and loop2 (outer) count registers = the operands; 1, 1 is a plain 2-D copy.",
         cpp=f"{name}($loop1_count, $loop2_count)",
@@ -105,7 +105,7 @@ def _loop_size(name: str, opcode: int, which: str) -> Row:
 def _loop_stride(name: str, opcode: int, which: str, src_bits: int, dst_bits: int) -> Row:
     loop = "loop1 (inner)" if "loop1" in name else "loop2 (outer)"
     return register(
-        name, opcode=opcode, operands="src_stride=i64 dst_stride=i64",
+        name, opcode=opcode, algorithm=f"copy loops: {name.removeprefix('set_')}", operands="src_stride=i64 dst_stride=i64",
         rules=(*fits(src_bits, "src_stride"), *fits(dst_bits, "dst_stride")),
         doc=f"Set the pointer advance per {loop} iteration of later {which} copies.",
         meaning=f"{loop} source and destination stride registers = the operands, in bytes.",
@@ -115,7 +115,7 @@ def _loop_stride(name: str, opcode: int, which: str, src_bits: int, dst_bits: in
 
 ROWS = (
     copy(
-        "mte_gm_ub", opcode=0x3160, pipe="MTE2", dtype_of="gm_src ub_dst",
+        "mte_gm_ub", opcode=0x3160, algorithm="copy in", pipe="MTE2", dtype_of="gm_src ub_dst",
         operands="gm_src=ptr ub_dst=ptr:out l2_cache_ctl=i64 len_burst=i64 n_burst=i64 src_stride=i64 "
         "dst_stride=i64 loop=i64* pad_value=scalar? left_padding=i64? right_padding=i64?",
         format=grouped("gm_src ub_dst l2_cache_ctl len_burst", "n_burst", "src_stride dst_stride", pad=True),
@@ -145,7 +145,7 @@ ROWS = (
                "padded/right_padding": "i64"},
     ),
     copy(
-        "mte_ub_gm", opcode=0x3161, pipe="MTE3", dtype_of="ub_src gm_dst",
+        "mte_ub_gm", opcode=0x3161, algorithm="copy out", pipe="MTE3", dtype_of="ub_src gm_dst",
         operands="ub_src=ptr gm_dst=ptr:out len_burst=i64 n_burst=i64 src_stride=i64 dst_stride=i64 "
         "loop=i64*",
         format=grouped("ub_src gm_dst len_burst", "n_burst", "src_stride dst_stride"),
@@ -165,7 +165,8 @@ ROWS = (
         types=_pointers("ub_src", "gm_dst", "ub gm"),
     ),
     gap_copy(
-        "mte_ub_ub", opcode=0x3162, pipe="V", dtype_of="ub_src ub_dst",
+        "mte_ub_ub", opcode=0x3162, algorithm="copy between buffers: gaps",
+        pipe="V", dtype_of="ub_src ub_dst",
         operands="ub_src=ptr ub_dst=ptr:out len_burst=i64 n_burst=i64 src_gap=i64 dst_gap=i64",
         format=grouped("ub_src ub_dst len_burst", "n_burst", "src_gap dst_gap", loop=False),
         rules=(*spaces(ub_src="UB", ub_dst="UB"), R("ub_dst.dtype == ub_src.dtype")),
@@ -175,7 +176,8 @@ ROWS = (
         types=_pointers("ub_src", "ub_dst", "ub ub"),
     ),
     gap_copy(
-        "mte_ub_l1", opcode=0x3163, pipe="MTE3", dtype_of="ub_src l1_dst",
+        "mte_ub_l1", opcode=0x3163, algorithm="copy between buffers: gaps to L1",
+        pipe="MTE3", dtype_of="ub_src l1_dst",
         operands="ub_src=ptr l1_dst=ptr:out len_burst=i64 n_burst=i64 src_gap=i64 dst_gap=i64",
         format=grouped("ub_src l1_dst len_burst", "n_burst", "src_gap dst_gap", loop=False),
         rules=(*spaces(ub_src="UB", l1_dst="L1"), R("l1_dst.dtype == ub_src.dtype")),
@@ -189,7 +191,8 @@ ROWS = (
         no_cpp="no builtin is documented", types=_pointers("ub_src", "l1_dst", "ub l1"),
     ),
     register_copy(
-        "copy_gm_to_ubuf", opcode=0x3164, pipe="MTE2", dtype_of="gm_src ub_dst",
+        "copy_gm_to_ubuf", opcode=0x3164, algorithm="copy in by registers",
+        pipe="MTE2", dtype_of="gm_src ub_dst",
         operands="gm_src=ptr ub_dst=ptr:out sid=i64 n_burst=i64 len_burst=i64 left_padding=i64 "
         "right_padding=i64 data_select_bit=i1 l2_cache_ctl=i64 src_stride=i64 dst_stride=i64",
         format=flat("gm_src ub_dst sid n_burst len_burst left_padding right_padding data_select_bit "
@@ -208,7 +211,8 @@ ROWS = (
         types=_pointers("gm_src", "ub_dst", "gm ub"),
     ),
     register_copy(
-        "copy_ubuf_to_gm", opcode=0x3165, pipe="MTE3", dtype_of="ub_src gm_dst",
+        "copy_ubuf_to_gm", opcode=0x3165, algorithm="copy out by registers",
+        pipe="MTE3", dtype_of="ub_src gm_dst",
         operands="ub_src=ptr gm_dst=ptr:out sid=i64 n_burst=i64 len_burst=i64 reserved=i64 dst_stride=i64 "
         "src_stride=i64",
         format=flat("ub_src gm_dst sid n_burst len_burst reserved dst_stride src_stride"),
@@ -225,7 +229,8 @@ ROWS = (
         types=_pointers("ub_src", "gm_dst", "ub gm"),
     ),
     register_copy(
-        "copy_ubuf_to_ubuf", opcode=0x3166, pipe="V", dtype_of="source dest",
+        "copy_ubuf_to_ubuf", opcode=0x3166, algorithm="copy between buffers: strides",
+        pipe="V", dtype_of="source dest",
         operands="source=ptr dest=ptr:out sid=i64 n_burst=i64 len_burst=i64 src_stride=i64 dst_stride=i64",
         format=flat("source dest sid n_burst len_burst src_stride dst_stride"),
         rules=(

@@ -81,7 +81,8 @@ ROWS = (
         notes="Sizes static on both sides must agree.",
     ),
     _memref(
-        "memref.load", opcode=0x5006, operands="memref=memref indices=index*", results="result=scalar",
+        "memref.load", opcode=0x5006, algorithm="load element",
+        operands="memref=memref indices=index*", results="result=scalar",
         infer={"result": "$memref.dtype"}, attrs=Attr("nontemporal", "bool", False, hint=True, doc="cache hint"),
         format="$memref '[' [$indices...] ']' attr-dict : type($memref)", pipe="S",
         types={"memref": _LINE, "indices": "index"}, meaning="memref[indices]", cpp="$memref[$indices]",
@@ -89,7 +90,8 @@ ROWS = (
         notes=("One index per dimension, inside the sizes.", "C++ spells the linear element offset."),
     ),
     _memref(
-        "memref.store", opcode=0x5007, operands="value=scalar memref=memref:out indices=index*",
+        "memref.store", opcode=0x5007, algorithm="store element",
+        operands="value=scalar memref=memref:out indices=index*",
         attrs=Attr("nontemporal", "bool", False, hint=True, doc="cache hint"), in_place="any", pipe="S",
         format="$value, $memref '[' [$indices...] ']' attr-dict : type($memref)",
         rules=R("value.dtype == memref.dtype"),
@@ -98,14 +100,16 @@ ROWS = (
         notes=("One index per dimension, inside the sizes.", "C++ spells the linear element offset."),
     ),
     _memref(
-        "memref.dim", opcode=0x5008, operands="source=memref index=index", results="result=index",
+        "memref.dim", opcode=0x5008, algorithm="query",
+        operands="source=memref index=index", results="result=index",
         effect="pure", infer={"result": "index"}, format="$source, $index attr-dict : type($source)",
         rules=(R("index.const >= 0"), R("index.const < source.rank")),
         types={"source": _GM, "index": "index"},
         meaning="size of dimension index", cpp="$T $result = $dims[$index]", doc="Size of one dimension.",
     ),
     Family("shared-memref", "scalar", scope="any", effect="pure")(
-        "affine.apply", opcode=0x5009, operands="mapOperands=index*", results="result=index", format="custom",
+        "affine.apply", opcode=0x5009, algorithm="affine map",
+        operands="mapOperands=index*", results="result=index", format="custom",
         infer={"result": "index"}, attrs=Attr("map", "any", required=True, doc="affine map with one result"),
         types={"mapOperands": "index", "attr:map": "affine_map<()[s0] -> (s0 * 4)>"},
         meaning="map(mapOperands): sums and products with constants, floordiv, ceildiv and mod of the "

@@ -31,7 +31,8 @@ _GM_MEMREF = R(
 
 ROWS = (
     pointer(
-        "castptr", opcode=0x3140, operands="addr=i64|ptr|memref", results="result=ptr", effect="pure",
+        "castptr", opcode=0x3140, algorithm="pointer",
+        operands="addr=i64|ptr|memref", results="result=ptr", effect="pure",
         format=(
             "$addr attr-dict : type($addr) -> type($result)",
             "$addr attr-dict : type($addr) to type($result)",
@@ -44,7 +45,8 @@ ROWS = (
         cpp="reinterpret_cast<T*>($addr)", types={"result": "!pto.ptr<f32, ub>"},
     ),
     pointer(
-        "addptr", opcode=0x1000, operands="ptr=ptr offset=index|i64", results="result=ptr", effect="pure",
+        "addptr", opcode=0x1000, algorithm="pointer",
+        operands="ptr=ptr offset=index|i64", results="result=ptr", effect="pure",
         format="$ptr, $offset attr-dict : type($ptr) -> type($result)",
         rules=(
             R("result.type == ptr.type", msg="failed to verify that all of {ptr, result} have same type"),
@@ -59,7 +61,8 @@ ROWS = (
         cpp="$ptr + $offset", types={"ptr": "!pto.ptr<f32>", "result": "!pto.ptr<f32>", "offset": "index"},
     ),
     pointer(
-        "load_scalar", opcode=0x3141, operands="ptr=ptr|memref offset=index", results="value=scalar",
+        "load_scalar", opcode=0x3141, algorithm="load scalar",
+        operands="ptr=ptr|memref offset=index", results="value=scalar",
         format="$ptr '[' $offset ']' attr-dict : type($ptr) -> type($value)", pipe="S",
         dtype_of="ptr", **_ELEMENTS,
         rules=(
@@ -71,7 +74,8 @@ ROWS = (
         cpp="$ptr[$offset]", types={"ptr": "!pto.ptr<{T}>", "value": "{T}"},
     ),
     pointer(
-        "store_scalar", opcode=0x3142, operands="ptr=ptr|memref:out offset=index value=scalar",
+        "store_scalar", opcode=0x3142, algorithm="store scalar",
+        operands="ptr=ptr|memref:out offset=index value=scalar",
         format="$value, $ptr '[' $offset ']' attr-dict : type($ptr), type($value)", pipe="S",
         dtype_of="ptr", in_place="none", **_ELEMENTS,
         rules=(
@@ -102,7 +106,7 @@ ROWS = (
         cpp="__VEC_SCOPE__ { $body }", types={"args": "!pto.ptr<f32, ub>"},
     ),
     Family("align", "micro", also="scalar", scope="vec", effect="pure", core="vector")(
-        "init_align", opcode=0x3145, results="result=align",
+        "init_align", opcode=0x3145, algorithm="empty stream", results="result=align",
         doc="Fresh state for an unaligned store stream.", meaning="result = EMPTY: no pending bytes.",
         notes=(
             "starts vstus, vstur, vstar, vstas and pstu chains only; loads start with vldas",
@@ -111,17 +115,18 @@ ROWS = (
         ),
         cpp="init_align()", types={"result": "!pto.align"},
     ),
-    query("get_block_idx", opcode=0x0000, doc="Index of this block in the launch.",
+    query("get_block_idx", opcode=0x0000, algorithm="query", doc="Index of this block in the launch.",
           meaning="i64 in [0, get_block_num).", cpp="get_block_idx()"),
-    query("get_block_num", opcode=0x0001, doc="Number of launched blocks.",
+    query("get_block_num", opcode=0x0001, algorithm="query", doc="Number of launched blocks.",
           meaning="i64 >= 1; 1 unless the launch says otherwise.", cpp="get_block_num()"),
-    query("get_subblock_idx", opcode=0x0002, doc="Index of this vector core in its block.",
+    query("get_subblock_idx", opcode=0x0002, algorithm="query", doc="Index of this vector core in its block.",
           meaning="i64 in [0, get_subblock_num); 0 on the cube side and in single-vector launches.",
           cpp="get_subblockid()"),
-    query("get_subblock_num", opcode=0x0003, doc="Number of vector cores of a block.",
+    query("get_subblock_num", opcode=0x0003, algorithm="query", doc="Number of vector cores of a block.",
           meaning="i64 >= 1; 1 unless the launch says otherwise.", cpp="get_subblockdim()"),
     Family("sort-status", "micro", also="scalar", scope="any", effect="pure", core="vector")(
-        "get_vms4_sr", opcode=0x3146, results="list0=i16 list1=i16 list2=i16 list3=i16", isas="cpu a5",
+        "get_vms4_sr", opcode=0x3146, algorithm="merge status",
+        results="list0=i16 list1=i16 list2=i16 list3=i16", isas="cpu a5",
         doc="Records the last exhausted vmrgsort4 consumed from each of its four lists.",
         meaning="list_k = bits 16k..16k+15 of VMS4_SR, an unsigned count.",
         notes=("meaningful only after a vmrgsort4 with the exhausted option",),

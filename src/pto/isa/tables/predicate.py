@@ -65,7 +65,7 @@ _PATTERN_NOTES = (
 
 def _pset(width: int, opcode: int) -> Row:
     return generation(
-        f"pset_b{width}", opcode=opcode, results="mask=mask", attrs=(_pattern(width, required=True),),
+        f"pset_b{width}", opcode=opcode, algorithm=f"mask by pattern: b{width}", results="mask=mask", attrs=(_pattern(width, required=True),),
         format="$pattern attr-dict : type($mask)", rules=_gran("mask", width),
         doc=f"Mask of {_lanes(width)} lanes from a pattern.",
         meaning=_PATTERN_MEANING.format(lanes=_lanes(width)), notes=_PATTERN_NOTES,
@@ -75,7 +75,7 @@ def _pset(width: int, opcode: int) -> Row:
 
 def _pge(width: int, opcode: int) -> Row:
     return generation(
-        f"pge_b{width}", opcode=opcode, operands="rem=i32?", results="mask=mask",
+        f"pge_b{width}", opcode=opcode, algorithm=f"mask by pattern: b{width}", operands="rem=i32?", results="mask=mask",
         attrs=(_pattern(width, required=False),),
         format="[$pattern] [$rem] attr-dict : [type($rem) ->] type($mask)",
         rules=(
@@ -92,7 +92,7 @@ def _pge(width: int, opcode: int) -> Row:
 def _plt(width: int, opcode: int) -> Row:
     n = _lanes(width)
     return generation(
-        f"plt_b{width}", opcode=opcode, operands="scalar=i32", results="mask=mask scalar_out=i32",
+        f"plt_b{width}", opcode=opcode, algorithm=f"mask of the rest: b{width}", operands="scalar=i32", results="mask=mask scalar_out=i32",
         attrs=(Attr("post_update", "unit", doc="no effect on the result; the count is always updated"),),
         rules=_gran("mask", width),
         doc=f"Tail mask: the first `scalar` of {n} lanes, and what remains after this register.",
@@ -108,7 +108,7 @@ def _plt(width: int, opcode: int) -> Row:
 # -------------------------------------------------------------------------------------------------- algebra
 
 gated = pure.but(
-    operands="src0=mask src1=mask mask=mask",
+    operands="src0=mask src1=mask mask=mask", gate="mask",
     results="dst=mask",
     rules=_same_gran("src0 src1 mask dst"),
     types=_masks("src0 src1 mask dst", 32),
@@ -131,10 +131,11 @@ half = pure.but(
 )
 
 
-def _interleave(name: str, width: int, opcode: int, doc: str, meaning: str) -> Row:
+def _interleave(name: str, width: int, opcode: int, algorithm: str, doc: str, meaning: str) -> Row:
     full, masks = f"{name}_b{width}", "src0 src1 low high"
     return pure(
-        full, opcode=opcode, operands="src0=mask src1=mask", results="low=mask high=mask", doc=doc,
+        full, opcode=opcode, algorithm=f"{algorithm}: b{width}", operands="src0=mask src1=mask",
+        results="low=mask high=mask", doc=doc,
         meaning=meaning.format(n=_lanes(width)), rules=_gran(masks, width), types=_masks(masks, width),
         notes=(f"the {width // 8} image bit(s) of a lane move together",),
         cpp=f"{full}($low, $high, $src0, $src1)",
@@ -143,14 +144,14 @@ def _interleave(name: str, width: int, opcode: int, doc: str, meaning: str) -> R
 
 def _pintlv(width: int, opcode: int) -> Row:
     return _interleave(
-        "pintlv", width, opcode, "Interleave the lanes of two masks.",
+        "pintlv", width, opcode, "masks in turn", "Interleave the lanes of two masks.",
         "s[2i] = src0[i], s[2i+1] = src1[i]; low = s[0..{n}-1], high = s[{n}..2*{n}-1].",
     )  # fmt: skip
 
 
 def _pdintlv(width: int, opcode: int) -> Row:
     return _interleave(
-        "pdintlv", width, opcode, "Split the lanes of two masks into the even and the odd ones.",
+        "pdintlv", width, opcode, "even and odd masks", "Split the lanes of two masks into the even and the odd ones.",
         "s = src0 ++ src1; low[i] = s[2i], high[i] = s[2i+1], i < {n}.",
     )  # fmt: skip
 
@@ -204,7 +205,8 @@ _IMMEDIATE_NOTES = (
 
 ROWS = (
     pure(
-        "pbitcast", opcode=0x3100, family="conversion", operands="input=mask", results="result=mask",
+        "pbitcast", opcode=0x3100, algorithm="mask image",
+        family="conversion", operands="input=mask", results="result=mask",
         doc="The same 256-bit mask image, viewed at another granularity.",
         meaning="result image = input image. b32 -> b16: lane 2i = old lane i, odd lanes inactive; "
         "b16 -> b32: lane i = old lane 2i; likewise between b8 and the others.",
@@ -220,25 +222,26 @@ ROWS = (
     _pset(32, 0x3107),
     _pge(32, 0x3108),
     _plt(32, 0x3109),
-    gated("pand", opcode=0x310A, meaning="x & y", doc="Lane-wise and of two masks.",
+    gated("pand", opcode=0x310A, expr="src0 & src1", doc="Lane-wise and of two masks.",
           cpp="pand($dst, $src0, $src1, $mask)"),
-    gated("por", opcode=0x310B, meaning="x | y", doc="Lane-wise or of two masks.",
+    gated("por", opcode=0x310B, expr="src0 | src1", doc="Lane-wise or of two masks.",
           cpp="por($dst, $src0, $src1, $mask)"),
-    gated("pxor", opcode=0x310C, meaning="x ^ y", doc="Lane-wise exclusive or of two masks.",
+    gated("pxor", opcode=0x310C, expr="src0 ^ src1", doc="Lane-wise exclusive or of two masks.",
           cpp="pxor($dst, $src0, $src1, $mask)"),
     gated.but(rules=_same_gran("src mask dst"), types=_masks("src mask dst", 32))(
-        "pnot", opcode=0x310D, operands="src=mask mask=mask", meaning="not x",
+        "pnot", opcode=0x310D, operands="src=mask mask=mask", expr="~src",
         doc="Lane-wise complement of a mask.", cpp="pnot($dst, $src, $mask)",
     ),
     pure(
         "psel", opcode=0x310E, operands="src0=mask src1=mask sel=mask mask=mask?", results="dst=mask",
-        doc="Select between two masks lane by lane.", meaning="dst[i] = sel[i] ? src0[i] : src1[i].",
+        doc="Select between two masks lane by lane.", expr="where(sel, src0, src1)",
         rules=_same_gran("src0 src1 sel mask dst"), cpp="psel($dst, $src0, $src1, $sel)",
         notes=("the fourth operand of the older spelling is accepted and ignored",),
         types=_masks("src0 src1 sel mask dst", 32),
     ),
     half(
-        "ppack", opcode=0x310F, doc="Compact the even image bits of a mask into one half.",
+        "ppack", opcode=0x310F, algorithm="pack mask",
+        doc="Compact the even image bits of a mask into one half.",
         meaning="hw: k[j] = src image bit 2j, j < 128; LOWER puts k in image bits 0..127, HIGHER in "
         "128..255, the other half is 0: a b32 mask becomes the b16 mask of the same lanes, b16 becomes b8. "
         "doc, L lanes: LOWER dst[i] = src[i], HIGHER dst[L/2+i] = src[i], i < L/2, other lanes 0.",
@@ -246,7 +249,8 @@ ROWS = (
         types={"src": "!pto.mask<b32>", "dst": "!pto.mask<b16>", "attr:part": "LOWER"},
     ),
     half(
-        "punpack", opcode=0x3110, doc="Spread one half of a mask image over its even bits.",
+        "punpack", opcode=0x3110, algorithm="unpack mask",
+        doc="Spread one half of a mask image over its even bits.",
         meaning="hw: h = src image bits 0..127 (LOWER) or 128..255 (HIGHER); image bit 2j = h[j], 2j+1 = 0: "
         "a b16 mask becomes the b32 mask of its lower or upper 64 lanes. "
         "doc, L lanes: dst[i] = src[i] (LOWER) or src[L/2+i] (HIGHER), i < L/2, lanes from L/2 on are 0.",
@@ -260,7 +264,8 @@ ROWS = (
     _pintlv(32, 0x3115),
     _pdintlv(32, 0x3116),
     load(
-        "plds", opcode=0x3117, operands="source=ptr offset=index?", results="mask=mask base=ptr?",
+        "plds", opcode=0x3117, algorithm="load mask: bytes",
+        operands="source=ptr offset=index?", results="mask=mask base=ptr?",
         format="$source ['[' $offset ']'] [, $dist] attr-dict "
         ": type($source) [, type($offset)] -> type($mask) [, type($base)]",
         doc="Load a mask from UB at a byte offset.",
@@ -270,13 +275,15 @@ ROWS = (
         cpp="plds($mask, $source, $offset, $dist)",
     ),
     load(
-        "pld", opcode=0x3118, operands="source=ptr areg=i32", results="mask=mask",
+        "pld", opcode=0x3118, algorithm="load mask: words",
+        operands="source=ptr areg=i32", results="mask=mask",
         format="$source, $areg [, $dist] attr-dict : type($source), type($areg) -> type($mask)",
         doc="Load a mask from UB at a register offset.", meaning=f"ea = source + areg * 8 bytes. {_LOAD}",
         cpp="pld($mask, $source, $areg, $dist)",
     ),
     load(
-        "pldi", opcode=0x3119, operands="source=ptr offset=index? imm=i32?", results="mask=mask base=ptr?",
+        "pldi", opcode=0x3119, algorithm="load mask: units",
+        operands="source=ptr offset=index? imm=i32?", results="mask=mask base=ptr?",
         format="$source ['[' $offset ']'] [, $imm] [, $dist] attr-dict "
         ": type($source) [, type($offset)] [, type($imm)] -> type($mask) [, type($base)]",
         doc="Load a mask from UB at an immediate offset.",
@@ -286,7 +293,8 @@ ROWS = (
         cpp="pldi($mask, $source, $imm, $dist)",
     ),
     store(
-        "psts", opcode=0x311A, operands="mask=mask dest=ptr:out offset=index?", results="base=ptr?",
+        "psts", opcode=0x311A, algorithm="store mask: bytes",
+        operands="mask=mask dest=ptr:out offset=index?", results="base=ptr?",
         format="$mask, $dest ['[' $offset ']'] [, $dist] attr-dict "
         ": type($mask), type($dest) [, type($offset)] [-> type($base)]",
         doc="Store a mask to UB at a byte offset.",
@@ -295,13 +303,14 @@ ROWS = (
         rules=(R("base.type == dest.type"),), notes=(_PK_CPU,), cpp="psts($mask, $dest, $offset, $dist)",
     ),
     store(
-        "pst", opcode=0x311B, operands="mask=mask dest=ptr:out areg=i32",
+        "pst", opcode=0x311B, algorithm="store mask: words", operands="mask=mask dest=ptr:out areg=i32",
         format="$mask, $dest, $areg [, $dist] attr-dict : type($mask), type($dest), type($areg)",
         doc="Store a mask to UB at a register offset.", meaning=f"ea = dest + areg * 8 bytes. {_STORE}",
         notes=(_PK_CPU,), cpp="pst($mask, $dest, $areg, $dist)",
     ),
     store(
-        "psti", opcode=0x311C, operands="mask=mask dest=ptr:out offset=index? imm=i32?", results="base=ptr?",
+        "psti", opcode=0x311C, algorithm="store mask: units",
+        operands="mask=mask dest=ptr:out offset=index? imm=i32?", results="base=ptr?",
         format="$mask, $dest ['[' $offset ']'] [, $imm] [, $dist] attr-dict "
         ": type($mask), type($dest) [, type($offset)] [, type($imm)] [-> type($base)]",
         doc="Store a mask to UB at an immediate offset.",
@@ -311,7 +320,8 @@ ROWS = (
         cpp="psti($mask, $dest, $imm, $dist)",
     ),
     pure(
-        "pstu", opcode=0x311D, family="predicate-load-store", effect="memory", in_place="none",
+        "pstu", opcode=0x311D, algorithm="append mask",
+        family="predicate-load-store", effect="memory", in_place="none",
         operands="align=align mask=mask base=ptr:out", results="align_out=align base_out=ptr",
         dtype_of="base", cpu="u16 u32 i16 i32", a2a3="u16 u32 i16 i32", a5="u16 u32 i16 i32",
         rules=(

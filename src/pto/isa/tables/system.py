@@ -295,7 +295,7 @@ ROWS = (
         },
     ),
     setup(
-        "import_reserved_buffer", opcode=0x1264, results="addr=i32", effect="pure",
+        "import_reserved_buffer", opcode=0x1264, algorithm="query", results="addr=i32", effect="pure",
         attrs=(
             Attr("name", "str", required=True, doc="name of the peer's reserve_buffer"),
             Attr("peer_func", "symbol", required=True, doc="function that reserves it"),
@@ -403,7 +403,8 @@ ROWS = (
         cpp="#if defined(__DAV_VEC__) ... #endif",
     ),
     core(
-        "set_ffts", opcode=0x1269, operands="ffts=memref|ptr", effect="config", pipe="S",
+        "set_ffts", opcode=0x1269, algorithm="flag base",
+        operands="ffts=memref|ptr", effect="config", pipe="S",
         rules=(R("ffts.dtype in (I64, U64, I8, U8)", msg="expects element type i64 (or i8)"),),
         doc="Install the base address of the cross-core flags.",
         meaning="flag base = address of ffts; A2A3 cross-core signals need it before the first of them, "
@@ -412,12 +413,12 @@ ROWS = (
         types={"ffts": "memref<256xi64, #pto.address_space<gm>>"},
     ),
     debug(
-        "trap", opcode=0x126A, format="attr-dict", pipe="S", scope="any",
+        "trap", opcode=0x126A, algorithm="trap", format="attr-dict", pipe="S", scope="any",
         doc="Stop the program with an error.", meaning="execution of the kernel ends with a trap error",
         cpp="trap()",
     ),
     debug(
-        "print", opcode=0x126B, operands="scalar=scalar", pipe="S", scope="any",
+        "print", opcode=0x126B, algorithm="print scalar", operands="scalar=scalar", pipe="S", scope="any",
         attrs=Attr("format", "str", required=True, doc="printf-like format of one value"),
         format="ins($format, $scalar : type($scalar)) attr-dict",
         doc="Print one scalar with a format string.",

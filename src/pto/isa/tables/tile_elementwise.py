@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..row import Attr, Combos, Family, Row
+from ..row import Attr, Combos, Family, Row, forms
 from ..rules import R, Rule
 from ._common import form, row_major, same_dtype, same_shape, same_valid, two_steps, vec
 
@@ -277,10 +277,8 @@ _PREDICATE = (
         "tcmp", opcode=0x100E, operands="src0 src1 dst:out",
         attrs=Attr("cmpMode", "cmp", doc="comparison; absent means eq"),
         format=form("src0 src1", "dst", attrs_inside=True),
-        cpp="TCMP($dst, $src0, $src1, $cmpMode)", doc="Element-wise comparison into a packed predicate tile.",
-        meaning="B = bits of a dst element. The whole dst storage (rows x cols) is zeroed; then for every "
-        "valid row r of src0 and w < min(ceil(src0.v_col / B), dst.v_col), bit k (least significant first) "
-        "of dst[r, w] is cmpMode(src0[r, B*w + k], src1[r, B*w + k]) where B*w + k < src0.v_col, else 0.",
+        forms=forms("TCMP($dst, $src0, $src1, $cmpMode)", by_hand=True), doc="Element-wise comparison into a packed predicate tile.",
+        expr="compare(cmpMode, src0, src1)", expr_on={"a2a3 i32": "src0 == src1"}, packed="dst",
         dtype_of="src0", cpu="f32 f16 bf16 ints32", a2a3="f32 f16 i32 u32", a5="f32 f16 bf16 ints32",
         rules=(
             *same_dtype("src0 src1"), *vec("dst", "SA-0230"), *vec("src0 src1", "SA-0232"),
@@ -290,6 +288,9 @@ _PREDICATE = (
         ),
         types={"dst": "!pto.tile_buf<vec, 16x64xui8, valid=16x8>"},
         notes=(
+            "B = bits of a dst element. The whole dst storage (rows x cols) is zeroed; then for every valid row r "
+            "of src0 and w < min(ceil(src0.v_col / B), dst.v_col), bit k (least significant first) of dst[r, w] "
+            "is the comparison of the elements [r, B*w + k] where B*w + k < src0.v_col, else 0.",
             "Comparisons with NaN are false except ne.",
             "a2a3 writes u8 words, a5 u32 words (8-bit ones pass too); the columns of dst count words.",
             "a2a3 hardware ignores cmpMode for i32 and computes eq.",
@@ -297,8 +298,8 @@ _PREDICATE = (
         ),
     ),
     _compare.but(in_place="src0 src1", writes="valid", domain="dst valid region")(
-        "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", meaning="dst = src0 where bit(mask), else src1",
-        doc="Selects from two tiles by a packed predicate.", cpp="TSEL($dst, $mask, $src0, $src1, $tmp)",
+        "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", expr="where(mask, src0, src1)", packed="mask",
+        doc="Selects from two tiles by a packed predicate.", forms=forms("TSEL($dst, $mask, $src0, $src1, $tmp)", by_hand=True),
         dtype_code="SA-0326", cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="any",
         rules=(
             R("dst.bits in (16, 32)", on="a2a3", code="SA-0326",
@@ -388,10 +389,11 @@ _FUSED = (
         cpp="TSUBRELUCONV($dst, $src0, $src1)", combos=_NARROW, notes=_NARROW_NOTES,
     ),
     _narrow(
-        "tadddeqrelu", opcode=0x1106, tmp_on="a2a3", operands="src0 src1 deqScale=float tmp:tmp dst:out",
-        meaning="dst = relu(f16(f32(src0 + src1) * deqScale))",
+        "tadddeqrelu", opcode=0x1106, tmp_on="a2a3", operands="src0 src1 deqScale=float tmp:tmp dst:out", floats="deqScale",
+        expr="relu(f16(f32(src0 + src1) * deqScale))",
+        expr_on=dict.fromkeys(("a2a3", "a5"), "min(relu(f32(src0 + src1) / 131072 * deqScale * 131072), 65504)"),
         doc="Integer sum, dequantised by a scale, with ReLU.",
-        cpp="TADDDEQRELU($dst, $src0, $src1, $deqScale, $tmp)",
+        forms=forms("TADDDEQRELU($dst, $src0, $src1, $deqScale, $tmp)", by_hand=True),
         combos=_everywhere("f16,i32,i32"),
         rules=(
             R("deqScale.dtype == F32"), R("tmp.dtype == I32", on="a2a3 a5"),
@@ -401,7 +403,7 @@ _FUSED = (
         notes=(
             "cpu: the i32 sum wraps, converts to f32, is scaled in f32, rounds to f16 (overflow gives inf), "
             "then ReLU.",
-            "a2a3 and a5: ((x + y) * 2^-17 * deqScale) * 2^17 in f32, ReLU, then f16 with saturation.",
+            "a2a3 and a5: scaled in two steps, around 2^-17, in f32; ReLU; f16 with saturation.",
             "tmp is used on a2a3 only.",
         ),
     ),
@@ -441,7 +443,7 @@ _C, _REST = "dst.v_col", "dst.v_col % 64"
 
 _CONVERT = (
     Family(_FAMILY, "tile", **_COMMON)(
-        "tcvt", opcode=0x101C, operands="src dst:out tmp:tmp?", in_place="none",
+        "tcvt", opcode=0x101C, algorithm="convert", operands="src dst:out tmp:tmp?", in_place="none",
         format="ins($src [, $tmp] attr-dict : type($src) [, type($tmp)]) outs($dst : type($dst))",
         attrs=(
             Attr("rmode", "round_mode", "CAST_RINT", doc="rounding"),

@@ -105,7 +105,8 @@ def _lists(form: str, sources: str) -> dict[str, str]:
 
 _SORT = (
     irregular(
-        "tsort32", opcode=0x1063, operands="src idx tmp:tmp? dst:out", writes="part", domain="src valid region",
+        "tsort32", opcode=0x1063, algorithm="sort blocks",
+        operands="src idx tmp:tmp? dst:out", writes="part", domain="src valid region",
         doc="Sort every block of 32 elements in descending order, each with its index.",
         meaning=(
             "Per row, for each block of columns j = 0, 32, ..: n = min(32, src.v_col - j) pairs (src[r,j+k], "
@@ -134,7 +135,7 @@ _SORT = (
         ),
     ),
     irregular(
-        "tmrgsort", opcode=0x103A,
+        "tmrgsort", opcode=0x103A, algorithm="merge",
         operands="src src1? src2? src3? blockLen=int? dst:out tmp:tmp? excuted=vector:out?",
         attrs=(Attr("exhausted", "bool", False, doc="stop as soon as one list is empty"),),
         format=(
@@ -195,7 +196,7 @@ _SORT = (
 
 _INDEXED = (
     irregular(
-        "tgather", opcode=0x1028, tmp_on="a2a3",
+        "tgather", opcode=0x1028, algorithm="gather", tmp_on="a2a3",
         operands="src dst:out cdst:out? indices? tmp:tmp? kValue=scalar? kTile?",
         attrs=(_PATTERN,
                Attr("cmpMode", "cmp", "eq", choices=("eq", "gt"), doc="compare form: which elements match"),
@@ -292,7 +293,7 @@ _INDEXED = (
         ),
     ),
     irregular(
-        "tgatherb", opcode=0x1029, operands="src offsets dst:out",
+        "tgatherb", opcode=0x1029, algorithm="gather blocks", operands="src offsets dst:out",
         doc="Collect blocks of 32 bytes by byte offset.",
         meaning=(
             "B = 32/bytes. For r < dst.v_row, b < dst.v_col // B: off = u32(offsets[r,b]), a byte offset "
@@ -314,7 +315,8 @@ _INDEXED = (
         ),
     ),
     irregular(
-        "tscatter", opcode=0x1056, operands="src indexes? dst:inout", pipe=(("isa == 'a5'", "V"), ("", "S")),
+        "tscatter", opcode=0x1056, algorithm="scatter",
+        operands="src indexes? dst:inout", pipe=(("isa == 'a5'", "V"), ("", "S")),
         attrs=(_PATTERN, _axis("scatter_axis")),
         format=(
             form("src indexes", "dst"),
@@ -362,7 +364,8 @@ _INDEXED = (
 
 _GENERATORS = (
     irregular(
-        "tci", opcode=0x100D, tmp_on="a2a3", operands="S=scalar tmp:tmp? dst:out", in_place="any", writes="row0", domain="row 0 of dst",
+        "tci", opcode=0x100D, algorithm="count",
+        tmp_on="a2a3", operands="S=scalar tmp:tmp? dst:out", in_place="any", writes="row0", domain="row 0 of dst",
         attrs=(Attr("descending", "bool", False, doc="count down"),),
         format="ins($S [, $tmp] attr-dict : type($S) [, type($tmp)]) outs($dst : type($dst))",
         doc="Fill a row with consecutive integers.",
@@ -385,7 +388,7 @@ _GENERATORS = (
         ),
     ),
     irregular(
-        "ttri", opcode=0x106D, operands="diagonal=int dst:out", in_place="any",
+        "ttri", opcode=0x106D, algorithm="triangle", operands="diagonal=int dst:out", in_place="any",
         attrs=(Attr("upperOrLower", "int", 0, doc="0 lower, 1 upper"),),
         format="ins($diagonal attr-dict : type($diagonal)) outs($dst : type($dst))",
         doc="Fill a tile with a triangular mask of ones and zeros.",
@@ -399,7 +402,7 @@ _GENERATORS = (
         ),
     ),
     irregular(
-        "trandom", opcode=0x11C0, isas="cpu a5", in_place="any",
+        "trandom", opcode=0x11C0, algorithm="random numbers", isas="cpu a5", in_place="any",
         operands="key0=i32 key1=i32 counter0=i32 counter1=i32 counter2=i32 counter3=i32 dst:out",
         attrs=(Attr("rounds", "int", 10, choices=(7, 10), doc="Philox rounds"),),
         format=form("key0 key1 counter0 counter1 counter2 counter3", "dst", attrs_inside=True),
@@ -420,7 +423,8 @@ _GENERATORS = (
                "space.",),
     ),
     irregular(
-        "thistogram", opcode=0x1077, isas="cpu a5", operands="src idx dst:out", writes="part", domain="src valid region",
+        "thistogram", opcode=0x1077, algorithm="histogram",
+        isas="cpu a5", operands="src idx dst:out", writes="part", domain="src valid region",
         attrs=(Attr("isMSB", "bool", True, doc="16-bit sources: count the high byte, else the low one"),
                Attr("hist_byte", "int", choices=(0, 1, 2, 3),
                     doc="byte to count, 0 = lowest; overrides isMSB")),
@@ -483,7 +487,7 @@ _MX_A5 = f"{_cross('i8 f8e4m3', 'f32 f16 bf16')} f4e2m1,f16 f4e2m1,bf16"
 
 _QUANT = (
     irregular(
-        "tquant", opcode=0x1047,
+        "tquant", opcode=0x1047, algorithm="quantisation",
         operands="src fp? offset? dst:out tmp:tmp? exp:out? max:out? scaling:out? exp_zz:out?",
         attrs=(Attr("quant_type", "quant_type", required=True, doc="scheme"), _MX_ALG,
                Attr("grp_axis", "int", 1, choices=(0, 1), doc="MX: group along columns (1) or rows (0)")),
@@ -573,7 +577,8 @@ _QUANT = (
         ),
     ),
     irregular(
-        "tquant_dn", opcode=0x11C1, isas="cpu a5", operands="src dst:out exp:out max:out scaling:out",
+        "tquant_dn", opcode=0x11C1, algorithm="quantisation along rows",
+        isas="cpu a5", operands="src dst:out exp:out max:out scaling:out",
         attrs=(Attr("quant_type", "quant_type", "MXFP8", choices=("MXFP8", "MXFP4_E2M1"), doc="scheme"),
                _MX_ALG,
                Attr("interleave", "bool", False, doc="store the exponents of two row groups side by side")),
@@ -602,7 +607,8 @@ _QUANT = (
         notes=("In C++ an overload of TQUANT. tmov with grp_axis 0 expects the exponents not interleaved.",),
     ),
     irregular(
-        "tquant_hif4", opcode=0x11C2, isas="cpu", operands="src dst:out exp:out max:out scaling:out",
+        "tquant_hif4", opcode=0x11C2, algorithm="quantisation to hif4",
+        isas="cpu", operands="src dst:out exp:out max:out scaling:out",
         writes="part", domain="64-element column groups",
         doc="Quantise a tile to HiFloat4: 4-bit codes in groups of 64 with three levels of scale.",
         meaning=(
@@ -625,7 +631,7 @@ _QUANT = (
         ),
     ),
     irregular(
-        "tdequant", opcode=0x11C3, operands="src scale offset dst:out",
+        "tdequant", opcode=0x11C3, algorithm="dequantisation", operands="src scale offset dst:out",
         doc="Turn quantised integers back into floating point with per-row scale and offset.",
         meaning=(
             "p = min(c, max(1, scale.v_col) - 1); dst[r,c] = (src[r,c] - offset[r,p]) * scale[r,p], with src "
@@ -665,7 +671,7 @@ _PARTIAL = (
             doc="Minimum of two tiles where both are valid, the valid one elsewhere.",
             rules=same_shape("dst src0 src1", on=_NPU), notes=(_FIRST_WINS,)),
     partial_arg(
-        "tpartargmax", opcode=0x11C4,
+        "tpartargmax", opcode=0x11C4, algorithm="part extreme: largest",
         doc="Maximum of two value tiles with its index where both are valid, the valid pair elsewhere.",
         meaning=(
             "Per (i, j) of the dstVal valid region: both valid: the (value, index) pair of src0 if src0Val > "
@@ -674,7 +680,7 @@ _PARTIAL = (
         cpp="TPARTARGMAX($dstVal, $src0Val, $src1Val, $dstIdx, $src0Idx, $src1Idx)",
     ),
     partial_arg(
-        "tpartargmin", opcode=0x11C5,
+        "tpartargmin", opcode=0x11C5, algorithm="part extreme: smallest",
         doc="Minimum of two value tiles with its index where both are valid, the valid pair elsewhere.",
         meaning=(
             "Per (i, j) of the dstVal valid region: both valid: the (value, index) pair of src0 if src0Val < "
@@ -686,7 +692,8 @@ _PARTIAL = (
 
 _DEBUG = (
     irregular(
-        "tprint", opcode=0x1071, operands="src=tile|view|tensor_view tmp=view|tensor_view:tmp?", core="",
+        "tprint", opcode=0x1071, algorithm="print tile",
+        operands="src=tile|view|tensor_view tmp=view|tensor_view:tmp?", core="",
         effect="io", in_place="",
         format="ins($src [, $tmp] : type($src) [, type($tmp)]) attr-dict",
         attrs=(Attr("print_format", "str", "Width8_Precision4",

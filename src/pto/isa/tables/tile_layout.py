@@ -147,7 +147,7 @@ pairs = move.but(
 
 _MOVES = (
     move(
-        "tmov", opcode=0x1038,
+        "tmov", opcode=0x1038, algorithm="move",
         operands="src=tile|conv_tile dst:out fp? preQuantScalar=i64? tmp:tmp?",
         attrs=(_RELU, _MODE, _PHASE,
                Attr("grp_axis", "int", 1, choices=(0, 1), doc="X->ZZ forms: 1 = ND->ZZ, 0 = DN->ZZ")),
@@ -275,7 +275,8 @@ _MOVES = (
         ),
     ),
     fix_quant(
-        "tmov.fp", opcode=0x1039, aliases="tmov_fp", also="ptoas", operands="src fp dst:out", pipe="MTE1",
+        "tmov.fp", opcode=0x1039, algorithm="quantised window",
+        aliases="tmov_fp", also="ptoas", operands="src fp dst:out", pipe="MTE1",
         attrs=(_PHASE,),
         doc="Move an accumulator tile out with one quantisation word per column.",
         meaning="dst[i,j] = quant(src[i,j]; fp[0,j]) over the dst valid region, vector modes of tstore, ReLU "
@@ -290,7 +291,7 @@ _MOVES = (
 
 _WINDOWS = (
     move(
-        "textract", opcode=0x1021,
+        "textract", opcode=0x1021, algorithm="window",
         operands="src=tile|conv_tile indexRow=index indexCol=index dst:out preQuantScalar=i64? dst1:out? "
                  "indexRow1=index? indexCol1=index?",
         attrs=(_RELU, _MODE),
@@ -391,7 +392,8 @@ _WINDOWS = (
         ),
     ),
     fix_quant(
-        "textract_fp", opcode=0x1022, operands="src fp indexRow=index indexCol=index dst:out",
+        "textract_fp", opcode=0x1022, algorithm="quantised window",
+        operands="src fp indexRow=index indexCol=index dst:out",
         doc="Copy a window of an accumulator tile with one quantisation word per source column.",
         meaning=(
             "For (r, c) of the dst valid region: dst[r,c] = quant(src[r+indexRow, c+indexCol]; fp[0, "
@@ -407,7 +409,7 @@ _WINDOWS = (
         ),
     ),
     move(
-        "tinsert", opcode=0x102D,
+        "tinsert", opcode=0x102D, algorithm="insertion",
         operands="src indexRow=index indexCol=index dst:inout preQuantScalar=i64?",
         attrs=(_RELU, _MODE,
                Attr("insert_mode", "str", "normal", choices=("normal", "SPLIT2", "SPLIT4"),
@@ -478,7 +480,8 @@ _WINDOWS = (
         ),
     ),
     fix_quant(
-        "tinsert_fp", opcode=0x102E, operands="src fp indexRow=index indexCol=index dst:inout",
+        "tinsert_fp", opcode=0x102E, algorithm="insertion",
+        operands="src fp indexRow=index indexCol=index dst:inout",
         writes="part", domain="src valid region, placed in dst",
         doc="Write an accumulator tile into a window of dst with one quantisation word per column.",
         meaning=(
@@ -499,7 +502,7 @@ _WINDOWS = (
 
 _FILLS = (
     fill(
-        "tfillpad", opcode=0x1023, in_place="src",
+        "tfillpad", opcode=0x1023, algorithm="fill padding", in_place="src",
         cpp="TFILLPAD($dst, $src)",
         doc="Copy the valid region of a tile and fill the rest of dst with its pad value.",
         rules=(
@@ -513,12 +516,13 @@ _FILLS = (
         ),
     ),
     fill(
-        "tfillpad_inplace", opcode=0x1025, in_place="src", cpp="TFILLPAD_INPLACE($dst, $src)",
+        "tfillpad_inplace", opcode=0x1025, algorithm="fill padding",
+        in_place="src", cpp="TFILLPAD_INPLACE($dst, $src)",
         doc="Fill dst outside the valid region of src, where both normally are the same storage.",
         rules=(_padded("tfillpad_inplace"), _same_static("tfillpad_inplace")),
     ),
     fill(
-        "tfillpad_expand", opcode=0x1024, cpp="TFILLPAD_EXPAND($dst, $src)",
+        "tfillpad_expand", opcode=0x1024, algorithm="fill padding", cpp="TFILLPAD_EXPAND($dst, $src)",
         doc="Copy the valid region of a tile into a larger one and fill the rest with its pad value.",
         rules=(
             _padded("tfillpad_expand"),
@@ -571,7 +575,8 @@ _VIEWS = (
 
 _REARRANGE = (
     move(
-        "ttrans", opcode=0x106C, tmp_on="a2a3", operands="src=tile|conv_tile tmp:tmp dst=tile|conv_tile:out", pipe="V",
+        "ttrans", opcode=0x106C, algorithm="transposition",
+        tmp_on="a2a3", operands="src=tile|conv_tile tmp:tmp dst=tile|conv_tile:out", pipe="V",
         core="vector",
         writes="part", domain="src valid region, transposed",
         doc="Transpose a tile, or convert a convolution tile between its layouts.",
@@ -606,7 +611,8 @@ _REARRANGE = (
         ),
     ),
     move(
-        "tconcat", opcode=0x11A1, operands="src0 src1 src0Idx? src1Idx? dst:out dstIdx:out?", pipe="V",
+        "tconcat", opcode=0x11A1, algorithm="concatenation",
+        operands="src0 src1 src0Idx? src1Idx? dst:out dstIdx:out?", pipe="V",
         core="vector",
         format="ins($src0, $src1 [, $src0Idx, $src1Idx] : type($src0), type($src1) [, type($src0Idx), "
                "type($src1Idx)]) outs($dst [, $dstIdx] : type($dst) [, type($dstIdx)]) attr-dict",
@@ -642,7 +648,8 @@ _REARRANGE = (
         ),
     ),
     move(
-        "tpack", opcode=0x1075, isas="cpu a5", operands="src dst:out", pipe="V", core="vector",
+        "tpack", opcode=0x1075, algorithm="low bits",
+        isas="cpu a5", operands="src dst:out", pipe="V", core="vector",
         doc="Narrow every element to its low bits.",
         meaning="dst[i,j] = the low bits of src[i,j] that fit the dst element (4->2, 4->1 or 2->1 bytes).",
         cpp="TPACK($dst, $src)",
@@ -657,7 +664,8 @@ _REARRANGE = (
         notes=("The C++ headers declare no TPACK yet; a truncating copy is the recorded meaning.",),
     ),
     move(
-        "timg2col", opcode=0x102C, operands="src=conv_tile posM=index? posK=index? dst:out", pipe="MTE1",
+        "timg2col", opcode=0x102C, algorithm="image to columns",
+        operands="src=conv_tile posM=index? posK=index? dst:out", pipe="MTE1",
         core="cube",
         format="ins($src [, $posM, $posK] : type($src) [, type($posM), type($posK)]) outs($dst : type($dst)) "
                "attr-dict",
@@ -690,7 +698,7 @@ _REARRANGE = (
         ),
     ),
     pairs(
-        "tinterleave", opcode=0x11A2, operands="src0 src1 dst0:out dst1:out",
+        "tinterleave", opcode=0x11A2, algorithm="interleaving", operands="src0 src1 dst0:out dst1:out",
         doc="Interleave the elements of two tiles into two.",
         meaning=(
             "W = valid columns. Per row i the stream s[2k] = src0[i,k], s[2k+1] = src1[i,k]; "
@@ -704,7 +712,7 @@ _REARRANGE = (
         ),
     ),
     pairs(
-        "tdeinterleave", opcode=0x11A3, operands="src0 src1? dst0:out dst1:out",
+        "tdeinterleave", opcode=0x11A3, algorithm="separation", operands="src0 src1? dst0:out dst1:out",
         doc="Split the even and odd elements of one or two tiles.",
         meaning=(
             "W = dst0 valid columns. Two sources: per row the stream s = src0[i,:W] then src1[i,:W]; "

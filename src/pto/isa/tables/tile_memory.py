@@ -62,7 +62,7 @@ _load_rules = (
 )  # fmt: skip
 
 _tload = memory(
-    "tload", opcode=0x102F, pipe="MTE2", cpp="TLOAD($dst, $src)",
+    "tload", opcode=0x102F, algorithm="load", pipe="MTE2", cpp="TLOAD($dst, $src)",
     doc="Load a window of global memory into a tile, converting the layout.",
     operands="src=view dst=tile|conv_tile:out pad_value=any? left_padding_num=index? right_padding_num=any?"
     " init_condition=any?",
@@ -105,7 +105,8 @@ _tload = memory(
 )  # fmt: skip
 
 _tprefetch = memory(
-    "tprefetch", opcode=0x1045, pipe="MTE2", cpp="TPREFETCH($dst, $src)", operands="src=view dst:out",
+    "tprefetch", opcode=0x1045, algorithm="prefetch",
+    pipe="MTE2", cpp="TPREFETCH($dst, $src)", operands="src=view dst:out",
     doc="Bring a window of global memory on chip early, as a hint.",
     meaning="dst[r, c] = src as a dense row-major array with the row pitch of dst: element r * dst.cols + c,"
     " for (r, c) in the dst valid region; strides and layout of src are ignored",
@@ -120,7 +121,8 @@ _tprefetch = memory(
 )  # fmt: skip
 
 _tprefetch_async = memory(
-    "tprefetch_async", opcode=0x1180, also="comm", pipe="S", operands="src=view ctx=async_session",
+    "tprefetch_async", opcode=0x1180, algorithm="prefetch hint",
+    also="comm", pipe="S", operands="src=view ctx=async_session",
     results="event=async_event", cpp="TPREFETCH_ASYNC($src, $ctx)",
     format="( $src , $ctx : type($src) , type($ctx) ) attr-dict -> type($event)",
     doc="Warm the L2 cache with a flat region of global memory, asynchronously.",
@@ -184,7 +186,7 @@ _ACC = "!pto.tile_buf<acc, 16x64x{T}, blayout=col_major, slayout=row_major, frac
 _STORE_LINE = "1 in (src.v_row, src.v_col)"
 
 _tstore = memory(
-    "tstore", opcode=0x1065, pipe=(("src.loc == ACC", "FIX"), ("", "MTE3")),
+    "tstore", opcode=0x1065, algorithm="store", pipe=(("src.loc == ACC", "FIX"), ("", "MTE3")),
     cpp="TSTORE($dst, $src) | TSTORE<STPhase>($dst, $src) | TSTORE<Src, Dst, AtomicType>($dst, $src) | "
     "TSTORE<STPhase, Src, Dst, AtomicType>($dst, $src) | TSTORE<Src, Dst, AtomicType, ReluPreMode>($dst, $src) | "
     "TSTORE<STPhase, Src, Dst, AtomicType, ReluPreMode>($dst, $src) | "
@@ -247,7 +249,7 @@ _tstore = memory(
 )  # fmt: skip
 
 _tstore_fp = memory(
-    "tstore_fp", opcode=0x1066, aliases="tstore.fp", pipe="FIX", core="cube",
+    "tstore_fp", opcode=0x1066, algorithm="store", aliases="tstore.fp", pipe="FIX", core="cube",
     cpp="TSTORE_FP($dst, $src, $fp) | TSTORE_FP<Src, Dst, Fp, AtomicType>($dst, $src, $fp) | "
     "TSTORE_FP<Src, Dst, Fp, AtomicType, ReluPreMode>($dst, $src, $fp)",
     doc="Store an accumulator quantised with one word per output column.",
@@ -320,7 +322,7 @@ def _indexed(data: str, size: str, index: str, boxed: str) -> tuple[Rule, ...]:
 
 
 _mgather = memory(
-    "mgather", opcode=0x1003, pipe="MTE2",
+    "mgather", opcode=0x1003, algorithm="gather from memory", pipe="MTE2",
     forms=(
         Form("MGATHER($dst, $mem, $idx)", scratch=True), Form("MGATHER($dst, $mem, $idx, $scratch)", scratch=True),
         *(
@@ -375,7 +377,7 @@ _mgather = memory(
 )  # fmt: skip
 
 _mscatter = memory(
-    "mscatter", opcode=0x1004, pipe="MTE3",
+    "mscatter", opcode=0x1004, algorithm="scatter to memory", pipe="MTE3",
     forms=(
         Form("MSCATTER($mem, $src, $idx)"),
         *(

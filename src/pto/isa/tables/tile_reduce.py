@@ -8,7 +8,7 @@ ascending order, and a note gives the start value. In a broadcast x comes from s
 from __future__ import annotations
 
 from ..dtypes import names
-from ..row import Attr, Combos, Family
+from ..row import Attr, Combos, Family, forms
 from ..rules import R, Rule
 from ._common import located, nd, row_major, same_dtype, same_shape, vec
 
@@ -141,6 +141,7 @@ _EPB = "(32 // src.bytes)"
 _R2 = f"ceil({_R1}, 256 // src.bytes)"
 
 row_arg = arg.but(
+    over="fold columns",
     writes="column0", domain="column 0 of dst (and dstVal), rows of the src valid region",
     types={"dst": _COLUMN_0, "dstVal": _COLUMN_0, "index/dstVal": ""},
     combos=(
@@ -186,12 +187,12 @@ def _arg_meaning(axis: str, op: str) -> str:
 
 _row_args = (
     row_arg(
-        "trowargmax", opcode=0x1079, meaning=_arg_meaning("row", ">"),
+        "trowargmax", opcode=0x1079, algorithm="index of extreme: largest", meaning=_arg_meaning("row", ">"),
         cpp="TROWARGMAX($dst, $src, $tmp) | TROWARGMAX($dstVal, $dst, $src, $tmp)",
         doc="Column index of the largest element of each row, and optionally that element.",
     ),
     row_arg(
-        "trowargmin", opcode=0x107A, meaning=_arg_meaning("row", "<"),
+        "trowargmin", opcode=0x107A, algorithm="index of extreme: smallest", meaning=_arg_meaning("row", "<"),
         cpp="TROWARGMIN($dst, $src, $tmp) | TROWARGMIN($dstVal, $dst, $src, $tmp)",
         doc="Column index of the smallest element of each row, and optionally that element.",
     ),
@@ -273,6 +274,7 @@ _COL_ARG_A5 = "f32 f16 ints32"
 _GAP = f"min(256 // src.bytes, ceil(src.v_col, {_EPB}) * {_EPB})"
 
 col_arg = arg.but(
+    over="fold rows",
     writes="row0", domain="row 0 of dst (and dstVal), columns of the src valid region",
     types={"dst": _ROW_0, "dstVal": _ROW_0, "index/dstVal": ""},
     combos=(
@@ -310,12 +312,12 @@ col_arg = arg.but(
 
 _col_args = (
     col_arg(
-        "tcolargmax", opcode=0x107B, meaning=_arg_meaning("col", ">"),
+        "tcolargmax", opcode=0x107B, algorithm="index of extreme: largest", meaning=_arg_meaning("col", ">"),
         cpp="TCOLARGMAX($dst, $src, $tmp) | TCOLARGMAX($dstVal, $dst, $src, $tmp)",
         doc="Row index of the largest element of each column, and optionally that element.",
     ),
     col_arg(
-        "tcolargmin", opcode=0x107C, meaning=_arg_meaning("col", "<"),
+        "tcolargmin", opcode=0x107C, algorithm="index of extreme: smallest", meaning=_arg_meaning("col", "<"),
         cpp="TCOLARGMIN($dst, $src, $tmp) | TCOLARGMIN($dstVal, $dst, $src, $tmp)",
         doc="Row index of the smallest element of each column, and optionally that element.",
     ),
@@ -330,7 +332,7 @@ expand = Family(
 
 _expands = (
     expand(
-        "trowexpand", opcode=0x104D, meaning="dst[i, j] = src[i, 0]", cpp="TROWEXPAND($dst, $src)",
+        "trowexpand", opcode=0x104D, expr="src", over="column 0", forms=forms("TROWEXPAND($dst, $src)", by_hand=True),
         doc="Copy column 0 of src into every column of dst.", types={"src": _COLUMN_0},
         cpu="all", a2a3="ints32 floats", a5="ints32 floats", dtype_code="SA-0008",
         rules=(
@@ -344,7 +346,7 @@ _expands = (
         notes="src may be ND or DN; the manual asks for ND, the hardware takes both",
     ),
     expand(
-        "tcolexpand", opcode=0x1010, meaning="dst[i, j] = src[0, j]", cpp="TCOLEXPAND($dst, $src)",
+        "tcolexpand", opcode=0x1010, expr="src", over="row 0", forms=forms("TCOLEXPAND($dst, $src)", by_hand=True),
         doc="Copy row 0 of src into every row of dst.", types={"src": _ROW_0},
         cpu="all", a2a3="ints32 floats", a5="any fp8 f8e8m0 hif8",
         rules=(
@@ -520,7 +522,8 @@ _col_expands = (
 )  # fmt: skip
 
 _pair = reduce(
-    "tpairreducesum", opcode=0x1161, operands="src0 dst:out", cpp="TPAIRREDUCESUM($dst, $src0)",
+    "tpairreducesum", opcode=0x1161, algorithm="pair sums",
+    operands="src0 dst:out", cpp="TPAIRREDUCESUM($dst, $src0)",
     doc="Sum of each pair of neighbouring columns, packed to the left, the rest zero.",
     meaning="vc = dst.v_col; for 0 <= k < ceil(vc / 2): dst[i, k] = src0[i, 2k] + (src0[i, 2k + 1] if"
     " 2k + 1 < vc else 0); dst[i, k] = 0 for ceil(vc / 2) <= k < vc",

@@ -268,8 +268,9 @@ _TERNARY = (
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
     ),
     tile_scalar(
-        "taxpy", opcode=0x1076, operands="src scalar=scalar dst:inout", meaning="dst = scalar * src + dst",
-        doc="Adds a scaled tile to dst.", cpp="TAXPY($dst, $src, $scalar)",
+        "taxpy", opcode=0x1076, operands="src scalar=scalar dst:inout", expr="scalar * src + dst",
+        expr_on={"f16": "round(scalar * src) + dst"},
+        doc="Adds a scaled tile to dst.", forms=forms("TAXPY($dst, $src, $scalar)", by_hand=True),
         combos=Combos.of("dst src scalar", cpu=_axpy(_SAME), a2a3=_axpy("f32 f16"), a5=_axpy("f32 f16 bf16")),
         rules=(
             *vec("src dst"), *row_major("src dst"), *same_valid("dst src"),
@@ -291,12 +292,9 @@ _SELECT = (
         writes="part", domain="src valid region, packed", attrs=Attr("cmpMode", "cmp", "eq", doc="comparison"),
         format=form("src scalar", "dst", attrs_inside=True),
         doc="Compares every element with a scalar into a packed predicate tile.",
-        meaning="B = bits of a dst element. The whole dst storage (rows x cols) is zeroed; then for every "
-        "valid row r of src and w < min(ceil(src.v_col / B), dst.v_col), bit k (least significant first) of "
-        "dst[r, w] is cmpMode(src[r, B*w + k], scalar) where B*w + k < src.v_col, else 0. A tile in place of the "
-        "scalar gives its element [0, 0].",
-        forms=(*forms("TCMPS($dst, $src, $scalar, $cmpMode)", scalars=("scalar",)),
-               *forms("TCMPS($dst, $src, $scalar, $cmpMode)", check="tile")),
+        expr="compare(cmpMode, src, scalar)", expr_on={"a2a3 i32": "src == scalar"}, packed="dst", single="scalar",
+        forms=(*forms("TCMPS($dst, $src, $scalar, $cmpMode)", scalars=("scalar",), by_hand=True),
+               *forms("TCMPS($dst, $src, $scalar, $cmpMode)", check="tile", by_hand=True)),
         dtype_of="src", cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
         rules=(
             *vec("src scalar dst"), R("scalar.dtype == src.dtype", when="scalar.kind != 'scalar'"),
@@ -305,7 +303,7 @@ _SELECT = (
         ),
         types={"src": _TILE, "scalar": "{T}", "dst": "!pto.tile_buf<vec, 16x64xui8, valid=16x8>"},
         notes=(
-            "Packing and comparisons are those of tcmp: a2a3 writes u8 words, a5 u32 words. The reference "
+            "Packing and comparisons are those of tcmp, and so is what dst holds beside them: a2a3 writes u8 words, a5 u32 words. The reference "
             "writes one byte per dst element, takes |x - s| < 1e-9 for eq and > 1e-9 for ne, and inf and inf "
             "for neither.",
             "a2a3 hardware computes eq for i32 whatever cmpMode.",
@@ -314,9 +312,9 @@ _SELECT = (
     ),
     tile_scalar(
         "tsels", opcode=0x1058, tmp_on="a2a3", operands="mask src tmp:tmp? scalar=scalar dst:out", in_place="src",
-        meaning="dst = src where bit(mask), else scalar", doc="Selects tile elements or a scalar by a packed predicate.",
+        expr="where(mask, src, scalar)", packed="mask", doc="Selects tile elements or a scalar by a packed predicate.",
         format=(form("mask src tmp scalar", "dst"), form("mask src scalar", "dst")),
-        cpp="TSELS($dst, $mask, $src, $tmp, $scalar)", dtype_code="SA-0327",
+        forms=forms("TSELS($dst, $mask, $src, $tmp, $scalar)", by_hand=True), dtype_code="SA-0327",
         cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="f32 f16 ints",
         rules=(
             *vec("mask src dst"), *row_major("src dst"), *row_major("mask", on="a5"), *same_dtype("dst src"),
@@ -330,8 +328,8 @@ _SELECT = (
         ),
     ),
     tile_scalar(
-        "texpands", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", meaning="dst = scalar",
-        doc="Fills a tile with a scalar.", cpp="TEXPANDS($dst, $scalar)", dtype_code="SA-0158", core="",
+        "texpands", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", expr="scalar", over="storage",
+        doc="Fills a tile with a scalar.", forms=forms("TEXPANDS($dst, $scalar)", by_hand=True), dtype_code="SA-0158", core="",
         pipe=(("dst.loc == MAT", "MTE2"), ("", "V")), writes="valid", domain="dst valid region; a mat tile as a whole",
         cpu="any", a2a3="f32 f16 bf16 ints32", a5="f32 f16 bf16 ints32",
         rules=(

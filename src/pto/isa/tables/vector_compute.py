@@ -91,12 +91,12 @@ EXTENSION = "From the A5 toolchain; an extension on cpu and a2a3."
 _ACTIVE = "lanes on in mask; the others are 0"
 
 _unary = Family(
-    "unary", **VECTOR, effect="pure", operands="input=vreg mask=mask", results="r=vreg", domain=_ACTIVE,
+    "unary", **VECTOR, effect="pure", gate="mask", operands="input=vreg mask=mask", results="r=vreg", domain=_ACTIVE,
     dtype_of="r", notes=(ZEROING,),
     rules=(*same_dtype("r input"), *full_width("input r"), *mask_of("mask", "r")),
 )  # fmt: skip
 _binary = Family(
-    "binary", **VECTOR, effect="pure", operands="lhs=vreg rhs=vreg mask=mask", results="r=vreg",
+    "binary", **VECTOR, effect="pure", gate="mask", operands="lhs=vreg rhs=vreg mask=mask", results="r=vreg",
     domain=_ACTIVE, dtype_of="r", notes=(ZEROING,),
     rules=(*same_dtype("r lhs rhs"), *full_width("lhs rhs r"), *mask_of("mask", "r")),
 )  # fmt: skip
@@ -108,7 +108,7 @@ _shift = _binary.but(
     notes=(ZEROING, "rhs may be the signed vector of equal width, as the A5 assembler asks for."),
 )  # fmt: skip
 _scalar = Family(
-    "vec-scalar", **VECTOR, effect="pure", operands="input=vreg scalar=scalar mask=mask", results="r=vreg",
+    "vec-scalar", **VECTOR, effect="pure", gate="mask", operands="input=vreg scalar=scalar mask=mask", results="r=vreg",
     domain=_ACTIVE, dtype_of="r", notes=(ZEROING,),
     rules=(
         *same_dtype("r input"), scalar_of("scalar", "input"), *full_width("input r"), *mask_of("mask", "r"),
@@ -231,13 +231,12 @@ _BINARY = (
     ),
     _binary(
         "vaddc", opcode=0x305B, results="r=vreg carry=mask", **_carry,
-        meaning="t = zext(lhs[i]) + zext(rhs[i]); r[i] = mask[i] ? t mod 2**32 : 0; "
-                "carry[i] = mask[i] & (t >> 32).",
+        expr="r = lhs + rhs; carry = carries(lhs, rhs)",
         doc="Lane-wise 32-bit sum with carry out.", rules=mask_of("carry", "r"),
         notes=("Carries are chained with vaddcs; a carry used as the mask of the next vaddc is a mistake.",),
     ),
     _binary(
-        "vsubc", opcode=0x305C, results="r=vreg borrow=mask", **_carry,
+        "vsubc", opcode=0x305C, algorithm="difference with borrow", results="r=vreg borrow=mask", **_carry,
         meaning="r[i] = mask[i] ? (lhs[i] - rhs[i]) mod 2**32 : 0; "
                 "borrow[i] = mask[i] & (u(lhs[i]) >= u(rhs[i])) under semantics=hw (1 = no borrow), "
                 "mask[i] & (u(lhs[i]) < u(rhs[i])) under semantics=doc (1 = borrow).",
@@ -297,13 +296,13 @@ _VEC_SCALAR = (
         "vaddcs", opcode=0x3073, family="vec-scalar", results="r=vreg carry=mask",
         operands="lhs=vreg rhs=vreg carry_in=mask mask=mask",
         doc="Lane-wise 32-bit sum with carry in and out.",
-        meaning="t = zext(lhs[i]) + zext(rhs[i]) + carry_in[i]; r[i] = mask[i] ? t mod 2**32 : 0; "
-                "carry[i] = mask[i] & (t >> 32).",
+        expr="r = lhs + rhs + carry_in; carry = carries(lhs, rhs) or carries(lhs + rhs, carry_in)",
         rules=mask_of("carry_in carry", "r"), **_carry,
         notes=("Listed with the scalar forms although it takes no scalar; the carry stays in its lane.",),
     ),
     _binary(
-        "vsubcs", opcode=0x3074, family="vec-scalar", results="r=vreg borrow=mask",
+        "vsubcs", opcode=0x3074, algorithm="difference with borrow",
+        family="vec-scalar", results="r=vreg borrow=mask",
         operands="lhs=vreg rhs=vreg borrow_in=mask mask=mask",
         doc="Lane-wise 32-bit difference with borrow in and out.",
         meaning="Flags have the polarity of vsubc; let b = !borrow_in[i] under semantics=hw, borrow_in[i] "
@@ -327,7 +326,8 @@ _convert = Family("conversion", **VECTOR, effect="pure", results="r=vreg")
 
 _CONVERSION = (
     _convert(
-        "vcvt", opcode=0x3080, operands="input=vreg mask=mask", combos=pairs("input r", _VCVT),
+        "vcvt", opcode=0x3080, algorithm="convert lanes",
+        operands="input=vreg mask=mask", combos=pairs("input r", _VCVT),
         attrs=(
             rounding("rnd", "R A F C Z O"),
             Attr("sat", "str", "NOSAT", choices=("NOSAT", "SAT"), doc="saturate, or keep the low bits"),
@@ -370,7 +370,7 @@ _CONVERSION = (
         ),
     ),
     _convert(
-        "vtrc", opcode=0x3081, operands="input=vreg mask=mask?", dtype_of="r",
+        "vtrc", opcode=0x3081, operands="input=vreg mask=mask?", gate="mask", dtype_of="r",
         attrs=(rounding("round_mode", "R A F C Z", default=None),), **everywhere("f32 f16 bf16"),
         format=(
             "$input, $round_mode attr-dict : type($input) -> type($r)",
@@ -380,12 +380,13 @@ _CONVERSION = (
         rules=(*same_dtype("r input"), *full_width("input r"), *mask_of("mask", "r")),
         doc="Rounding of floating-point elements to integral values.",
         domain="lanes on in mask, all without one; the others are 0",
-        meaning="r[i] = mask[i] ? round_mode(input[i]) : 0, an integral value of the same element type.",
+        expr="rounded(round_mode, input)",
         types={"attr:round_mode": "R", "masked/mask": "!pto.mask<b{W}>"},
         notes=(ZEROING, "Rounding to odd is not a mode of this row."),
     ),
     _convert(
-        "vci", opcode=0x3082, operands="index=scalar", dtype_of="r", **everywhere("i32 i16 i8 f32 f16"),
+        "vci", opcode=0x3082, algorithm="consecutive lanes",
+        operands="index=scalar", dtype_of="r", **everywhere("i32 i16 i8 f32 f16"),
         attrs=(Attr("order", "str", "ASC", choices=("ASC", "DESC", "INC_ORDER", "DEC_ORDER"),
                     doc="direction; INC_ORDER and DEC_ORDER are the hardware's words for the two"),),
         rules=(scalar_of("index", "r"), *full_width("r")), domain="all lanes",
@@ -393,7 +394,8 @@ _CONVERSION = (
         meaning="ASC: r[i] = index + i; DESC: r[i] = index - i.", notes=("No mask.",),
     ),
     _convert(
-        "vbitcast", opcode=0x3083, operands="input=vreg", dtype_of="input r", **everywhere("any", FP8),
+        "vbitcast", opcode=0x3083, algorithm="lane bits",
+        operands="input=vreg", dtype_of="input r", **everywhere("any", FP8),
         rules=full_width("input r"), doc="The same 256 bytes with another element type.", domain="all lanes",
         meaning="Byte k of r is byte k of input; lanes are little endian.", notes=("No mask.",),
     ),
@@ -406,7 +408,7 @@ _COMPARES = "The signedness of the element type decides; with a NaN only ne is t
 
 _select = Family("compare-select", **VECTOR, effect="pure", results="r=vreg")
 _compare = _select.but(
-    attrs=(_CMP,), results="m=mask", domain="lanes on in seed; the others are 0", **everywhere(B8_32),
+    attrs=(_CMP,), results="m=mask", gate="seed", domain="lanes on in seed; the others are 0", **everywhere(B8_32),
     types={"attr:cmp_mode": "lt"},
 )  # fmt: skip
 _permute = _select.but(
@@ -429,7 +431,7 @@ _COMPARE_SELECT = (
             for mode in (", $cmp_mode", "")
         ),
         rules=(*same_dtype("src0 src1"), *full_width("src0 src1"), *mask_of("seed m", "src0")),
-        doc="Lane-wise comparison of two vectors into a mask.", meaning="m[i] = seed[i] & cmp_mode(x, y).",
+        doc="Lane-wise comparison of two vectors into a mask.", expr="compare(cmp_mode, src0, src1)",
         notes=(_COMPARES,),
     ),
     _compare(
@@ -439,25 +441,26 @@ _COMPARE_SELECT = (
             for mode in (", $cmp_mode", "")
         ),
         rules=(scalar_of("scalar", "src"), *full_width("src"), *mask_of("seed m", "src")),
-        doc="Comparison of every lane with a scalar into a mask.", meaning="m[i] = seed[i] & cmp_mode(x, s).",
+        doc="Comparison of every lane with a scalar into a mask.", expr="compare(cmp_mode, src, scalar)",
         notes=(_COMPARES,),
     ),
     _select(
         "vsel", opcode=0x308A, operands="src0=vreg src1=vreg mask=mask", dtype_of="r", **everywhere(B8_32),
         rules=(*same_dtype("r src0 src1"), *full_width("src0 src1 r"), *mask_of("mask", "r")),
-        doc="Choice between two vectors lane by lane.", meaning="where(mask, x, y)", domain="all lanes",
+        doc="Choice between two vectors lane by lane.", expr="where(mask, src0, src1)", domain="all lanes",
         notes=("The one masked row whose lanes are never zeroed: it expresses merging.",),
     ),
-    _permute("vselr", opcode=0x308B, doc="Lane permutation by an index vector."),
+    _permute("vselr", opcode=0x308B, algorithm="permutation", doc="Lane permutation by an index vector."),
     _permute(
-        "vselrv2", opcode=0x308C, doc="Lane permutation by an index vector, second encoding.",
+        "vselrv2", opcode=0x308C, algorithm="permutation",
+        doc="Lane permutation by an index vector, second encoding.",
         notes=("Same result as vselr.",),
     ),
 )  # fmt: skip
 
 _IGNORES = "Lanes off in the mask take no part."
 _reduce = Family(
-    "reduction", **VECTOR, effect="pure", operands="input=vreg mask=mask", results="r=vreg",
+    "reduction", **VECTOR, effect="pure", gate="mask", operands="input=vreg mask=mask", results="r=vreg",
     rules=(*full_width("input r"), *mask_of("mask", "input")), notes=(_IGNORES,),
 )  # fmt: skip
 _SUMS = "f32,f32 f16,f16 i32,i32 u32,u32 i16,i16 u16,u16 i16,i32 u16,u32"
@@ -506,18 +509,19 @@ _REDUCTION = (
     _reduce(
         "vcadd", opcode=0x3090, combos=pairs("input r", f"{_SUMS} i64,i64"), doc="Sum of all active lanes.",
         domain="lane 0; the others are 0",
-        meaning="r[0] = sum of input[i] over the active lanes, 0 if there is none; r[1..] = 0. The order is "
-                "a pairwise tree, so a float sum need not equal the left-to-right one.",
-        notes=(_WIDENS, _TREE, "There is no 8-bit form."),
+        expr="acc + input", over="fold lanes", start="0",
+        notes=("A float sum need not equal the left-to-right one.", _WIDENS, _TREE, "There is no 8-bit form."),
     ),
     _extreme(
-        "vcmax", opcode=0x3091, doc="Maximum of all active lanes, and where it is.",
+        "vcmax", opcode=0x3091, algorithm="extreme lane: largest",
+        doc="Maximum of all active lanes, and where it is.",
         meaning="r[0] = maximum over the active lanes; r[1] = lane of the first maximum as an unsigned "
                 "integer bit pattern of the element width; r[2..] = 0. No active lane: r[0] = -inf or the "
                 "smallest integer, r[1] = 0.",
     ),
     _extreme(
-        "vcmin", opcode=0x3092, doc="Minimum of all active lanes, and where it is.",
+        "vcmin", opcode=0x3092, algorithm="extreme lane: smallest",
+        doc="Minimum of all active lanes, and where it is.",
         meaning="r[0] = minimum over the active lanes; r[1] = lane of the first minimum as an unsigned "
                 "integer bit pattern of the element width; r[2..] = 0. No active lane: r[0] = +inf or the "
                 "largest integer, r[1] = 0.",
@@ -525,23 +529,20 @@ _REDUCTION = (
     _reduce(
         "vcgadd", opcode=0x3093, combos=pairs("input r", _SUMS), doc="Sum of each 32-byte group.",
         domain="one lane per group; the others are 0",
-        notes=(_WIDENS, _TREE, "Where r is wider than input, K of the result lanes counts lanes of r."),
-        meaning=f"{_LAYOUT} Result g is the sum of the active lanes of group g, 0 if there is none.",
+        notes=(_LAYOUT, _WIDENS, _TREE, "Where r is wider than input, K of the result lanes counts lanes of r."),
+        expr="acc + input", over="fold groups", start="0",
     ),
     _group(
         "vcgmax", opcode=0x3094, doc="Maximum of each 32-byte group.",
-        meaning=f"{_LAYOUT} Result g is the maximum of the active lanes of group g; -inf or the smallest "
-                "integer if there is none.",
-        notes=(_ORDER, "No index is given."),
+        expr="max(acc, input)", over="fold groups", start="least", notes=(_LAYOUT, _ORDER, "No index is given."),
     ),
     _group(
         "vcgmin", opcode=0x3095, doc="Minimum of each 32-byte group.",
-        meaning=f"{_LAYOUT} Result g is the minimum of the active lanes of group g; +inf or the largest "
-                "integer if there is none.",
-        notes=(_ORDER, "No index is given."),
+        expr="min(acc, input)", over="fold groups", start="greatest", notes=(_LAYOUT, _ORDER, "No index is given."),
     ),
     _group(
-        "vcpadd", opcode=0x3096, doc="Sums of neighbouring lane pairs.", domain="all lanes",
+        "vcpadd", opcode=0x3096, algorithm="lane pair sums",
+        doc="Sums of neighbouring lane pairs.", domain="all lanes",
         **everywhere("f32 f16"),
         meaning="semantics=hw: r[i] = x[2i] + x[2i+1] for i < N/2 where x is input with inactive lanes 0; "
                 "r[N/2..] = 0. semantics=doc: inclusive prefix sum; run = 0, for each i: if mask[i], "
@@ -549,21 +550,25 @@ _REDUCTION = (
         notes=("The headers of both generations use the pair form and keep N/2 lanes (switch vcpadd_mode).",),
     ),
     _bit(
-        "vcbmax", opcode=0x3097, doc="Maximum of all active lanes, and a mask of where it occurs.",
+        "vcbmax", opcode=0x3097, algorithm="extreme lane and mask: largest",
+        doc="Maximum of all active lanes, and a mask of where it occurs.",
         meaning="r[0] = maximum over the active lanes, r[1..] = 0; p[i] = mask[i] & (input[i] == r[0]), "
                 "where +0 and -0 are equal.",
     ),
     _bit(
-        "vcbmin", opcode=0x3098, doc="Minimum of all active lanes, and a mask of where it occurs.",
+        "vcbmin", opcode=0x3098, algorithm="extreme lane and mask: smallest",
+        doc="Minimum of all active lanes, and a mask of where it occurs.",
         meaning="r[0] = minimum over the active lanes, r[1..] = 0; p[i] = mask[i] & (input[i] == r[0]), "
                 "where +0 and -0 are equal.",
     ),
     _histogram(
-        "chistv2", opcode=0x3099, doc="Cumulative histogram of bytes added to 128 counters.",
+        "chistv2", opcode=0x3099, algorithm="lane histogram: up to each",
+        doc="Cumulative histogram of bytes added to 128 counters.",
         meaning="r[b] = acc[b] + number of active lanes i with u(source[i]) <= b + 128 * bin, b < 128.",
     ),
     _histogram(
-        "dhistv2", opcode=0x309A, doc="Histogram of bytes added to 128 counters.",
+        "dhistv2", opcode=0x309A, algorithm="lane histogram: of each",
+        doc="Histogram of bytes added to 128 counters.",
         meaning="r[b] = acc[b] + number of active lanes i with u(source[i]) == b + 128 * bin, b < 128.",
     ),
 )  # fmt: skip

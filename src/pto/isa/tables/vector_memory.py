@@ -126,7 +126,7 @@ _special_store = _special.but(
 
 _LOADS = (
     _load(
-        "vlds", opcode=0x3000, aliases="vlds_post", **everywhere("any", FP8),
+        "vlds", opcode=0x3000, algorithm="load lanes", aliases="vlds_post", **everywhere("any", FP8),
         format=tuple(
             f"{_AT_SOURCE} attr-dict : type($source){index} -> type($r) [, type($base)]"
             for index in ("", ", type($offset)")
@@ -159,7 +159,8 @@ _LOADS = (
         ),
     ),
     _load(
-        "vldas", opcode=0x3001, operands="source=ptr", results="state=align", dtype_of="source",
+        "vldas", opcode=0x3001, algorithm="begin loads",
+        operands="source=ptr", results="state=align", dtype_of="source",
         **everywhere("any", FP8), domain="the state",
         doc="Start of an unaligned load stream.",
         meaning="state.block = floor32(address of source); state.bytes = the 32 bytes there.",
@@ -167,7 +168,7 @@ _LOADS = (
                "source may have any element alignment."),
     ),
     _load(
-        "vldus", opcode=0x3002, operands="source=ptr state=align increment=index?",
+        "vldus", opcode=0x3002, algorithm="next load", operands="source=ptr state=align increment=index?",
         results="r=vreg state_out=align base=ptr?", **everywhere("any", FP8),
         format="$source, $state [, $increment] attr-dict : type($source), type($state) "
                "[, type($increment)] -> type($r), type($state_out) [, type($base)]",
@@ -187,7 +188,8 @@ _LOADS = (
                "The chain of states neither branches nor merges."),
     ),
     _load(
-        "vldsx2", opcode=0x3003, results="low=vreg high=vreg base=ptr?", dtype_of="low",
+        "vldsx2", opcode=0x3003, algorithm="load two registers",
+        results="low=vreg high=vreg base=ptr?", dtype_of="low",
         format=tuple(
             f"{_AT_SOURCE}{dist} attr-dict : type($source) [, type($offset)] -> type($low), type($high) "
             "[, type($base)]"
@@ -201,7 +203,7 @@ _LOADS = (
         notes=(_ALIGNED, "The 32-byte granularity of BDINTLV is inferred from its name."),
     ),
     _load(
-        "vsld", opcode=0x3004, results="r=vreg",
+        "vsld", opcode=0x3004, algorithm="load strided", results="r=vreg",
         format=tuple(
             f"{_AT_SOURCE}{stride} attr-dict : type($source){index} -> type($r)"
             for stride in (", $stride", "") for index in ("", ", type($offset)")
@@ -215,7 +217,8 @@ _LOADS = (
         notes=(_ALIGNED, "The sources give the tokens only; this reading of them is ours."),
     ),
     _load(
-        "vsldb", opcode=0x3005, operands="source=ptr ctl=i32|i16 repeat_stride=i16? mask=mask",
+        "vsldb", opcode=0x3005, algorithm="load blocks",
+        operands="source=ptr ctl=i32|i16 repeat_stride=i16? mask=mask",
         **everywhere("any", FP8),
         format=(
             "$source, $ctl, $mask attr-dict : type($source), type($ctl), type($mask) -> type($r) "
@@ -238,7 +241,8 @@ _LOADS = (
                "The assembler indexes the mask as b32[blk]; masks that cover whole rows agree with both."),
     ),
     _load(
-        "vgather2", opcode=0x3006, operands="source=ptr offsets=vreg mask=mask|index", results="r=vreg",
+        "vgather2", opcode=0x3006, algorithm="gather lanes",
+        operands="source=ptr offsets=vreg mask=mask|index", results="r=vreg",
         **everywhere("f32 f16 bf16 i16 u16 i32 u32"),
         rules=(
             *full_width("offsets r"), R("offsets.bits == r.bits"),
@@ -255,7 +259,8 @@ _LOADS = (
         notes=("Addresses are checked for active lanes only.", "Offsets are read as unsigned."),
     ),
     _load(
-        "vgatherb", opcode=0x3007, operands="source=ptr offsets=vreg mask=mask|index", results="r=vreg",
+        "vgatherb", opcode=0x3007, algorithm="gather lane blocks",
+        operands="source=ptr offsets=vreg mask=mask|index", results="r=vreg",
         rules=(
             *same_dtype("r source"), *full_width("offsets r"), R("offsets.dtype in (U32, I32)"),
             R("mask.gran == 'b32'"), R("0 <= mask.const <= 8"),
@@ -270,7 +275,8 @@ _LOADS = (
                "The manual's sketch works per lane, its prose per block; the prose holds."),
     ),
     _load(
-        "vgather2_bc", opcode=0x3008, operands="source=ptr offsets=vreg mask=mask", results="r=vreg",
+        "vgather2_bc", opcode=0x3008, algorithm="gather some lanes",
+        operands="source=ptr offsets=vreg mask=mask", results="r=vreg",
         rules=(
             *same_dtype("r source"), *full_width("offsets r"), R("offsets.dtype in (U32, I32)"),
             *mask_of("mask", "r"),
@@ -287,7 +293,7 @@ _LOADS = (
 
 _STORES = (
     _store(
-        "vsts", opcode=0x3010, aliases="vsts_post", **everywhere("any", FP8),
+        "vsts", opcode=0x3010, algorithm="store lanes", aliases="vsts_post", **everywhere("any", FP8),
         format=f"$value, {_AT_DEST} [, $mask] attr-dict : type($value), type($dest) [, type($mask)] "
                "[-> type($base)]",
         attrs=(Attr("dist", "str", "NORM", choices=tuple(_STORE), doc="which lanes go to which bytes"),),
@@ -314,7 +320,8 @@ _STORES = (
                "lanes are on."),
     ),
     _store(
-        "vstsx2", opcode=0x3011, operands="low=vreg high=vreg dest=ptr:out offset=index mask=mask",
+        "vstsx2", opcode=0x3011, algorithm="store two registers",
+        operands="low=vreg high=vreg dest=ptr:out offset=index mask=mask",
         results="", dtype_of="low",
         format=tuple(
             f"$low, $high, {_AT_DEST}{dist}, $mask attr-dict : type($low), type($high), type($dest){index}, "
@@ -332,7 +339,8 @@ _STORES = (
         notes=(_ALIGNED, "Portable code passes an all-true mask."),
     ),
     _store(
-        "vsst", opcode=0x3012, operands="value=vreg dest=ptr:out offset=index", results="",
+        "vsst", opcode=0x3012, algorithm="store strided",
+        operands="value=vreg dest=ptr:out offset=index", results="",
         format=tuple(
             f"$value, {_AT_DEST}{stride} attr-dict : type($value), type($dest)"
             for stride in (", $stride", "")
@@ -346,7 +354,8 @@ _STORES = (
         notes=(_ALIGNED, "The sources give the tokens only; this reading of them is ours."),
     ),
     _store(
-        "vsstb", opcode=0x3013, operands="value=vreg dest=ptr:out ctl=i32|i16 repeat_stride=i16? mask=mask",
+        "vsstb", opcode=0x3013, algorithm="store blocks",
+        operands="value=vreg dest=ptr:out ctl=i32|i16 repeat_stride=i16? mask=mask",
         **everywhere("any", FP8),
         format=(
             "$value, $dest, $ctl, $mask attr-dict : type($value), type($dest), type($ctl), type($mask) "
@@ -365,7 +374,8 @@ _STORES = (
         notes=("Blocks that are off are neither written nor checked.", "dest is 32-byte aligned."),
     ),
     _store(
-        "vscatter", opcode=0x3014, operands="value=vreg dest=ptr:out offsets=vreg mask=mask|index",
+        "vscatter", opcode=0x3014, algorithm="scatter lanes",
+        operands="value=vreg dest=ptr:out offsets=vreg mask=mask|index",
         results="",
         format="$value, $dest, $offsets, $mask attr-dict : type($value), type($dest), type($offsets), "
                "type($mask)",
@@ -389,14 +399,16 @@ _STORES = (
 
 _STREAMS = (
     _flush(
-        "vsta", opcode=0x3018, doc="End of an unaligned store stream, at an element offset.",
+        "vsta", opcode=0x3018, algorithm="end of stream",
+        doc="End of an unaligned store stream, at an element offset.",
         format=f"$state, {_AT_DEST} attr-dict : type($state), type($dest) [, type($offset)]",
         meaning="pos = dest + offset. The pos mod 32 buffered bytes are written to [floor32(pos), pos); the "
                 "state is consumed.",
         notes=("pos must be the position of the stream unless nothing is pending.",),
     ),
     _flush(
-        "vstas", opcode=0x3019, operands="state=align dest=ptr:out offset=i32", results="base=ptr?",
+        "vstas", opcode=0x3019, algorithm="end of stream",
+        operands="state=align dest=ptr:out offset=i32", results="base=ptr?",
         format="$state, $dest, $offset attr-dict : type($state), type($dest), type($offset) "
                "[-> type($base)]",
         rules=_advanced("base", "dest"), types={"advancing/base": "!pto.ptr<{T}, ub>"},
@@ -407,13 +419,13 @@ _STREAMS = (
                "pos must be the position of the stream unless nothing is pending."),
     ),
     _flush(
-        "vstar", opcode=0x301A, operands="state=align dest=ptr:out",
+        "vstar", opcode=0x301A, algorithm="end of stream by register", operands="state=align dest=ptr:out",
         format="$state, $dest attr-dict : type($state), type($dest)",
         doc="End of a store stream addressed by the AR register.",
         meaning="As vsta with pos = dest + AR bytes; the state is consumed.",
     ),
     _stream(
-        "vstu", opcode=0x301B,
+        "vstu", opcode=0x301B, algorithm="append",
         operands="state=align position=index|ptr value=vreg base=ptr:out mode_value=index?",
         results="state_out=align position_out=index|ptr", attrs=(_mode("NO_POST_UPDATE"),),
         format=(
@@ -439,7 +451,8 @@ _STREAMS = (
                "Gone from the newest assembler."),
     ),
     _stream(
-        "vstus", opcode=0x301C, operands="state=align position=ptr? count=i32 value=vreg base=ptr:out",
+        "vstus", opcode=0x301C, algorithm="append count",
+        operands="state=align position=ptr? count=i32 value=vreg base=ptr:out",
         results="state_out=align base_out=ptr?", attrs=(_mode(None),),
         format=(
             "$state, $count, $value, $base attr-dict : type($state), type($count), type($value), type($base) "
@@ -463,7 +476,7 @@ _STREAMS = (
                "A flush at another address is accepted where nothing is pending."),
     ),
     _stream(
-        "vstur", opcode=0x301D, operands="state=align value=vreg base=ptr:out",
+        "vstur", opcode=0x301D, algorithm="append squeezed", operands="state=align value=vreg base=ptr:out",
         attrs=(_mode("NO_POST_UPDATE"),),
         format=tuple(
             f"$state, $value, $base{mode} attr-dict : type($state), type($value), type($base) "
@@ -476,18 +489,21 @@ _STREAMS = (
         notes=("Clear AR first with sprclr.",),
     ),
     _special(
-        "sprclr", opcode=0x3020, effect="config", doc="Clears a special register.", meaning="AR = 0.",
+        "sprclr", opcode=0x3020, algorithm="clear address register",
+        effect="config", doc="Clears a special register.", meaning="AR = 0.",
         format=("$spr attr-dict", "attr-dict"),
     ),
     _special_store(
-        "sprsti", opcode=0x3021, doc="Store of a special register at an immediate offset.",
+        "sprsti", opcode=0x3021, algorithm="store address register: words",
+        doc="Store of a special register at an immediate offset.",
         meaning="The 32-bit word at dest + offset words = AR; with a result, the word at dest = AR and base = "
                 "dest + offset words.",
         rules=(R("-128 <= offset.const <= 127"),),
         notes=("offset is a constant of eight signed bits, in units of the register width.",),
     ),
     _special_store(
-        "sprsts", opcode=0x3022, doc="Store of a special register at a byte offset.",
+        "sprsts", opcode=0x3022, algorithm="store address register: bytes",
+        doc="Store of a special register at a byte offset.",
         meaning="The 32-bit word at dest + offset bytes = AR; with a result, the word at dest = AR and base = "
                 "dest + offset bytes.",
     ),
@@ -499,7 +515,7 @@ _make = Family(
 
 _MATERIALIZATION = (
     _make(
-        "vbr", opcode=0x3028, operands="value=scalar", domain="all lanes",
+        "vbr", opcode=0x3028, algorithm="broadcast scalar", operands="value=scalar", domain="all lanes",
         rules=(
             *full_width("r"),
             R(f"value.dtype == r.dtype or value.dtype in {INTS} and r.dtype in {INTS} and "
@@ -509,7 +525,7 @@ _MATERIALIZATION = (
         notes=("No mask. 8-bit elements take the low 8 bits of the scalar.",),
     ),
     _make(
-        "vdup", opcode=0x3029, operands="input=vreg|scalar mask=mask?",
+        "vdup", opcode=0x3029, algorithm="duplicate", operands="input=vreg|scalar mask=mask?",
         attrs=(Attr("position", "str", "LOWEST", choices=("LOWEST", "HIGHEST", "POS_LOWEST", "POS_HIGHEST"),
                     doc="lane to repeat, for a vector input; the toolchain writes POS_x for x"),),
         rules=(

@@ -57,25 +57,29 @@ _unpack = _resize.but(
 
 _REARRANGEMENT = (
     _both(
-        "vintlv", opcode=0x30C0, doc="Interleaving of two vectors.",
+        "vintlv", opcode=0x30C0, algorithm="two registers: in turn", doc="Interleaving of two vectors.",
         meaning="s[2i] = lhs[i], s[2i+1] = rhs[i], i < N; low = s[0..N-1], high = s[N..2N-1].",
     ),
     _both(
-        "vdintlv", opcode=0x30C1, doc="Separation of even and odd lanes of two vectors.",
+        "vdintlv", opcode=0x30C1, algorithm="two registers: even and odd",
+        doc="Separation of even and odd lanes of two vectors.",
         meaning="s = lhs ++ rhs (2N lanes); low[i] = s[2i], high[i] = s[2i+1], i < N.",
         notes=("The exact inverse of vintlv.",),
     ),
     _one(
-        "vintlvv2", opcode=0x30C2, doc="One half of an interleaving.",
+        "vintlvv2", opcode=0x30C2, algorithm="half of two registers: in turn",
+        doc="One half of an interleaving.",
         meaning="LOWER: r = low of vintlv; HIGHER: r = high of vintlv.",
         notes=("The manual never lists the tokens.",),
     ),
     _one(
-        "vdintlvv2", opcode=0x30C3, doc="Even or odd lanes of two vectors.",
+        "vdintlvv2", opcode=0x30C3, algorithm="half of two registers: even and odd",
+        doc="Even or odd lanes of two vectors.",
         meaning="LOWER: r = low of vdintlv (even lanes); HIGHER: r = high of vdintlv (odd lanes).",
     ),
     _move(
-        "vslide", opcode=0x30C4, operands="src0=vreg src1=vreg amt=i16", doc="Window over two vectors.",
+        "vslide", opcode=0x30C4, algorithm="slide",
+        operands="src0=vreg src1=vreg amt=i16", doc="Window over two vectors.",
         rules=(*same_dtype("r src0 src1"), *full_width("src0 src1 r"), _AMOUNT),
         meaning="w = src1 ++ src0 (2N lanes, src0 the newer); r[i] = w[N - amt + i], so amt = 0 gives src0.",
         notes=("The instruction's own page has r[i] = w[amt + i]; the loop form, vshift and the manual's "
@@ -83,13 +87,14 @@ _REARRANGEMENT = (
                "An amt outside 0..N is an error.", "Gone from the newest assembler."),
     ),
     _move(
-        "vshift", opcode=0x30C5, operands="src=vreg amt=i16", doc="Lanes moved up, zeros moved in.",
+        "vshift", opcode=0x30C5, algorithm="slide",
+        operands="src=vreg amt=i16", doc="Lanes moved up, zeros moved in.",
         rules=(*same_dtype("r src"), *full_width("src r"), _AMOUNT),
         meaning="r[i] = src[i - amt] for i >= amt, else 0.",
         notes=("An amt outside 0..N is an error.", "Gone from the newest assembler."),
     ),
     _move(
-        "vsqz", opcode=0x30C6, operands="src=vreg mask=mask", effect="config",
+        "vsqz", opcode=0x30C6, algorithm="squeeze", operands="src=vreg mask=mask", effect="config",
         rules=(*same_dtype("r src"), *full_width("src r"), *mask_of("mask", "r")),
         doc="Active lanes moved together at the front.",
         meaning="k = number of active lanes; r[0..k-1] = the active lanes in order, r[k..] = 0. "
@@ -97,7 +102,7 @@ _REARRANGEMENT = (
         notes=("The hardware has a form that leaves SQZN alone; SSA text has no way to ask for it.",),
     ),
     _move(
-        "vusqz", opcode=0x30C7, operands="src=vreg? mask=mask",
+        "vusqz", opcode=0x30C7, algorithm="count below", operands="src=vreg? mask=mask",
         format=(
             "$src, $mask attr-dict : type($src), type($mask) -> type($r)",
             "$mask attr-dict : type($mask) -> type($r)",
@@ -110,7 +115,8 @@ _REARRANGEMENT = (
                "as its index realises that.",),
     ),
     _move(
-        "vperm", opcode=0x30C8, operands="src=vreg index=vreg", doc="Lane permutation by an index vector.",
+        "vperm", opcode=0x30C8, algorithm="permutation",
+        operands="src=vreg index=vreg", doc="Lane permutation by an index vector.",
         rules=(
             *same_dtype("r src"), *full_width("src index r"), R("index.lanes == src.lanes"), integer("index"),
         ),
@@ -118,7 +124,8 @@ _REARRANGEMENT = (
         notes=("Indices beyond N wrap; the prose of the manual also allows clamping.",),
     ),
     _resize(
-        "vpack", opcode=0x30C9, operands="src0=vreg src1=vreg? half=index?", attrs=(_HALF,),
+        "vpack", opcode=0x30C9, algorithm="pack lanes",
+        operands="src0=vreg src1=vreg? half=index?", attrs=(_HALF,),
         combos=pairs("src0 r", "i32,u16 u32,u16 i16,u8 u16,u8"),
         format=(
             "$src0, $src1, $half attr-dict : type($src0), type($src1), type($half) -> type($r)",
@@ -134,13 +141,13 @@ _REARRANGEMENT = (
         notes=("No saturation.",),
     ),
     _unpack(
-        "vsunpack", opcode=0x30CA, combos=pairs("src r", "i16,i32 i8,i16"),
+        "vsunpack", opcode=0x30CA, algorithm="unpack lanes", combos=pairs("src r", "i16,i32 i8,i16"),
         doc="Sign extension of half a vector to twice the width.",
         meaning="r[i] = sext(src[half * N/2 + i]), i < N/2.",
         types={"src": "!pto.vreg<128xi16>", "r": "!pto.vreg<64xi32>", "half": "index", "part/half": ""},
     ),
     _unpack(
-        "vzunpack", opcode=0x30CB, combos=pairs("src r", "u16,u32 u8,u16"),
+        "vzunpack", opcode=0x30CB, algorithm="unpack lanes", combos=pairs("src r", "u16,u32 u8,u16"),
         doc="Zero extension of half a vector to twice the width.",
         meaning="r[i] = zext(src[half * N/2 + i]), i < N/2.",
         types={"src": "!pto.vreg<128xui16>", "r": "!pto.vreg<64xui32>", "half": "index", "part/half": ""},
@@ -151,7 +158,7 @@ _REARRANGEMENT = (
 _MASK = "!pto.mask<b{W}>"
 _OPTIONAL = "lanes on in mask, all without one; the others are 0"
 _fused = Family(
-    "sfu-dsa", **VECTOR, effect="pure", operands="lhs=vreg rhs=vreg mask=mask?", results="r=vreg",
+    "sfu-dsa", **VECTOR, effect="pure", gate="mask", operands="lhs=vreg rhs=vreg mask=mask?", results="r=vreg",
     dtype_of="r", domain=_OPTIONAL, notes=(ZEROING,), types={"mask": _MASK, "unmasked/mask": ""},
 )  # fmt: skip
 _float = _fused.but(
@@ -159,6 +166,7 @@ _float = _fused.but(
     **everywhere("f32 f16"),
 )  # fmt: skip
 _converting = _fused.but(
+    over="front", store="narrow",
     rules=(*same_dtype("lhs rhs"), *full_width("lhs rhs r"), *mask_of("mask", "lhs")),
     notes=(ZEROING, "Lane i goes to lane i, so the result fills the low part of the register; the rest is 0.",
            "The mask has the granularity of the source.",
@@ -185,8 +193,7 @@ _FUSED = (
         ),
         rules=(*same_dtype("input maximum"), *full_width("input maximum r"), *mask_of("mask", "input")),
         doc="Exponential of a difference, as in softmax.",
-        meaning="Same type: r[i] = mask[i] ? exp(input[i] - maximum[i]) : 0. f16 to f32, p = 0 for EVEN and "
-                "1 for ODD: r[i] = mask[2i+p] ? exp(input[2i+p] - maximum[2i+p]) : 0.",
+        expr="exp(input - maximum)", over="part",
         types={"maximum": "!pto.vreg<{N}x{input}>", "mask": _MASK, "unmasked/mask": ""},
         notes=("The manual keeps the type and has no mask; the A5 gives f32.", "The difference rounds to f32."),
     ),
@@ -206,13 +213,13 @@ _FUSED = (
     _converting(
         "vaddreluconv", opcode=0x30D5, combos=pairs("lhs r", "f32,f16 f16,i8"),
         doc="Sum, ReLU and conversion to a narrower type.",
-        meaning="r[i] = mask[i] ? convert(max(x + y, 0)) : 0.",
+        expr="max(lhs + rhs, 0)",
         types={"rhs": "!pto.vreg<{N}x{lhs}>", "mask": _MASK, "unmasked/mask": ""},
         notes=("An example of the manual converts f16 to f32; only the two listed pairs are specified.",),
     ),
     _converting(
         "vmulconv", opcode=0x30D6, combos=pairs("lhs r", "f16,i8"),
-        doc="Product and conversion to 8-bit integers.", meaning="r[i] = mask[i] ? convert(x * y) : 0.",
+        doc="Product and conversion to 8-bit integers.", expr="lhs * rhs",
         types={"lhs": "!pto.vreg<128xf16>", "rhs": "!pto.vreg<128xf16>", "r": "!pto.vreg<256xi8>",
                "mask": "!pto.mask<b16>", "unmasked/mask": ""},
         notes=("No ReLU, although one page of the manual adds it.",),
@@ -222,9 +229,8 @@ _FUSED = (
         dtype_of="low", types={"mask": _MASK}, **everywhere("i32 u32"),
         rules=(*same_dtype("low high lhs rhs"), *full_width("lhs rhs low high"), *mask_of("mask", "low")),
         doc="Full 64-bit product of 32-bit lanes, in two vectors.",
-        meaning="p = lhs[i] * rhs[i] in 64 bits, signed or unsigned as the element type; "
-                "low[i] = mask[i] ? p mod 2**32 : 0; high[i] = mask[i] ? p >> 32 : 0.",
-        notes=("One page of the manual describes a multiply-subtract; all other sources agree on this.",),
+        expr="low = lhs * rhs; high = mul_high(lhs, rhs)",
+        notes=("Signed or unsigned as the element type.", "One page of the manual describes a multiply-subtract; all other sources agree on this.",),
     ),
     _fused(
         "vmula", opcode=0x30D8, operands="acc=vreg lhs=vreg rhs=vreg mask=mask", expr="fma(lhs, rhs, acc)",
@@ -234,7 +240,8 @@ _FUSED = (
         **everywhere("f32 f16 bf16 i32 u32"),
     ),
     _fused(
-        "vmulscvt", opcode=0x30D9, operands="input=vreg scalar=scalar mask=mask",
+        "vmulscvt", opcode=0x30D9, algorithm="product and conversion",
+        operands="input=vreg scalar=scalar mask=mask",
         attrs=(rounding("rnd", "R A F C Z O"), _PARITY), combos=pairs("input scalar r", "f32,f32,f16"),
         format=tuple(
             f"$input, $scalar, $mask{modes} attr-dict : type($input), type($scalar), type($mask) -> type($r)"
@@ -268,7 +275,8 @@ _MERGE = "dest src0 src1 src2 src3"
 
 _BUFFERS = (
     _buffer(
-        "vtranspose", opcode=0x30E0, **everywhere("f16 bf16 i16 u16"), domain="256 elements",
+        "vtranspose", opcode=0x30E0, algorithm="block transposition",
+        **everywhere("f16 bf16 i16 u16"), domain="256 elements",
         rules=(*_TO_ONE, R("config.const == 0", msg="expects config to be 0, the only form specified")),
         doc="Transpose of a 16 x 16 block of 16-bit elements in the unified buffer.",
         meaning="dest[j*16 + i] = src[i*16 + j], i, j < 16.",
@@ -276,14 +284,14 @@ _BUFFERS = (
                "Both pointers are 32-byte aligned."),
     ),
     _buffer(
-        "vsort32", opcode=0x30E1, rules=_TO_ONE, domain="32 elements per group",
+        "vsort32", opcode=0x30E1, algorithm="sort values", rules=_TO_ONE, domain="32 elements per group",
         doc="Sort of every 32 elements, largest first.",
         meaning="For each group g < max(config mod 256, 1): dest[32g..32g+31] = src[32g..32g+31] in "
                 "descending order.",
         notes=("No index stream; scores with indices are vbitsort.",),
     ),
     _buffer(
-        "vbitsort", opcode=0x30E2, dtype_of="src",
+        "vbitsort", opcode=0x30E2, algorithm="sort records", dtype_of="src",
         operands="dest=ptr:out src=ptr indices=ptr repeat_times=index",
         format=(f"{_BITSORT}{_BITSORT_TYPES}", f"{_BITSORT}({_BITSORT_TYPES}) -> ()"),
         rules=(
@@ -302,7 +310,7 @@ _BUFFERS = (
                "indices.",),
     ),
     _buffer(
-        "vmrgsort4", opcode=0x30E3,
+        "vmrgsort4", opcode=0x30E3, algorithm="merge lists",
         operands="dest=ptr:out src0=ptr src1=ptr src2=ptr src3=ptr count=i64 config=i64",
         format="$dest, $src0, $src1, $src2, $src3, $count, $config attr-dict : type($dest), type($src0), "
                "type($src1), type($src2), type($src3), type($count), type($config)",

@@ -50,7 +50,8 @@ def _whole_boxes() -> tuple[Rule, ...]:
 
 ROWS = (
     view(
-        "make_tensor_view", opcode=0x0004, operands="ptr=ptr|memref shape=index* strides=index*",
+        "make_tensor_view", opcode=0x0004, algorithm="view",
+        operands="ptr=ptr|memref shape=index* strides=index*",
         results="result=tensor_view",
         attrs=Attr("layout", "layout", doc="layout of the data; absent = inferred"),
         format=(
@@ -77,7 +78,8 @@ ROWS = (
         },
     ),
     view(
-        "partition_view", opcode=0x0005, operands="source=tensor_view offsets=index* sizes=index*",
+        "partition_view", opcode=0x0005, algorithm="view",
+        operands="source=tensor_view offsets=index* sizes=index*",
         results="result=view", infer={"result": "partition_view($source, $sizes)"},
         format=(
             "$source, offsets = '[' $offsets... ']', sizes = '[' $sizes... ']' attr-dict : type($source) -> "
@@ -115,19 +117,19 @@ ROWS = (
         },
     ),
     query(
-        "get_tensor_view_dim", opcode=0x1220,
+        "get_tensor_view_dim", opcode=0x1220, algorithm="query",
         doc="Run-time extent of one dimension of a view.",
         meaning="result = extent of dimension dim_index of tensor_view",
         no_cpp="replaced by the shape value the view was made with",
     ),
     query(
-        "get_tensor_view_stride", opcode=0x1221,
+        "get_tensor_view_stride", opcode=0x1221, algorithm="query",
         doc="Run-time element stride of one dimension of a view.",
         meaning="result = stride of dimension dim_index of tensor_view, in elements",
         no_cpp="replaced by the stride value the view was made with",
     ),
     view(
-        "tensor_view_addr", opcode=0x1222,
+        "tensor_view_addr", opcode=0x1222, algorithm="query",
         operands="src=tensor_view|view|memref", results="result=ptr|memref",
         format="$src attr-dict : type($src) -> type($result)",
         rules=(R("result.dtype == src.dtype"), R("result.space == GM")),
@@ -245,7 +247,7 @@ ROWS = (
         },
     ),
     view(
-        "tile_buf_addr", opcode=0x1224, operands="tile", results="result=ptr|memref",
+        "tile_buf_addr", opcode=0x1224, algorithm="query", operands="tile", results="result=ptr|memref",
         scope="any",
         format="$tile attr-dict : type($tile) -> type($result)",
         rules=(

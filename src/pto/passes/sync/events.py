@@ -14,10 +14,11 @@ Where ids run out for a pair of pipes:
 
 from __future__ import annotations
 
+from ...isa.machine import EVENT_IDS
 from .flags import Barrier, Flag, Flags, Wait
 from .linear import BLOCKS, LOOP, Program, Seq, Step
 
-IDS = 8
+IDS = EVENT_IDS
 #: Pipes whose last id is left to others.
 RESERVED = frozenset((("V", "S"), ("S", "V"), ("MTE2", "V")))
 

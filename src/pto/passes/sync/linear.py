@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ...ir.core import Block, Operation, Region, constant_of
-from ...isa.enums import OP_PIPE, SYNC_OP_PIPE
-from ...isa.machine import OVERLAPPING_PIPES, SECTIONS
+from ...ir.facts import pipe_of
+from ...isa.enums import SYNC_OP_PIPE
+from ...isa.kinds import pipe_of_kind
+from ...isa.machine import ONLY_ON, OVERLAPPING_PIPES, SECTIONS
 from ...isa.profiles import Profile
-from ...verify.context import pipe_of
 
 #: Kinds of step.
 OP, LOOP, BRANCH, BLOCKS, CALL, SYNC = "op", "loop", "branch", "blocks", "call", "sync"
@@ -23,8 +24,6 @@ _VECSCOPES = ("pto.vecscope", "pto.strict_vecscope")
 #: Operations with a pipe or effects that touch no memory of the program.
 _NO_MEMORY = frozenset(("pto.eventid_array_get", "pto.eventid_array_set", "pto.print", "pto.trap"))
 
-#: Pipes that one kind of core has.
-ONLY_ON = {"V": "vector", "M": "cube", "MTE1": "cube", "FIX": "cube"}
 _FIFO = ("pto.tpush", "pto.tpop", "pto.tfree")
 
 #: Flags that a function works with: pipes and event ids; None: any.
@@ -250,7 +249,7 @@ class Program:
             written = str(op.attr("pipe" if name == "pto.barrier" else "op_type"))
             drained = SYNC_OP_PIPE.get(written, written)
         elif name == "pto.tsync":
-            drained = OP_PIPE.get(str(op.attr("op")), "PIPE_ALL") if op.attr("op") is not None else ""
+            drained = pipe_of_kind(str(kind), self.profile.isa) if (kind := op.attr("op")) is not None else ""
         elif name == "pto.syncall":
             drained = "PIPE_ALL"
         if drained:

@@ -34,7 +34,7 @@ _QUANT, _RELU = 8, 4
 _ATOMIC = {"s32": "i32", "s16": "i16", "s8": "i8"}
 
 
-@executor("mte_l0c_l1", "mte_l0c_gm", "mte_l0c_ub")
+@executor("accumulator out")
 def write_back(i: Instr) -> None:
     m, n = matrix.counted(i, "m"), matrix.counted(i, "n")
     source, target = aligned(i, "src", 64), aligned(i, "dst")
@@ -51,7 +51,7 @@ def write_back(i: Instr) -> None:
             numbers = _outgoing(i, origin, target.dtype, (rows, cols), at)
             made.append((_destination(i, place.moved(r * apart), stride), numbers))
     for place, numbers in made:
-        if i.name == "mte_l0c_gm" and i.attr("atomic_op"):
+        if i.kind == "to memory" and i.attr("atomic_op"):
             _update(i, place, numbers)
         else:
             i.store_raw(place, numbers)
@@ -64,7 +64,7 @@ Part = tuple[Pointer, Shape, Shape]
 
 def _parts(i: Instr, target: Pointer, m: int, n: int) -> list[Part]:
     """Where parts of the matrix go, how large they are, and where they begin."""
-    if i.name != "mte_l0c_ub":
+    if i.kind != "to UB":
         return [(target, (m, n), (0, 0))]
     split = i.attr("dst_mode")
     if split is None:

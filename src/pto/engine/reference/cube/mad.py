@@ -23,11 +23,11 @@ LIMIT = 4095
 _F32_MAX = np.finfo(np.float32).max
 
 
-@executor("mad", "mad_acc", "mad_bias", "mad_mx", "mad_mx_acc", "mad_mx_bias")
+@executor("micro matrix product")
 def mad(i: Instr) -> None:
     m, n, k = (extent(i, name, 1, LIMIT) for name in "mnk")
     lhs, rhs, dst = (aligned(i, name) for name in ("lhs", "rhs", "dst"))
-    scaled, saturated = i.name.startswith("mad_mx"), i.attr("sat_mode") == "sat"
+    scaled, saturated = i.kind == "mx", i.attr("sat_mode") == "sat"
     if scaled:
         i.require(k % (2 * MX_GROUP) == 0, f"expects k to be a multiple of {2 * MX_GROUP}, got {k}")
     elif DTYPES[lhs.dtype].bits == 4:
@@ -46,11 +46,17 @@ def mad(i: Instr) -> None:
         a, b = _rounded(i, a), _rounded(i, b)
     place = matrix.accumulator(dst, m, n)
     out = saturated_dot(a, b) if saturated and i.exact else dot(i, a, b)
-    if i.name.endswith("_acc"):
+    if _onto(i):
         out = i.values(place, (m, n)) + out
     elif i.has("bias"):
         out = i.values(aligned(i, "bias"), (1, n)) + out
     i.store(place, np.clip(out, -_F32_MAX, _F32_MAX) if saturated else out)
+
+
+def _onto(i: Instr) -> bool:
+    """Whether the product is added to what dst holds."""
+    assert i.op.row is not None
+    return i.op.row.operands[i.op.row.operand_index["dst"]].reads
 
 
 def _left(i: Instr, lhs: Pointer, m: int, k: int) -> matrix.Matrix:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ....isa import tile as tiles
 from ....isa.dtypes import DTYPES
+from ....isa.machine import MEMORIES
 from ...memory import Buffer, Pointer, tile_steps
 from ...region import Region, blocked
 from ..instr import Instr, Shape
@@ -16,7 +17,7 @@ from ..instr import Instr, Shape
 #: Rows of a fractal, and columns of a block of L0C.
 M0 = N0 = 16
 #: Bytes that the pointers of a buffer are aligned to: whole fractals, table entries, blocks of 32 bytes.
-ALIGNMENT = {"left": 512, "right": 512, "acc": 1024, "bias": 64}
+ALIGNMENT = {loc: max(memory.align, memory.entry) for loc, memory in MEMORIES.items()}
 
 #: (row block stride, row stride, column block stride, column stride), in elements.
 Steps = tuple[int, int, int, int]
@@ -98,7 +99,7 @@ def _scale_pointer(i: Instr, pointer: Pointer, loc: str) -> Pointer:
 def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
     """A pointer operand; on hardware it starts at a multiple of what its buffer asks for."""
     p: Pointer = i.arg(name)
-    need = unit or ALIGNMENT.get(p.buffer.space, 32)
+    need = unit or ALIGNMENT.get(p.buffer.space, 1)
     i.require(
         i.isa == "cpu" or p.buffer.space == "gm" or p.offset % need == 0,
         f"expects {name} to be a multiple of {need} bytes, got address {p.offset}",

@@ -33,12 +33,12 @@ _SMALL_C0 = 4
 # --- bursts -----------------------------------------------------------------------------------------------
 
 
-@executor("mte_gm_l1", "mte_l1_ub")
+@executor("bursts to a core")
 def bursts(i: Instr) -> None:
     source, target = aligned(i, "src"), aligned(i, "dst")
     length, count = extent(i, "len_burst", 0), counted(i, "count", 0)
     strides = extent(i, "src_stride", 0), extent(i, "dst_stride", 0)
-    if i.name == "mte_l1_ub":
+    if i.kind == "out of L1":
         target = vector_place(i, target, 0)
         if i.core.semantics.l1_ub_units == "hw":
             length, strides = length * C0, ((length + strides[0]) * C0, (length + strides[1]) * C0)
@@ -55,7 +55,7 @@ def vector_place(i: Instr, target: Pointer, sub: int) -> Pointer:
     return Pointer(vectors[sub].buffers["vec"], target.offset, target.dtype, target.name, target.home)
 
 
-@executor("mte_l1_bt")
+@executor("bias")
 def mte_l1_bt(i: Instr) -> None:
     """Bias values, narrow floats widened; lengths and gaps in values."""
     source, target = aligned(i, "src"), aligned(i, "dst")
@@ -70,7 +70,7 @@ def mte_l1_bt(i: Instr) -> None:
         i.store(matrix.plain(target, to, 1), i.values(place, (count, length)))
 
 
-@executor("mte_l1_fb")
+@executor("fix-pipe parameters")
 def mte_l1_fb(i: Instr) -> None:
     """Parameters of the fix-pipe as they are, in units of their own."""
     source, target = aligned(i, "src"), aligned(i, "dst", 64)
@@ -83,7 +83,7 @@ def mte_l1_fb(i: Instr) -> None:
 # --- GM to fractals ---------------------------------------------------------------------------------------
 
 
-@executor("mte_gm_l1_frac")
+@executor("fractals from memory")
 def mte_gm_l1_frac(i: Instr) -> None:
     """Matrices of n rows and d columns, stored by rows (nd2nz) or columns (dn2nz), into blocks of 32 B."""
     source, target = aligned(i, "src"), aligned(i, "dst")
@@ -129,7 +129,7 @@ def _padded(part: Array, rows: int, cols: int) -> Array:
 # --- L1 to L0 ---------------------------------------------------------------------------------------------
 
 
-@executor("mte_l1_l0a")
+@executor("left operand")
 def mte_l1_l0a(i: Instr) -> None:
     """The source is m x k, transposed k x m."""
     m, k = counted(i, "m"), counted(i, "k")
@@ -140,7 +140,7 @@ def mte_l1_l0a(i: Instr) -> None:
     _feed(i, source, matrix.left(i, target, m, k), (m, k), _starts(i, "m", "k"), bool(i.attr("transpose")))
 
 
-@executor("mte_l1_l0b")
+@executor("right operand")
 def mte_l1_l0b(i: Instr) -> None:
     """L0B keeps k innermost, which is the NZ order of the n x k matrix: hardware copies that one as it is and
     transposes a k x n one; the manual has a k x n one and transposes an n x k one."""
@@ -175,7 +175,7 @@ def _starts(i: Instr, first: str, second: str) -> Shape:
     return a, b
 
 
-@executor("mte_l1_l0a_mx", "mte_l1_l0b_mx")
+@executor("operand scales")
 def scales(i: Instr) -> None:
     """Scales go to the buffer beside the operand, in the boxes of 32 bytes that they have in L1."""
     k = counted(i, "k")
@@ -183,7 +183,7 @@ def scales(i: Instr) -> None:
     target = aligned(i, "dst")
     groups = -(-k // MX_GROUP)
     source = source.at(source.offset, "f8e8m0")
-    if i.name == "mte_l1_l0a_mx":
+    if i.kind == "left":
         m = counted(i, "m")
         start, first = _starts(i, "m", "k")
         place, size = matrix.left_scales(i, target, m, groups), (up(m, matrix.M0), up(groups, 2))

@@ -7,9 +7,11 @@ Every matrix in L0C is free or published. A `mad` with a unit flag waits until i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ....ir.core import Operation
+from ...watch import GIVE
 from ..core import Core, Item, queued
 from ..instr import Instr
 from .matrix import M0, N0, up
@@ -34,6 +36,7 @@ class Check(Item):
     """Waits until a matrix is free for a product, or published for a write-back."""
 
     __slots__ = ("at", "product")
+    kind = "unit flag"
     nobody = ", which no mad publishes"
 
     def __init__(self, op: Operation, at: int, product: bool) -> None:
@@ -44,10 +47,12 @@ class Check(Item):
     def ready(self, core: Core, pipe: str) -> bool:
         return (_matrix(core, self.at) in core.published) != self.product
 
-    def perform(self, core: Core, pipe: str) -> None:
-        token = core.freed.get(self.at) if self.product else core.published[_matrix(core, self.at)][1]
-        if core.clock is not None:
-            core.clock.acquire(core, pipe, token)
+    def about(self) -> int:
+        return self.at
+
+    def take(self, core: Core, pipe: str) -> Sequence[Any]:
+        given = core.freed.get(self.at) if self.product else core.published[_matrix(core, self.at)][1]
+        return () if given is None else (given,)  # a matrix is free at first
 
     def waits_for(self, core: Core, pipe: str) -> str:
         return f"the matrix at address {self.at} of L0C to be {'free' if self.product else 'complete'}"
@@ -60,6 +65,7 @@ class Change(Item):
     """Publishes or frees a matrix."""
 
     __slots__ = ("at", "end", "product")
+    what, kind = GIVE, "unit flag"
 
     def __init__(self, op: Operation, at: int, product: bool, end: int) -> None:
         super().__init__(op)
@@ -67,14 +73,17 @@ class Change(Item):
         self.end = end
         self.product = product
 
+    def about(self) -> int:
+        return self.at
+
     def perform(self, core: Core, pipe: str) -> None:
-        token = core.clock.release(core, pipe) if core.clock is not None else None
+        at = self.at if self.product else _matrix(core, self.at)
+        given = core.give(self.event, "unit flag", at)
         if self.product:
-            core.published[self.at] = self.end, token
+            core.published[at] = self.end, given
         else:
-            at = _matrix(core, self.at)
             core.published.pop(at, None)
-            core.freed[at] = token
+            core.freed[at] = given
 
 
 def _matrix(core: Core, at: int) -> int:

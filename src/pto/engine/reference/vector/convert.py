@@ -1,4 +1,4 @@
-"""vcvt and vtrc: other element types, and integral values.
+"""vcvt: lanes of other element types.
 
 A conversion that changes the width works on one lane of each group of lanes that share the wider element:
 `part` names it. Rounding `O` is to odd in the strict sense: a number that is not exact gets the neighbour
@@ -17,7 +17,7 @@ from ... import elements
 from ...elements import Array
 from ..instr import Instr
 from ..registry import executor
-from .lanes import ALL, active, full, put, put_raw, raw, values, width
+from .lanes import ALL, active, full, put_raw, raw, width
 
 #: Names of the roundings in `elements`; O is done here.
 MODES = {"R": "RINT", "A": "ROUND", "F": "FLOOR", "C": "CEIL", "Z": "TRUNC", "O": "O"}
@@ -46,7 +46,7 @@ def saturates(src: str, dst: str) -> bool | None:
     return None if d.is_int or d.max_finite < s.max_finite else False
 
 
-@executor("vcvt")
+@executor("convert lanes")
 def convert(i: Instr) -> None:
     size, to = width(i, "input"), width(i, "r")
     on, part = active(i, "mask", size), PARTS.get(i.attr("part"), 0)
@@ -117,9 +117,3 @@ def _low_bits(x: Array, rounding: str, bits: int) -> Array:
     found = np.where(np.isnan(rest), 0, rest).astype(np.uint64)
     found = np.where(whole < 0, np.negative(found), found)
     return np.where(whole == np.inf, np.uint64(2**bits - 1), found)
-
-
-@executor("vtrc")
-def truncate(i: Instr) -> None:
-    found = elements.round_integral(values(i, "input"), mode(i.attr("round_mode")))
-    put(i, "r", found, active(i, "mask", width(i, "r")))

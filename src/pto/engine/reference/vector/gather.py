@@ -75,18 +75,18 @@ def _gather(i: Instr, on: Array) -> None:
     put_raw(i, "r", _filled(r.lanes, on, found))
 
 
-@executor("vgather2")
+@executor("gather lanes")
 def vgather2(i: Instr) -> None:
     _gather(i, requests(i, i.args["r"].lanes, width(i, "r")))
 
 
-@executor("vgather2_bc")
+@executor("gather some lanes")
 def vgather2_bc(i: Instr) -> None:
     """There are 64 offsets; narrower elements have more lanes than that."""
     _gather(i, requests(i, min(i.args["offsets"].lanes, i.args["r"].lanes), width(i, "r")))
 
 
-@executor("vscatter")
+@executor("scatter lanes")
 def vscatter(i: Instr) -> None:
     dest, size = i.args["dest"], width(i, "value")
     on = requests(i, i.args["offsets"].lanes, max(size, 2))
@@ -123,7 +123,7 @@ def _block(size: int) -> Array:
     return np.arange(BLOCK // size, dtype=np.intp)
 
 
-@executor("vgatherb")
+@executor("gather lane blocks")
 def vgatherb(i: Instr) -> None:
     source, r, size = i.args["source"], i.args["r"], width(i, "r")
     on = requests(i, BLOCKS, 4)
@@ -153,7 +153,7 @@ def _strided(step: int, size: int) -> Array:
     return np.arange(BLOCKS, dtype=np.intp)[:, None] * (step // size) + _block(size)
 
 
-@executor("vsldb")
+@executor("load blocks")
 def vsldb(i: Instr) -> Pointer | None:
     source, size = i.args["source"], width(i, "r")
     step, repeat = _control(i)
@@ -170,7 +170,7 @@ def vsldb(i: Instr) -> Pointer | None:
     return source.at(source.offset + repeat) if returns else None
 
 
-@executor("vsstb")
+@executor("store blocks")
 def vsstb(i: Instr) -> Pointer | None:
     dest, size = i.args["dest"], width(i, "value")
     step, repeat = _control(i)

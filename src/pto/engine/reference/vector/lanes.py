@@ -83,7 +83,7 @@ def active(i: Instr, mask: str, size: int) -> Array:
         return ALL[size]
     made_for = register.granule
     if made_for and made_for != min(size, 4):  # 64-bit elements are pairs of 32-bit ones
-        i.core.grid.watch.other_granularity(i.core, i.op, register, min(size, 4))
+        i.port.other_granularity(i, register, min(size, 4))
     plain, known = i.port.plain, register.active
     if known is not None and known[0] == size and plain:
         return known[1]

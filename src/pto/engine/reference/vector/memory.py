@@ -179,7 +179,7 @@ def items(i: Instr, name: str, at: Pointer, mode: Mode, start: int = 0) -> Array
     return found
 
 
-@executor("vlds")
+@executor("load lanes")
 def vlds(i: Instr) -> Pointer | None:
     at, further = addresses(i, "source", 1)
     r = i.args["r"]
@@ -194,7 +194,7 @@ def vlds(i: Instr) -> Pointer | None:
     return further
 
 
-@executor("vldsx2")
+@executor("load two registers")
 def vldsx2(i: Instr) -> Pointer | None:
     at, further = addresses(i, "source", 2)
     legal(i, at, BLOCK)
@@ -218,7 +218,7 @@ def _every_other(token: str) -> Mode:
     return _mode(width, 1, WIDTH // width, 0, 2)
 
 
-@executor("vsld")
+@executor("load strided")
 def vsld(i: Instr) -> None:
     at = moved(i, "source")
     legal(i, at, BLOCK)
@@ -262,7 +262,7 @@ def _offsets(mode: Mode) -> Array:
     return (rows + np.arange(mode.cols, dtype=np.intp) * mode.col_step).ravel()
 
 
-@executor("vsts")
+@executor("store lanes")
 def vsts(i: Instr) -> Pointer | None:
     at, further = addresses(i, "dest", 0)
     size = DTYPES[i.args["value"].dtype].bits // 8
@@ -298,7 +298,7 @@ def _merge(i: Instr, at: Pointer, token: str) -> None:
     put_items(i, at, dtype, _mode(width, 1, merged.size, 0, 1), merged, np.repeat(on, planes))
 
 
-@executor("vstsx2")
+@executor("store two registers")
 def vstsx2(i: Instr) -> None:
     at = moved(i, "dest")
     legal(i, at, BLOCK)
@@ -310,7 +310,7 @@ def vstsx2(i: Instr) -> None:
     put_items(i, at, dtype, mode, high, on, 1)
 
 
-@executor("vsst")
+@executor("store strided")
 def vsst(i: Instr) -> None:
     at = moved(i, "dest")
     legal(i, at, BLOCK)

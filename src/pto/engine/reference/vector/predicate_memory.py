@@ -62,53 +62,31 @@ def _places(i: Instr, base: Pointer, unit: int) -> tuple[Pointer, Pointer]:
     return (base if post_update(i, registers) else moved), moved
 
 
-@executor("plds")
-def load_scalar_offset(i: Instr) -> Pointer:
-    at, moved = _places(i, i.args["source"], 1)
+def _reached(i: Instr, pointer: str) -> tuple[Pointer, Pointer]:
+    """Where an instruction goes to memory, and the pointer it gives back: a register or immediate offset
+    counts words, a subscript bytes or units."""
+    for name in ("areg", "imm"):
+        if name in i.args:
+            at = _further(i.args[pointer], i.args[name] * WORD)
+            return at, at
+    return _places(i, i.args[pointer], 1 if i.kind == "bytes" else _UNIT[i.attr("dist")])
+
+
+@executor("load mask")
+def load_mask(i: Instr) -> Pointer:
+    at, moved = _reached(i, "source")
     _load(i, at)
     return moved
 
 
-@executor("psts")
-def store_scalar_offset(i: Instr) -> Pointer:
-    at, moved = _places(i, i.args["dest"], 1)
+@executor("store mask")
+def store_mask(i: Instr) -> Pointer:
+    at, moved = _reached(i, "dest")
     _store(i, at)
     return moved
 
 
-@executor("pld")
-def load_register_offset(i: Instr) -> None:
-    _load(i, _further(i.args["source"], i.args["areg"] * WORD))
-
-
-@executor("pst")
-def store_register_offset(i: Instr) -> None:
-    _store(i, _further(i.args["dest"], i.args["areg"] * WORD))
-
-
-def _immediate(i: Instr, pointer: str) -> tuple[Pointer, Pointer]:
-    """Where an immediate form goes to memory, and the pointer it gives back."""
-    if "imm" in i.args:
-        at = _further(i.args[pointer], i.args["imm"] * WORD)
-        return at, at
-    return _places(i, i.args[pointer], _UNIT[i.attr("dist")])
-
-
-@executor("pldi")
-def load_immediate(i: Instr) -> Pointer:
-    at, moved = _immediate(i, "source")
-    _load(i, at)
-    return moved
-
-
-@executor("psti")
-def store_immediate(i: Instr) -> Pointer:
-    at, moved = _immediate(i, "dest")
-    _store(i, at)
-    return moved
-
-
-@executor("pstu")
+@executor("append mask")
 def append_lanes(i: Instr) -> Pointer:
     """The lanes of a mask as dense bits, appended to a store stream."""
     base = i.args["base"]

@@ -10,23 +10,19 @@ from functools import lru_cache
 
 import numpy as np
 
+from ....isa.algorithms import kind_of
 from ....isa.row import Row
 from ...elements import Array
 from ...registers import GRANULES, WIDTH
 from ..instr import Instr
-from ..registry import Execute, builder, executor
+from ..meaning import Numbers, compiled
+from ..registry import Execute, builder, executor, expressed
 from .lanes import granule, image, put_image
-
-_SUFFIXES = tuple(GRANULES)
-
-
-def _named(*stems: str) -> tuple[str, ...]:
-    return tuple(f"{stem}_{suffix}" for stem in stems for suffix in _SUFFIXES)
 
 
 def _size(row: Row) -> int:
-    """Bytes that a lane covers, as the name of the row says."""
-    return GRANULES[row.name.rpartition("_")[2]]
+    """Bytes that a lane covers."""
+    return GRANULES[kind_of(row)[1]]
 
 
 # -- generation --------------------------------------------------------------------------------------------
@@ -60,7 +56,7 @@ def pattern_image(pattern: str, size: int, semantics: str) -> Array:
     return found
 
 
-@builder(*_named("pset", "pge"))
+@builder("mask by pattern")
 def build_pattern(row: Row) -> Execute:
     size = _size(row)
 
@@ -74,7 +70,7 @@ def build_pattern(row: Row) -> Execute:
     return execute
 
 
-@builder(*_named("plt"))
+@builder("mask of the rest")
 def build_tail(row: Row) -> Execute:
     size = _size(row)
     lanes = WIDTH // size
@@ -101,41 +97,25 @@ def _put_lanes(i: Instr, found: Array) -> None:
     put_image(i, "dst", found)
 
 
-def _gated(i: Instr, found: Array) -> None:
-    if i.core.semantics.palgebra_gate == "hw":
-        found = found & image(i, "mask")
-    _put_lanes(i, found)
+@expressed("predicate")
+def build_algebra(row: Row) -> Execute:
+    """The executor of a row with an expression over lanes, which are truth values."""
+    algebra = compiled(row.expr)
 
+    def execute(i: Instr) -> None:
+        lanes = {name: image(i, name).view(np.bool_) for name in algebra.names}
+        found = algebra(Numbers(i, "u8"), lanes)
+        if row.gate and i.core.semantics.palgebra_gate == "hw":
+            found = found & image(i, row.gate).view(np.bool_)
+        _put_lanes(i, found)
 
-@executor("pand")
-def both(i: Instr) -> None:
-    _gated(i, image(i, "src0") & image(i, "src1"))
-
-
-@executor("por")
-def either(i: Instr) -> None:
-    _gated(i, image(i, "src0") | image(i, "src1"))
-
-
-@executor("pxor")
-def differs(i: Instr) -> None:
-    _gated(i, image(i, "src0") ^ image(i, "src1"))
-
-
-@executor("pnot")
-def complement(i: Instr) -> None:
-    _gated(i, image(i, "src") ^ 1)
-
-
-@executor("psel")
-def select(i: Instr) -> None:
-    _put_lanes(i, np.where(image(i, "sel"), image(i, "src0"), image(i, "src1")))
+    return execute
 
 
 # -- other views -------------------------------------------------------------------------------------------
 
 
-@executor("pbitcast")
+@executor("mask image")
 def view(i: Instr) -> None:
     put_image(i, "result", image(i, "input"))
 
@@ -146,7 +126,7 @@ def _part(i: Instr) -> slice:
     return slice(0, half) if i.attr("part") == "LOWER" else slice(half, WIDTH)
 
 
-@executor("ppack")
+@executor("pack mask")
 def pack(i: Instr) -> None:
     source, found = image(i, "src"), np.zeros(WIDTH, np.uint8)
     if i.core.semantics.ppack_mode == "hw":
@@ -156,7 +136,7 @@ def pack(i: Instr) -> None:
     put_image(i, "dst", found)
 
 
-@executor("punpack")
+@executor("unpack mask")
 def unpack(i: Instr) -> None:
     source, found = image(i, "src"), np.zeros(WIDTH, np.uint8)
     if i.core.semantics.ppack_mode == "hw":
@@ -172,7 +152,7 @@ def _move(source: Array, target: Array) -> None:
     target[:count] = source[:count]
 
 
-@builder(*_named("pintlv"))
+@builder("masks in turn")
 def build_interleave(row: Row) -> Execute:
     size = _size(row)
 
@@ -186,7 +166,7 @@ def build_interleave(row: Row) -> Execute:
     return execute
 
 
-@builder(*_named("pdintlv"))
+@builder("even and odd masks")
 def build_deinterleave(row: Row) -> Execute:
     size = _size(row)
 

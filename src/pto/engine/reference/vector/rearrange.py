@@ -27,18 +27,18 @@ def _separated(lanes: int) -> Array:
 
 def _rearranged(i: Instr) -> Array:
     """Both results of vintlv or vdintlv, one behind the other."""
-    order = (_separated if "vdintlv" in i.name else _interleaved)(i.args["lhs"].lanes)
+    order = (_separated if i.kind == "even and odd" else _interleaved)(i.args["lhs"].lanes)
     return np.concatenate((raw(i, "lhs"), raw(i, "rhs")))[order]
 
 
-@executor("vintlv", "vdintlv")
+@executor("two registers")
 def interleave(i: Instr) -> None:
     found, lanes = _rearranged(i), i.args["lhs"].lanes
     put_raw(i, "low", found[:lanes])
     put_raw(i, "high", found[lanes:])
 
 
-@executor("vintlvv2", "vdintlvv2")
+@executor("half of two registers")
 def interleave_half(i: Instr) -> None:
     put_raw(i, "r", _rearranged(i)[_part(i, i.args["lhs"].lanes)])
 
@@ -51,7 +51,7 @@ def _part(i: Instr, lanes: int) -> slice:
 # -- windows -----------------------------------------------------------------------------------------------
 
 
-@executor("vslide", "vshift")
+@executor("slide")
 def slide(i: Instr) -> None:
     """A window over an older vector and a newer one behind it; the older one of vshift is all zeros."""
     newer = raw(i, "src0" if i.has("src0") else "src")
@@ -64,7 +64,7 @@ def slide(i: Instr) -> None:
 # -- by mask and index -------------------------------------------------------------------------------------
 
 
-@executor("vsqz")
+@executor("squeeze")
 def squeeze(i: Instr) -> None:
     """Tells the streams, through SQZN, how many bytes are of use."""
     size = width(i, "src")
@@ -75,22 +75,16 @@ def squeeze(i: Instr) -> None:
     i.store_raw(i.core.special_register("SQZN", "i64"), np.array([[kept.size * size]]))
 
 
-@executor("vusqz")
+@executor("count below")
 def count_below(i: Instr) -> None:
     on = active(i, "mask", width(i, "r"))
     put_raw(i, "r", (np.cumsum(on) - on).astype(array_of(i.args["r"].dtype)))  # 256 lanes of i8 wrap
 
 
-@executor("vperm")
-def permute(i: Instr) -> None:
-    lanes = i.args["src"].lanes  # a power of two
-    put_raw(i, "r", raw(i, "src")[bits(i, "index").astype(np.intp) & (lanes - 1)])
-
-
 # -- lane width --------------------------------------------------------------------------------------------
 
 
-@executor("vpack")
+@executor("pack lanes")
 def pack(i: Instr) -> None:
     """Of two sources, or of one into half of a register of zeros."""
     low = bits(i, "src0")
@@ -104,7 +98,7 @@ def pack(i: Instr) -> None:
     put_raw(i, "r", found)
 
 
-@executor("vsunpack", "vzunpack")
+@executor("unpack lanes")
 def unpack(i: Instr) -> None:
     """The type of the source says how its lanes are extended."""
     lanes = i.args["src"].lanes // 2

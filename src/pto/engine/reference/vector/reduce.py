@@ -1,8 +1,8 @@
 """Reductions over the lanes of a register or of each of its eight 32-byte groups, and histograms of bytes.
 
-Lanes that are off take no part. A sum of floats adds neighbours, then neighbours of these sums, and so on,
-each sum rounded to the element type; lanes that are off stand in the tree as +0. The extremes order -0 below
-+0, and a NaN is both the largest and the smallest.
+Lanes that are off take no part: they stand for the start value. A fold takes neighbours together, then
+neighbours of these, and so on, each step rounded to the element type. The extremes order -0 below +0, and a
+NaN is both the largest and the smallest.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ....isa.algorithms import kind_of
 from ....isa.row import Row
 from ...elements import Array, code_dtype
 from ..instr import Instr
-from ..registry import Execute, builder, executor
+from ..meaning import Meaning, Numbers, compiled, computed
+from ..registry import Execute, builder, executor, expressed
 from .lanes import active, bits, full, put_mask, put_raw, raw, width
 
 #: 32-byte groups of a register.
@@ -26,15 +28,57 @@ def _lanes(i: Instr) -> tuple[Array, Array]:
     return raw(i, "input"), active(i, "mask", width(i, "input"))
 
 
-def _sums(i: Instr, groups: int) -> Array:
-    """The sums of equal groups of lanes."""
-    x, on = _lanes(i)
-    x = np.where(on, x, np.zeros(1, x.dtype)).reshape(groups, -1)
-    if x.dtype.kind in "iu":
-        return i.encoded(x.sum(axis=1, dtype=np.int64), i.dtype("r"))
-    while x.shape[1] > 1:
-        x = x[:, 0::2] + x[:, 1::2]
-    return x[:, 0]
+@expressed("vector", "fold lanes")
+@expressed("vector", "fold groups")
+def fold(row: Row) -> Execute:
+    """The lanes of each group taken together, from the start value on."""
+    groups = GROUPS if row.over == "fold groups" else 1
+    step = compiled(row.expr)
+    source = next(n for n in step.names if n != "acc")
+    adds, largest = row.expr == f"acc + {source}", {f"max(acc, {source})": True, f"min(acc, {source})": False}
+    put = _put_groups if groups > 1 else _put_first
+
+    def execute(i: Instr) -> None:
+        x, on = _lanes(i)
+        x = np.where(on, x, _start(row.start, x.dtype)).reshape(groups, -1)
+        if row.expr in largest:
+            put(i, _extremes(x, largest[row.expr]))
+        elif not adds:
+            put(i, _stepped(Numbers(i, i.dtype(source)), x, step, source))
+        elif x.dtype.kind in "iu":
+            put(i, i.encoded(x.sum(axis=1, dtype=np.int64), i.dtype("r")))
+        else:
+            while x.shape[1] > 1:
+                x = x[:, 0::2] + x[:, 1::2]
+            put(i, x[:, 0])
+
+    return execute
+
+
+def _start(start: str, dtype: np.dtype[Any]) -> Any:
+    """What stands for a lane that is off."""
+    if start in ("least", "greatest"):
+        return _identity(dtype, largest=start == "least")
+    return dtype.type(int(start))
+
+
+def _stepped(n: Numbers, x: Array, step: Meaning, source: str) -> Array:
+    """Neighbours taken together until one is left, every step an element."""
+    found = computed(n.instr.decoded(n.dtype, x))
+    while found.shape[1] > 1:
+        made = step(n, {"acc": found[:, 0::2], source: found[:, 1::2]})
+        found = n.round(made).astype(found.dtype)
+    return n.instr.encoded(found[:, 0], n.instr.dtype("r"))
+
+
+def _extremes(x: Array, largest: bool) -> Array:
+    """The largest or smallest of each row."""
+    found = x.max(axis=1) if largest else x.min(axis=1)
+    if x.dtype.kind == "f" and np.count_nonzero(found) < found.size:
+        wanted = ((x == 0) & (np.signbit(x) != largest)).any(axis=1)
+        zero = np.where(wanted == largest, x.dtype.type(0.0), x.dtype.type(-0.0))
+        found = np.where(found == 0, zero, found)
+    return found
 
 
 def _put_first(i: Instr, found: Any) -> None:
@@ -53,17 +97,7 @@ def _put_groups(i: Instr, found: Array) -> None:
     put_raw(i, "r", out)
 
 
-@executor("vcadd")
-def total(i: Instr) -> None:
-    _put_first(i, _sums(i, 1))
-
-
-@executor("vcgadd")
-def group_totals(i: Instr) -> None:
-    _put_groups(i, _sums(i, GROUPS))
-
-
-@executor("vcpadd")
+@executor("lane pair sums")
 def pair_totals(i: Instr) -> None:
     """Sums of neighbours (hw), or running sums (doc)."""
     x, on = _lanes(i)
@@ -105,10 +139,10 @@ def _find(x: Array, on: Array, largest: bool) -> int | None:
     return at if lanes is None else int(lanes[at])
 
 
-@builder("vcmax", "vcmin")
+@builder("extreme lane")
 def extreme(row: Row) -> Execute:
     """The largest or smallest element in lane 0, and its lane as an unsigned integer in lane 1."""
-    largest = row.name == "vcmax"
+    largest = kind_of(row)[1] == "largest"
 
     def execute(i: Instr) -> None:
         x, on = _lanes(i)
@@ -129,27 +163,10 @@ def extreme(row: Row) -> Execute:
     return execute
 
 
-@builder("vcgmax", "vcgmin")
-def group_extremes(row: Row) -> Execute:
-    largest = row.name == "vcgmax"
-
-    def execute(i: Instr) -> None:
-        x, on = _lanes(i)
-        x = np.where(on, x, _identity(x.dtype, largest)).reshape(GROUPS, -1)
-        found = x.max(axis=1) if largest else x.min(axis=1)
-        if x.dtype.kind == "f" and np.count_nonzero(found) < found.size:
-            wanted = ((x == 0) & (np.signbit(x) != largest)).any(axis=1)
-            zero = np.where(wanted == largest, x.dtype.type(0.0), x.dtype.type(-0.0))
-            found = np.where(found == 0, zero, found)
-        _put_groups(i, found)
-
-    return execute
-
-
-@builder("vcbmax", "vcbmin")
+@builder("extreme lane and mask")
 def extreme_and_mask(row: Row) -> Execute:
     """The extreme in lane 0, and a mask of the lanes that are equal to it."""
-    largest = row.name == "vcbmax"
+    largest = kind_of(row)[1] == "largest"
 
     def execute(i: Instr) -> None:
         x, on = _lanes(i)
@@ -164,10 +181,10 @@ def extreme_and_mask(row: Row) -> Execute:
 # -- histograms --------------------------------------------------------------------------------------------
 
 
-@builder("chistv2", "dhistv2")
+@builder("lane histogram")
 def histogram(row: Row) -> Execute:
     """Counts of byte values, or of those up to each value, in one half of the 256 bins."""
-    cumulative = row.name == "chistv2"
+    cumulative = kind_of(row)[1] == "up to each"
 
     def execute(i: Instr) -> None:
         half = i.args["bin"]

@@ -1,10 +1,8 @@
-"""Comparison into masks, selection and permutation of lanes, and registers made from scalars."""
+"""Permutation of lanes, and registers made from scalars."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -12,42 +10,17 @@ from ....isa.dtypes import DTYPES
 from ...elements import Array, code_dtype
 from ...registers import Register
 from ..instr import Instr
-from ..meaning import Numbers
 from ..registry import executor
-from .lanes import active, bits, put, put_mask, put_raw, raw, values, width
-
-_COMPARE: dict[str, Callable[[Any, Any], Array]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
-    "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
+from .lanes import active, bits, put, put_raw, raw, width
 
 
-def _compared(i: Instr, source: str, other: Any) -> None:
-    size = width(i, source)
-    found = _COMPARE[i.attr("cmp_mode")](values(i, source), other)
-    put_mask(i, "m", found & active(i, "seed", size), size)
-
-
-@executor("vcmp")
-def compare(i: Instr) -> None:
-    _compared(i, "src0", values(i, "src1"))
-
-
-@executor("vcmps")
-def compare_scalar(i: Instr) -> None:
-    _compared(i, "src", Numbers(i, i.args["src"].dtype).scalar(i.args["scalar"]))
-
-
-@executor("vsel")
-def select(i: Instr) -> None:
-    put_raw(i, "r", np.where(active(i, "mask", width(i, "r")), raw(i, "src0"), raw(i, "src1")))
-
-
-@executor("vselr", "vselrv2")
+@executor("permutation")
 def permute(i: Instr) -> None:
     """Indices count lanes from the start of the register and wrap."""
+    assert i.op.row is not None
+    index = i.op.row.operands[1].name
     source = raw(i, "src")
-    put_raw(i, "r", source[bits(i, "idx") & (source.size - 1)])
+    put_raw(i, "r", source[bits(i, index) & (source.size - 1)])
 
 
 # -- registers from scalars --------------------------------------------------------------------------------
@@ -59,12 +32,12 @@ def _element(i: Instr, value: float | int) -> Array:
     return i.encoded(np.array([value], np.float64 if DTYPES[dtype].is_float else np.int64), dtype)
 
 
-@executor("vbr")
+@executor("broadcast scalar")
 def broadcast(i: Instr) -> None:
     put_raw(i, "r", np.repeat(_element(i, i.args["value"]), i.args["r"].lanes))
 
 
-@executor("vdup")
+@executor("duplicate")
 def duplicate(i: Instr) -> None:
     """A scalar, or the first or last lane of a register."""
     source = i.args["input"]
@@ -81,7 +54,7 @@ def _steps(lanes: int, sign: int, real: bool) -> Array:
     return sign * np.arange(lanes, dtype=np.float64 if real else np.int64)
 
 
-@executor("vci")
+@executor("consecutive lanes")
 def count(i: Instr) -> None:
     """Sums are exact before they are rounded to the element type, or wrap."""
     r = i.args["r"]
@@ -89,7 +62,7 @@ def count(i: Instr) -> None:
     put(i, "r", i.args["index"] + _steps(r.lanes, sign, DTYPES[r.dtype].is_float))
 
 
-@executor("vbitcast")
+@executor("lane bits")
 def reinterpret(i: Instr) -> None:
     source, r = i.args["input"], i.args["r"]
     if source.dtype == r.dtype:

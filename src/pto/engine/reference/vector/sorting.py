@@ -22,7 +22,7 @@ from .memory import aligned
 _SIDE = 16  # rows and columns of a transposed block
 
 
-@executor("vtranspose")
+@executor("block transposition")
 def transpose(i: Instr) -> None:
     config = i.args["config"]
     i.require(config == 0, f"expects config to be 0, the only form specified, got {config}")
@@ -64,13 +64,13 @@ def _order(i: Instr, found: Array, codes: Array) -> Array:
     return block_order(rank(scores), _places(len(scores)))
 
 
-@executor("vsort32")
+@executor("sort values")
 def sort_values(i: Instr) -> None:
     found, codes = _read(i, ("src", max(i.args["config"] % 256, 1)))
     i.store_raw("dest", found.take(_order(i, found, codes)))
 
 
-@executor("vbitsort")
+@executor("sort records")
 def sort_records(i: Instr) -> None:
     groups, target = i.args["repeat_times"], i.dtype("dest")
     if groups < 1:
@@ -105,7 +105,7 @@ def _lengths(count: int, lists: int) -> list[int]:
     return [count >> 16 * k & 0xFFFF for k in range(lists)]
 
 
-@executor("vmrgsort4")
+@executor("merge lists")
 def merge(i: Instr) -> None:
     config = i.args["config"]
     repeat, valid, exhausted = config & 0xFF, config >> 8 & 0xF, bool(config >> 12 & 1)
@@ -150,7 +150,7 @@ def _repeated(i: Instr, repeat: int, lengths: list[int], exhausted: bool, each: 
         i.store_raw("dest", found[order])
 
 
-@executor("get_vms4_sr")
+@executor("merge status")
 def merge_status(i: Instr) -> tuple[int, ...]:
     """Unsigned counts in the signed form of i16."""
     return tuple(i.raw(status(i), (1, 4))[0].view(np.int16).tolist())

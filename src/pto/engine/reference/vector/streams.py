@@ -37,7 +37,7 @@ def _to_element(i: Instr, at: Pointer) -> None:
 # -- loads -------------------------------------------------------------------------------------------------
 
 
-@executor("vldas")
+@executor("begin loads")
 def vldas(i: Instr) -> None:
     source = i.args["source"]
     _to_element(i, source)
@@ -46,7 +46,7 @@ def vldas(i: Instr) -> None:
     _become(i.args["state"], "load", block, BLOCK)
 
 
-@executor("vldus")
+@executor("next load")
 def vldus(i: Instr) -> Pointer | None:
     source, state = i.args["source"], i.args["state"]
     _to_element(i, source)
@@ -93,7 +93,7 @@ def _shown(state: Align) -> str:
 # -- stores ------------------------------------------------------------------------------------------------
 
 
-@executor("init_align")
+@executor("empty stream")
 def init_align(i: Instr) -> None:
     """A register as it was made: nothing pending, no position."""
 
@@ -156,7 +156,7 @@ def _first(i: Instr, count: int) -> tuple[Array, Array]:
     return (codes if i.exact else raw(i, "value")[:count]), codes
 
 
-@executor("vstus")
+@executor("append count")
 def vstus(i: Instr) -> Pointer | None:
     at = i.args["position"] if i.has("position") else i.args["base"]
     count, lanes = int(i.args["count"]), i.args["value"].lanes
@@ -168,7 +168,7 @@ def vstus(i: Instr) -> Pointer | None:
     return at if i.attr("mode") == "NO_POST_UPDATE" else at.moved(count)
 
 
-@executor("vstu")
+@executor("append")
 def vstu(i: Instr) -> int | Pointer:
     position, lanes = i.args["position"], i.args["value"].lanes
     is_pointer = isinstance(position, Pointer)
@@ -185,7 +185,7 @@ def vstu(i: Instr) -> int | Pointer:
     return position.moved(lanes) if is_pointer else int(position) + lanes
 
 
-@executor("vsta", "vstas")
+@executor("end of stream")
 def vsta(i: Instr) -> Pointer | None:
     """The form that returns an advanced pointer ends the stream at the pointer it was given."""
     at, further = addresses(i, "dest", 0)
@@ -211,7 +211,7 @@ def _at_register(i: Instr, pointer: str) -> tuple[Pointer, int]:
     return base.at(base.offset + ar), ar
 
 
-@executor("vstur")
+@executor("append squeezed")
 def vstur(i: Instr) -> None:
     at, ar = _at_register(i, "base")
     squeezed = _read(i, "SQZN")
@@ -226,21 +226,21 @@ def vstur(i: Instr) -> None:
         i.store_raw(_special(i, "AR"), np.array([[ar + squeezed]], np.int64))
 
 
-@executor("vstar")
+@executor("end of stream by register")
 def vstar(i: Instr) -> None:
     flush(i, _at_register(i, "dest")[0])
 
 
-@executor("sprclr")
+@executor("clear address register")
 def sprclr(i: Instr) -> None:
     i.store_raw(_special(i, "AR"), np.zeros((1, 1), np.int64))
 
 
-@executor("sprsti", "sprsts")
+@executor("store address register")
 def store_special(i: Instr) -> Pointer | None:
     """The offset counts words in the immediate form, bytes in the other."""
     dest = i.args["dest"]
-    scale = 4 if i.name == "sprsti" else 1
+    scale = 4 if i.kind == "words" else 1
     further = dest.at(dest.offset + int(i.args["offset"]) * scale)
     returns = post_update(i, 0)
     at = dest if returns else further

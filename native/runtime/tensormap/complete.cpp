@@ -1,0 +1,218 @@
+// The schedulers' side: finding ready tasks, completing them, moving the watermark.
+#include <algorithm>
+#include <cstring>
+
+#include "tensormap_graph.hpp"
+
+namespace pto2 {
+
+namespace {
+constexpr int64_t kScanAtOnce = 32;
+}
+
+bool TensormapGraph::has_unseen() const {
+  return next_scan_.load(std::memory_order_acquire) !=
+         memory_.header().current_task_index.load(std::memory_order_acquire);
+}
+
+/// Phase 3: go over the tasks published since the last time and start those that wait for nobody; one thread
+/// does it at a time, and no slot is used again before this has passed it. Phase 4: take what the
+/// orchestrator found to be ready.
+int TensormapGraph::look_for_ready(int scheduler) {
+  int found = 0;
+  if (has_unseen() && scan_lock_.try_lock()) {
+    const int64_t first = next_scan_.load(std::memory_order_relaxed);
+    const int64_t published = memory_.header().current_task_index.load(std::memory_order_acquire);
+    const int64_t end = std::min(published, first + kScanAtOnce);
+    for (int64_t id = first; id < end; ++id) {
+      TaskDescriptor& task = memory_.task(id);
+      if (task.fanin_count.load(std::memory_order_relaxed) != 0) continue;
+      task.state.store(kReady, std::memory_order_relaxed);
+      count(task);
+      make_ready(task, scheduler);
+      ++found;
+      exec_.pause().point();
+    }
+    next_scan_.store(end, std::memory_order_release);  // after the counting: see Graph::has_unseen
+    scan_lock_.unlock();
+  }
+  int64_t id;
+  for (int n = 0; n < kScanAtOnce && orch_ready_.pop(id); ++n, ++found) {
+    make_ready(memory_.task(id), scheduler);
+  }
+  return found;
+}
+
+/// A task that has been counted goes to the queues.
+void TensormapGraph::make_ready(TaskDescriptor& task, int from) {
+  if (records_) (*records_)[memory_.slot(task.task_id)].ready = now_ns();
+  const auto type = static_cast<CoreType>(task.worker_type);
+  if (task.cluster_ids == nullptr) {
+    exec_.ready(task.task_id, type, task.cluster_id, from);
+    return;
+  }
+  const int64_t id = task.task_id;  // the task may be over before the last block has been handed on
+  const int blocks = task.block_dim;
+  const int32_t* clusters = task.cluster_ids;
+  for (int64_t b = 0; b < blocks; ++b) exec_.ready(id | (b + 1) << kBlockShift, type, clusters[b], from);
+}
+
+void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int scheduler) {
+  const int64_t id = ticket & ((int64_t{1} << kBlockShift) - 1);
+  TaskDescriptor& task = memory_.task(id);
+  payload.task_id = id;
+  payload.kernel_id = task.kernel_id;
+  payload.num_args = task.arg_count;
+  std::memcpy(payload.args, task.args, sizeof(int64_t) * static_cast<size_t>(task.arg_count));
+  payload.block_idx = 0;
+  payload.block_num = 1;
+  payload.tensors = task.tensors;
+  payload.inputs = task.inputs;
+  payload.one_of_blocks = task.block_dim > 0;
+  if (task.block_dim == 0) return;
+  payload.block_num = task.block_dim;
+  if ((ticket >> kBlockShift) != 0) {
+    payload.block_idx = static_cast<int32_t>(ticket >> kBlockShift) - 1;
+  } else {
+    payload.block_idx = task.next_block.fetch_add(1, std::memory_order_relaxed);
+    if (payload.block_idx + 1 < task.block_dim) {  // the next block is for whoever comes next
+      exec_.ready(id, static_cast<CoreType>(task.worker_type), task.cluster_id, scheduler);
+    }
+  }
+  payload.args[payload.num_args++] = task.block_dim;
+  payload.args[payload.num_args++] = payload.block_idx;
+}
+
+/// Of the tensors of a task, the buffers: a kernel in C++ may look at more of one than the task says, and
+/// what it takes from numbers is not known at all.
+int TensormapGraph::memory(const DispatchPayload& payload, pto_array* out) const {
+  static constexpr const char* names[kMaxParams] = {
+      "parameter 0",  "parameter 1",  "parameter 2",  "parameter 3", "parameter 4",  "parameter 5",
+      "parameter 6",  "parameter 7",  "parameter 8",  "parameter 9", "parameter 10", "parameter 11",
+      "parameter 12", "parameter 13", "parameter 14", "parameter 15"};
+  int count = 0;
+  for (uint32_t left = payload.tensors; left != 0; left &= left - 1) {
+    const int i = __builtin_ctz(left);
+    const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[i]);
+    out[count++] = {reinterpret_cast<void*>(tensor.buffer.addr), tensor.buffer.size, names[i]};
+  }
+  return count;
+}
+
+/// A write is undeclared if some of it lies in an input and in no output, counting what is between the first
+/// and the last element of each.
+bool TensormapGraph::judge(const DispatchPayload& payload, UseRecord& use) const {
+  if (use.use == Use::Read) return false;
+  const auto bytes = [&](int i) {
+    const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[i]);
+    const Segment found = tensor_bytes(tensor);
+    return Segment{tensor.buffer.addr + found.begin, tensor.buffer.addr + found.end};
+  };
+  for (uint32_t left = payload.tensors & payload.inputs; left != 0; left &= left - 1) {
+    const int i = __builtin_ctz(left);
+    Segment part = bytes(i);
+    part = {std::max(part.begin, use.first), std::min(part.end, use.last)};
+    bool declared = part.begin >= part.end;
+    for (uint32_t others = payload.tensors & ~payload.inputs; others != 0 && !declared; others &= others - 1)
+      declared = bytes(__builtin_ctz(others)).contains(part);
+    if (declared) continue;
+    use.arg = i;
+    return use.undeclared = true;
+  }
+  return false;
+}
+
+bool TensormapGraph::completed(int64_t id, int scheduler) {
+  TaskDescriptor& task = memory_.task(id);
+  if (task.block_dim > 0) {
+    const int32_t blocks = task.block_dim;  // before this one counts: then the slot may be another task's
+    if (task.done_blocks.fetch_add(1, std::memory_order_acq_rel) + 1 < blocks) return false;
+    if (task.cluster_ids != nullptr) {
+      for (int b = 0; b < task.block_dim; ++b) {
+        if (clusters_.completed(task.cluster_ids[b])) exec_.released();
+      }
+    }
+  }
+  if (task.cluster_id >= 0 && clusters_.completed(task.cluster_id)) exec_.released();
+  int32_t consumers;
+  {
+    const Locked guard(task.fanout_lock, exec_.pause());
+    task.state.store(kCompleted, std::memory_order_release);
+    consumers = task.fanout_head;  // nobody joins from here on
+  }
+  exec_.pause().point();
+  for (int32_t at = consumers; at != 0;) {
+    const DepListEntry& entry = memory_.entry(at);
+    at = entry.next_fanout;  // the consumer may run, and the entry be used again, as soon as it is ready
+    TaskDescriptor& consumer = memory_.task(entry.task_id);
+    const int32_t arrived = consumer.fanin_refcount.fetch_add(1, std::memory_order_seq_cst) + 1;
+    exec_.pause().point();
+    if (arrived == consumer.fanin_count.load(std::memory_order_seq_cst)) {
+      int32_t expected = kInitial;
+      if (consumer.state.compare_exchange_strong(expected, kReady, std::memory_order_seq_cst)) {
+        count(consumer);
+        make_ready(consumer, scheduler);
+      }
+    }
+    exec_.pause().point();
+  }
+  bool consumed = false;
+  for (int32_t at = task.fanin_head; at != 0; at = memory_.entry(at).next_fanin) {
+    consumed |= release(memory_.task(memory_.entry(at).producer));
+    exec_.pause().point();
+  }
+  {
+    const Locked guard(task.fanout_lock, exec_.pause());
+    task.handled = true;
+    if (task.fanout_released == task.fanout_count) {
+      task.state.store(kConsumed, std::memory_order_seq_cst);
+      consumed = true;
+    }
+  }
+  if (consumed) advance();
+  return true;
+}
+
+/// A consumer or the scope lets go of a task; true if nobody holds it any more.
+bool TensormapGraph::release(TaskDescriptor& task) {
+  const Locked guard(task.fanout_lock, exec_.pause());
+  ++task.fanout_released;
+  if (!task.handled || task.fanout_released != task.fanout_count) return false;
+  task.state.store(kConsumed, std::memory_order_seq_cst);
+  return true;
+}
+
+/// Move the watermark over consumed tasks. Any number of threads may be here: a step is taken by one of them,
+/// and whoever has consumed a task comes here after it, so none is forgotten: of two threads that have
+/// consumed neighbours, at least one sees both (stores and loads of the state are sequentially consistent
+/// here).
+void TensormapGraph::advance() {
+  SharedMemoryHeader& header = memory_.header();
+  int64_t oldest = header.last_task_alive.load(std::memory_order_acquire);
+  bool moved = false;
+  while (oldest < header.current_task_index.load(std::memory_order_acquire)) {
+    const TaskDescriptor& task = memory_.task(oldest);
+    if (task.state.load(std::memory_order_seq_cst) != kConsumed) break;
+    const uint64_t end = task.packed_buffer_end.load(std::memory_order_relaxed);
+    exec_.pause().point();
+    // If another thread was faster, the slot may already be somebody else's; then this fails.
+    if (!header.last_task_alive.compare_exchange_strong(oldest, oldest + 1, std::memory_order_seq_cst))
+      continue;
+    moved = true;
+    ++oldest;
+    exec_.pause().point();
+    uint64_t tail = header.heap_tail.load(std::memory_order_relaxed);
+    while (end > tail && !header.heap_tail.compare_exchange_weak(tail, end, std::memory_order_seq_cst)) {
+    }
+  }
+  if (moved) exec_.released(oldest);
+}
+
+void TensormapGraph::sample(Recorder& recorder, int64_t now) {
+  const SharedMemoryHeader& header = memory_.header();
+  const int64_t tasks = header.current_task_index.load(std::memory_order_relaxed) - alive();
+  recorder.counters.push_back({now, tasks, Counter::TaskRing});
+  recorder.counters.push_back({now, static_cast<int64_t>(heap_.used()), Counter::Heap});
+}
+
+}  // namespace pto2

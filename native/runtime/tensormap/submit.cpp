@@ -1,0 +1,653 @@
+// The orchestrator's side: submitting tasks, scopes, clusters.
+#include <algorithm>
+#include <cstring>
+
+#include "tensormap_graph.hpp"
+
+namespace pto2 {
+
+namespace {
+
+constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
+constexpr uint64_t kDescriptorsPerTask = 4;
+constexpr int64_t kLongWait = 10'000'000;        // nanoseconds until less than that will do
+constexpr int64_t kRetiredAtOnce = 1024;         // at most, before a blocked submission looks again
+constexpr int64_t kSurveyTime = 500'000'000;     // of its thread, for an orchestration to show what it needs
+constexpr int64_t kSurveyWait = 10'000'000'000;  // nanoseconds in all, as it may sleep
+constexpr int64_t kSurveyCalls = 1 << 22;        // and calls of it
+constexpr int64_t kSurveyCallsSeeded = 1 << 18;  // where no clock decides
+constexpr uint64_t kNowhere = 64;                // an address: whoever uses it faults
+
+struct Surveyed {};  // a submission met a deadlock: it is counted instead, like those that follow it
+
+/// A place, even if it is an empty one.
+uint64_t output_size(const TensorData& tensor) {
+  return align_up(tensor.buffer.size > 0 ? tensor.buffer.size : 1, kPackedOutputAlign);
+}
+
+/// Times the steps of a submission, if the run records.
+class Steps {
+ public:
+  Steps(Recorder* recorder, int64_t id) : recorder_(recorder), id_(id) {
+    if (recorder_ != nullptr) at_ = now_ns();
+  }
+  void done(Phase phase) {
+    if (recorder_ == nullptr) return;
+    const int64_t now = now_ns();
+    recorder_->phases.push_back({at_, now, static_cast<int32_t>(id_), 0, -1, phase});
+    at_ = now;
+  }
+
+ private:
+  Recorder* recorder_;
+  int64_t id_, at_ = 0;
+};
+
+/// Nanoseconds that this thread has had a processor: what a process beside this one does not change.
+int64_t thread_ns() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+}  // namespace
+
+TensormapGraph::TensormapGraph(const TensormapOptions& options, const Kernels& kernels, Log& log)
+    : options_(options),
+      kernels_(kernels),
+      log_(log),
+      memory_(options.task_window, options.heap, options.dep_pool),
+      heap_(options.heap, memory_.header()),
+      deps_(options.dep_pool),
+      map_(options.tensormap_pool, options.tensormap_buckets, options.task_window),
+      tensors_(options.task_window * kDescriptorsPerTask),
+      orch_ready_(options.task_window),
+      exec_(options.exec, *this, kernels),
+      clusters_(options.exec.block_dim, exec_.pause()),
+      last_consumer_(options.task_window) {
+  if (options.exec.record) records_ = std::make_unique<ZeroedArray<TaskRecord>>(options.task_window);
+}
+
+void TensormapGraph::run(const std::function<void()>& orchestrate) {
+  exec_.run([&] {
+    scope_begin();
+    try {
+      orchestrate();
+    } catch (...) {
+      if (surveys()) end_survey(false);  // that comes first
+      throw;
+    }
+    while (!scopes_.empty() && !exec_.failure().failed()) scope_end();
+    if (surveys()) end_survey(true);
+    memory_.header().orchestrator_done.store(1, std::memory_order_release);
+  });
+}
+
+void TensormapGraph::fatal(ErrorCode code, const std::string& text) {
+  if (surveys()) end_survey(false);
+  exec_.fail(code, text);
+  throw Aborted();
+}
+
+// --- deadlocks ---------------------------------------------------------------------------------------------
+
+/// The run has failed. Where rings are too small, it ends when it is known how large they have to be.
+void TensormapGraph::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins) {
+  // By the task that is being submitted.
+  const bool slot_taken = resource != kTaskRing && resource != kClusters;
+  const bool seeded = options_.exec.deterministic;
+  deadlock_ = std::make_unique<Deadlock>(Deadlock{
+      code,
+      resource,
+      cause(resource, wanted, spins),
+      circle(resource),
+      {static_cast<uint64_t>(next_id_ - alive()), heap_.used(), deps_.used(), map_.used()},
+      next_id_ - (slot_taken ? 1 : 0),
+      seeded ? INT64_MAX : thread_ns() + kSurveyTime,
+      seeded ? INT64_MAX : now_ns() + kSurveyWait,
+      seeded ? kSurveyCallsSeeded : kSurveyCalls,
+  });
+  if (slot_taken) deadlock_->used[resource] += wanted;
+  if (resource == kDepPool || resource == kClusters) {  // nothing to count
+    end_survey(false);
+    throw Aborted();
+  }
+  log_(Level::Warn, "submit",
+       "deadlock at %s: no task runs any more, the rest of the orchestration is counted",
+       site_text(site_).c_str());
+  throw Surveyed();
+}
+
+/// What would be a task.
+int64_t TensormapGraph::survey(const Submission& submission) {
+  exec_.throw_if_failed();
+  uint64_t bytes = 0, entries = 0;
+  for (int i = 0; i < std::min(submission.count, kMaxParams); ++i) {  // nobody has checked them
+    const Arg& arg = submission.args[i];
+    if (arg.type == PTOParamType::OUTPUT || arg.type == PTOParamType::INOUT) ++entries;
+    if (arg.type != PTOParamType::OUTPUT || arg.tensor == nullptr || arg.tensor->buffer.addr != 0) continue;
+    bytes = std::min(bytes + std::min(output_size(*arg.tensor), DemandMeter::kAbsurd), DemandMeter::kAbsurd);
+    arg.tensor->buffer.addr = kNowhere;
+  }
+  demand_.add(tasks_in_scopes_.empty(), bytes, entries);
+  tasks_in_scopes_.push_back(deadlock_->id);
+  if (survey_is_over()) throw Aborted();
+  return deadlock_->id++;
+}
+
+/// One call of an orchestration that is being surveyed.
+bool TensormapGraph::survey_is_over() {
+  const bool timed = deadlock_->until != INT64_MAX;
+  const bool over =
+      --deadlock_->left <= 0 || (timed && (thread_ns() > deadlock_->until || now_ns() > deadlock_->latest));
+  if (over) end_survey(false);
+  return over;
+}
+
+void TensormapGraph::end_survey(bool all) {
+  const std::unique_ptr<Deadlock> found = std::move(deadlock_);
+  exec_.fail(found->code, found->cause + solution(*found, all) + found->circle);
+}
+
+// --- submit ------------------------------------------------------------------------------------------------
+
+int64_t TensormapGraph::submit(const Submission& submission) {
+  if (deadlock_ == nullptr) {
+    try {
+      return submit_task(submission);
+    } catch (const Surveyed&) {
+    }
+  }
+  return survey(submission);
+}
+
+int64_t TensormapGraph::submit_task(const Submission& submission) {
+  exec_.throw_if_failed();
+  check(submission);
+  Steps steps(exec_.recorder(), next_id_);
+  const int64_t started = records_ ? now_ns() : 0;
+  sync(false);
+  steps.done(Phase::OrchSync);
+
+  const int64_t id = take_slot();
+  TaskDescriptor& task = memory_.task(id);
+  steps.done(Phase::OrchAlloc);
+
+  task.task_id = id;
+  task.kernel_id = submission.kernel_id;
+  task.worker_type = submission.worker_type;
+  task.fanin_count.store(kNotYet, std::memory_order_relaxed);
+  task.fanin_refcount.store(0, std::memory_order_relaxed);
+  task.fanin_head = task.fanout_head = 0;
+  task.fanout_count = 1;
+  task.fanout_released = 0;
+  task.handled = false;
+  task.state.store(kInitial, std::memory_order_relaxed);
+  task.cluster_id = submission.cluster;
+  task.group_id = submission.cluster >= 0 ? clusters_.group(submission.cluster) : -1;
+  task.block_dim = submission.block_dim;
+  task.next_block.store(0, std::memory_order_relaxed);
+  task.done_blocks.store(0, std::memory_order_relaxed);
+  task.cluster_ids = nullptr;
+  if (submission.cluster_ids != nullptr) {
+    std::vector<int32_t>& kept = block_clusters_[id];
+    kept.assign(submission.cluster_ids, submission.cluster_ids + submission.block_dim);
+    task.cluster_ids = kept.data();
+  }
+  task.scope = scopes_.back().number;
+  task.site_file = site_.file;
+  task.site_line = site_.line;
+  task.arg_count = submission.count;
+  const uint64_t bytes = take_buffers(submission, task);
+  steps.done(Phase::OrchHeap);
+
+  TensorData* descriptors = take_descriptors(submission.count, task);
+  task.tensors = task.inputs = 0;
+  for (int i = 0; i < submission.count; ++i) {
+    const Arg& arg = submission.args[i];
+    if (arg.type == PTOParamType::SCALAR) {
+      task.args[i] = static_cast<int64_t>(arg.scalar);
+    } else {
+      task.tensors |= 1u << i;
+      task.inputs |= (arg.type == PTOParamType::INPUT ? 1u : 0u) << i;
+      std::memcpy(static_cast<void*>(descriptors), static_cast<const void*>(arg.tensor), sizeof(TensorData));
+      task.args[i] = reinterpret_cast<int64_t>(descriptors++);
+    }
+  }
+  steps.done(Phase::OrchParams);
+
+  find_producers(submission, task);
+  if (options_.check_hazards || options_.track_war) find_hazards(submission, task);
+  steps.done(Phase::OrchLookup);
+
+  if (records_) {  // before anybody can make it ready
+    TaskRecord& record = (*records_)[memory_.slot(id)];
+    record = TaskRecord{};
+    record.task_id = id;
+    record.submit = started;
+    record.func_id = task.kernel_id;
+    record.scope = task.scope;
+    record.cluster = task.cluster_id;
+    record.block = -1;
+    record.site = static_cast<int32_t>(task_sites_.size());
+    record.core_type = static_cast<int16_t>(task.worker_type);
+    task_sites_.push_back(site_);
+    Recorder& recorder = *exec_.recorder();
+    recorder.counters.push_back({started, next_id_ - seen_alive_, Counter::TaskRing});
+    recorder.counters.push_back({started, static_cast<int64_t>(heap_.used()), Counter::Heap});
+    recorder.counters.push_back({started, static_cast<int64_t>(deps_.used()), Counter::DepPool});
+    recorder.counters.push_back({started, static_cast<int64_t>(map_.used()), Counter::TensorMap});
+  }
+  // Before the task holds its producers: they would never be retired.
+  const uint64_t entries = make_room(submission);
+  hook(task);
+  steps.done(Phase::OrchFanin);
+  insert(submission, task);
+  steps.done(Phase::OrchInsert);
+
+  demand_.add(tasks_in_scopes_.empty(), bytes, entries);
+  tasks_in_scopes_.push_back(id);
+  publish(task);
+  steps.done(Phase::OrchFinalize);
+  return id;
+}
+
+/// What no later stage could make sense of.
+void TensormapGraph::check(const Submission& submission) {
+  const auto refuse = [&](const std::string& what) {
+    const Kernel* kernel = kernels_.find(submission.kernel_id);
+    fatal(ErrorCode::InvalidArgs, "task " + std::to_string(next_id_) + " (kernel " +
+                                      std::to_string(submission.kernel_id) +
+                                      (kernel != nullptr ? " " + kernel->name : "") + ", submitted at " +
+                                      site_text(site_) + "): " + what);
+  };
+  if (scopes_.empty()) refuse("Cannot submit task outside a scope");
+  const Kernel* kernel = kernels_.find(submission.kernel_id);
+  if (kernel == nullptr) refuse("no kernel has this func_id");
+  if (submission.worker_type < 0 || submission.worker_type >= kCoreTypes) {
+    refuse("worker type " + std::to_string(submission.worker_type) +
+           " has no cores here: use PTO2_WORKER_CUBE or PTO2_WORKER_VECTOR");
+  }
+  if (kernel->core_type >= 0 && kernel->core_type != submission.worker_type) {
+    refuse(std::string("the kernel is for ") + (kernel->core_type == 0 ? "AIC" : "AIV") +
+           " cores and was submitted as " +
+           (submission.worker_type == 0 ? "PTO2_WORKER_CUBE" : "PTO2_WORKER_VECTOR"));
+  }
+  if (submission.count < 0 || submission.count > kMaxParams) {
+    refuse(std::to_string(submission.count) + " parameters: a task has at most " +
+           std::to_string(kMaxParams));
+  }
+  for (int i = 0; i < submission.count; ++i) {
+    const Arg& arg = submission.args[i];
+    if (arg.type == PTOParamType::SCALAR) continue;
+    if (arg.tensor == nullptr) refuse("parameter " + std::to_string(i) + " is an empty tensor");
+    if (arg.tensor->buffer.addr == 0 && arg.type != PTOParamType::OUTPUT) {
+      refuse(
+          "parameter " + std::to_string(i) + ": " + (arg.type == PTOParamType::INPUT ? "INPUT" : "INOUT") +
+          " param must have a non-NULL buffer address: no task that writes this tensor has been submitted");
+    }
+  }
+  if (submission.cluster >= 0 && !clusters_.allocated(submission.cluster)) {
+    refuse("cluster " + std::to_string(submission.cluster) + " has not been allocated");
+  }
+  if (submission.block_dim < 0 || submission.block_dim >= 1 << 15) {
+    refuse("the number of blocks must be in range [1, 32767]");
+  }
+  if (submission.cluster_ids != nullptr) {
+    for (int b = 0; b < submission.block_dim; ++b) {
+      if (!clusters_.allocated(submission.cluster_ids[b])) {
+        refuse("cluster " + std::to_string(submission.cluster_ids[b]) + " of block " + std::to_string(b) +
+               " has not been allocated");
+      }
+    }
+  }
+}
+
+/// Step 0: see how far tasks have been retired, and take back what they held.
+void TensormapGraph::sync(bool force) {
+  if (!force && (next_id_ & 31) != 0) return;  // the watermark is where other threads write
+  const int64_t alive_now = alive();
+  if (!force && alive_now - map_.cleaned() < kCleanupInterval) return;
+  seen_alive_ = alive_now;
+  if (alive_now == map_.cleaned()) return;
+  map_.cleanup_retired(alive_now);
+  const TaskDescriptor& last =
+      memory_.task(alive_now - 1);  // its slot is not used again before this thread does
+  deps_.release_to(last.dep_end);
+  tensors_released_ = last.tensor_end;
+  while (!extra_tensors_.empty() && extra_tensors_.begin()->first < alive_now) {
+    extra_tensors_.erase(extra_tensors_.begin());
+  }
+  while (!block_clusters_.empty() && block_clusters_.begin()->first < alive_now) {
+    block_clusters_.erase(block_clusters_.begin());
+  }
+}
+
+/// At most window - 1 tasks are alive; and who had the slot before has been seen by the scan.
+bool TensormapGraph::slot_is_free() {
+  const auto window = static_cast<int64_t>(options_.task_window);
+  if (next_id_ - seen_alive_ >= window - 1) sync(true);
+  if (next_id_ - window >= seen_scan_) seen_scan_ = next_scan_.load(std::memory_order_acquire);
+  return next_id_ - seen_alive_ < window - 1 && next_id_ - window < seen_scan_;
+}
+
+int64_t TensormapGraph::take_slot() {
+  if (!slot_is_free()) {
+    if (tasks_in_scopes_.size() + 1 >= options_.task_window) {  // they cannot be consumed before scope_end
+      ++stats_.blocked[kTaskRing];
+      deadlock(ErrorCode::ScopeDeadlock, kTaskRing, 1, 0);
+    }
+    wait_for(kTaskRing, [&] { return slot_is_free(); }, 1);
+  }
+  const auto used = static_cast<uint64_t>(next_id_ - seen_alive_ + 1);
+  if (used > stats_.window_peak) stats_.window_peak = used;
+  // The map still lists the entries of who had this slot before, unless they have been cleaned up.
+  if (next_id_ - static_cast<int64_t>(options_.task_window) >= map_.cleaned()) sync(true);
+  return next_id_++;
+}
+
+/// All OUTPUTs without an address share one block of the heap, each at a multiple of 1024 from its start.
+uint64_t TensormapGraph::take_buffers(const Submission& submission, TaskDescriptor& task) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < submission.count; ++i) {
+    const Arg& arg = submission.args[i];
+    if (arg.type == PTOParamType::OUTPUT && arg.tensor->buffer.addr == 0) {
+      const uint64_t size = arg.tensor->buffer.size;
+      if (size > heap_.size()) deadlock(ErrorCode::HeapRingDeadlock, kHeapRing, size, 0);
+      bytes += output_size(*arg.tensor);
+    }
+  }
+  task.packed_buffer_base = 0;
+  task.packed_buffer_end.store(0, std::memory_order_relaxed);
+  if (bytes == 0) return 0;
+  HeapBlock block;
+  if (!heap_.try_allocate(bytes, block)) {
+    if (align_up(bytes, kAlign) > heap_.size()) {
+      deadlock(ErrorCode::HeapRingDeadlock, kHeapRing, bytes, 0);
+    }
+    wait_for(kHeapRing, [&] { return heap_.try_allocate(bytes, block); }, bytes);
+  }
+  task.packed_buffer_base = block.base;
+  task.packed_buffer_end.store(block.end, std::memory_order_relaxed);
+  char* at = heap_.address(block.base);
+  if (options_.poison) std::memset(at, 0xFF, bytes);
+  for (int i = 0; i < submission.count; ++i) {
+    const Arg& arg = submission.args[i];
+    if (arg.type == PTOParamType::OUTPUT && arg.tensor->buffer.addr == 0) {
+      arg.tensor->buffer.addr = reinterpret_cast<uint64_t>(at);
+      arg.tensor->owner_scope = scopes_.back().number + 1;
+      at += output_size(*arg.tensor);
+    }
+  }
+  return bytes;
+}
+
+TensorData* TensormapGraph::take_descriptors(int count, TaskDescriptor& task) {
+  const uint64_t size = options_.task_window * kDescriptorsPerTask;
+  uint64_t begin = tensors_taken_;
+  const auto wanted = static_cast<uint64_t>(count);
+  if (begin % size + wanted > size) begin += size - begin % size;  // in one piece
+  if (begin + wanted - tensors_released_ > size) {
+    sync(true);
+    if (begin + wanted - tensors_released_ > size) {
+      auto& extra = extra_tensors_[task.task_id];
+      extra = std::make_unique<TensorData[]>(wanted);
+      task.tensor_end = tensors_taken_;
+      return extra.get();
+    }
+  }
+  tensors_taken_ = begin + wanted;
+  task.tensor_end = tensors_taken_;
+  return &tensors_[begin % size];
+}
+
+void TensormapGraph::find_producers(const Submission& submission, TaskDescriptor& task) {
+  producers_.clear();
+  producer_args_.clear();
+  producer_kinds_.clear();
+  for (int i = 0; i < submission.count; ++i) {
+    const PTOParamType type = submission.args[i].type;
+    if (type != PTOParamType::INPUT && type != PTOParamType::INOUT) continue;
+    const auto& access = *reinterpret_cast<const TensorData*>(task.args[i]);
+    map_.lookup(access, type == PTOParamType::INOUT, seen_alive_, [&](int64_t producer, OverlapStatus) {
+      int64_t& last = last_consumer_[memory_.slot(producer)];
+      if (last == task.task_id + 1) return;
+      last = task.task_id + 1;
+      producers_.push_back(producer);
+      producer_args_.push_back(i);
+      producer_kinds_.push_back(0);
+    });
+  }
+}
+
+void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& task) {
+  PTOParamType types[kMaxParams];
+  const TensorData* tensors[kMaxParams];
+  for (int i = 0; i < submission.count; ++i) {
+    types[i] = submission.args[i].type;
+    tensors[i] =
+        types[i] == PTOParamType::SCALAR ? nullptr : reinterpret_cast<const TensorData*>(task.args[i]);
+    if (types[i] == PTOParamType::SCALAR || tensors[i]->owner_scope == 0) continue;
+    bool open = false;
+    for (const Scope& scope : scopes_) open |= scope.number + 1 == tensors[i]->owner_scope;
+    if (!open) found_hazards_.push_back({-1, task.task_id, 4, i});  // its memory may have been given back
+    const uint64_t in_heap = tensors[i]->buffer.addr - reinterpret_cast<uint64_t>(heap_.address(0));
+    const uint64_t begin = task.packed_buffer_base % heap_.size();
+    const uint64_t size = task.packed_buffer_end.load(std::memory_order_relaxed) - task.packed_buffer_base;
+    if (in_heap - begin < size) hazards_.fresh(tensors[i]->buffer.addr);
+  }
+  const std::vector<Hazard> found =
+      hazards_.submit(task.task_id, types, tensors, submission.count, producers_, options_.track_war);
+  if (!options_.track_war) {
+    found_hazards_.insert(found_hazards_.end(), found.begin(), found.end());
+    return;
+  }
+  for (const Hazard& hazard : found) {
+    if (hazard.earlier < seen_alive_) continue;  // retired: it comes before anyway
+    last_consumer_[memory_.slot(hazard.earlier)] = task.task_id + 1;
+    producers_.push_back(hazard.earlier);
+    producer_args_.push_back(hazard.arg);
+    producer_kinds_.push_back(hazard.kind);
+  }
+}
+
+/// Steps 4 and 7: an edge from every producer.
+void TensormapGraph::hook(TaskDescriptor& task) {
+  if (!deps_.has(producers_.size())) {
+    uint64_t wanted = 0;  // producers that are consumed meanwhile need no entry
+    const auto enough = [&] {
+      sync(true);
+      wanted = 0;
+      for (const int64_t producer : producers_) {
+        wanted += memory_.task(producer).state.load(std::memory_order_acquire) != kConsumed ? 1 : 0;
+      }
+      return deps_.has(wanted);
+    };
+    if (!enough()) wait_for(kDepPool, enough, wanted);
+  }
+  int32_t edges = 0, early = 0;
+  for (size_t i = 0; i < producers_.size(); ++i) {
+    const int64_t producer = producers_[i];
+    if (options_.exec.record)
+      edges_.push_back({producer, task.task_id, producer_args_[i], producer_kinds_[i]});
+    exec_.pause().point();
+    TaskDescriptor& from = memory_.task(producer);
+    const Locked guard(from.fanout_lock, exec_.pause());
+    const int32_t state = from.state.load(std::memory_order_relaxed);
+    if (state == kConsumed) continue;  // nothing to wait for, nothing to hold
+    const int32_t offset = deps_.take();
+    DepListEntry& entry = memory_.entry(offset);
+    entry.task_id = task.task_id;
+    entry.producer = producer;
+    entry.next_fanin = task.fanin_head;
+    task.fanin_head = offset;
+    ++from.fanout_count;
+    ++edges;
+    if (state == kCompleted) {
+      ++early;
+    } else {
+      entry.next_fanout = from.fanout_head;
+      from.fanout_head = offset;
+    }
+  }
+  task.dep_end = deps_.position();
+  stats_.edges += edges;
+  if (early > 0) task.fanin_refcount.fetch_add(early, std::memory_order_seq_cst);
+  exec_.pause().point();
+  task.fanin_count.store(edges, std::memory_order_seq_cst);
+}
+
+uint64_t TensormapGraph::make_room(const Submission& submission) {
+  uint64_t wanted = 0;
+  for (int i = 0; i < submission.count; ++i) {
+    const PTOParamType type = submission.args[i].type;
+    wanted += type == PTOParamType::OUTPUT || type == PTOParamType::INOUT ? 1 : 0;
+  }
+  if (!map_.has(wanted)) {
+    if (wanted > map_.size()) deadlock(ErrorCode::TensorMapOverflow, kTensorMap, wanted, 0);
+    wait_for(kTensorMap, [&] { return sync(true), map_.has(wanted); }, wanted);
+  }
+  return wanted;
+}
+
+void TensormapGraph::insert(const Submission& submission, TaskDescriptor& task) {
+  for (int i = 0; i < submission.count; ++i) {
+    const PTOParamType type = submission.args[i].type;
+    if (type != PTOParamType::OUTPUT && type != PTOParamType::INOUT) continue;
+    map_.insert(*reinterpret_cast<const TensorData*>(task.args[i]), task.task_id,
+                type == PTOParamType::OUTPUT);
+  }
+}
+
+/// Step 8, and what is left of step 7: roots are found by the schedulers' scan; who had all its producers
+/// completed while it was being submitted is handed over here.
+void TensormapGraph::publish(TaskDescriptor& task) {
+  ++stats_.tasks;
+  if (task.cluster_id >= 0) clusters_.submitted(task.cluster_id);
+  if (task.cluster_ids != nullptr) {
+    for (int b = 0; b < task.block_dim; ++b) clusters_.submitted(task.cluster_ids[b]);
+  }
+  const int64_t id = task.task_id;
+  exec_.pause().point();
+  const int32_t edges = task.fanin_count.load(std::memory_order_relaxed);
+  bool mine = false;
+  if (edges > 0 && task.fanin_refcount.load(std::memory_order_seq_cst) == edges) {
+    int32_t expected = kInitial;
+    mine = task.state.compare_exchange_strong(expected, kReady, std::memory_order_seq_cst);
+  }
+  exec_.pause().point();
+  if (mine) {
+    count(task);
+    orch_ready_.push(id);
+  }
+  memory_.header().current_task_index.store(id + 1, std::memory_order_release);
+  if (mine || edges == 0) exec_.published();
+  exec_.pause().point();
+  exec_.help_now_and_then(id);
+}
+
+/// Until `free()`. What fills up is given some room before submission goes on: an orchestrator that comes
+/// back for every task that is retired only disturbs who retires them. So it looks again when a fraction of
+/// what can be retired has been (`wake_at`; Exec::released wakes it then), or earlier: when a core waits,
+/// perhaps for a task that is yet to come, when some time has passed, and when nothing else can happen.
+void TensormapGraph::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted) {
+  ++stats_.blocked[resource];
+  int spins = 0;
+  bool said = false;
+  const auto say = [&](int n) { said = true, say_blocked(resource, wanted, n); };
+  int64_t wake_at = 0;
+  if (resource != kClusters) {  // all others come back as tasks are retired
+    const int64_t now = alive();
+    const int64_t end = tasks_in_scopes_.empty() ? next_id_ : tasks_in_scopes_.front();  // it, and all after
+    wake_at = now + std::clamp<int64_t>((end - now) / 16, 1, kRetiredAtOnce);
+  }
+  // A kernel may wait for a task that is yet to come in a way that nobody here sees (a flag in memory).
+  const int64_t until = options_.exec.deterministic ? INT64_MAX : now_ns() + kLongWait;
+  const auto enough = [&] {
+    return (alive() >= wake_at || exec_.core_waits() || now_ns() >= until) && free();
+  };
+  if (exec_.help_until(enough, say, spins, wake_at) || free()) {
+    if (said) say_unblocked(resource, spins);
+    return;
+  }
+  static constexpr ErrorCode codes[] = {ErrorCode::FlowControlDeadlock, ErrorCode::HeapRingDeadlock,
+                                        ErrorCode::DepPoolOverflow, ErrorCode::TensorMapOverflow,
+                                        ErrorCode::ClusterDeadlock};
+  say_blocked(resource, wanted, spins);
+  deadlock(codes[resource], resource, wanted, spins);
+}
+
+// --- scopes ------------------------------------------------------------------------------------------------
+
+void TensormapGraph::scope_begin() {
+  exec_.throw_if_failed();
+  if (surveys() && survey_is_over()) throw Aborted();
+  if (scopes_.size() >= kMaxScopeDepth) {
+    fatal(ErrorCode::ScopeOverflow, "Scope stack overflow: more than " + std::to_string(kMaxScopeDepth) +
+                                        " scopes are open, the last one opened at " + site_text(site_));
+  }
+  scopes_.push_back({tasks_in_scopes_.size(), site_, scope_count_++});
+  if (static_cast<int>(scopes_.size()) > stats_.max_depth)
+    stats_.max_depth = static_cast<int>(scopes_.size());
+}
+
+void TensormapGraph::scope_end() {
+  exec_.only_orchestrators();
+  if (exec_.failure().failed())
+    return;  // called while the orchestration unwinds: nothing is waited for any more
+  if (scopes_.empty()) fatal(ErrorCode::ScopeOverflow, "Scope stack underflow: no scope is open");
+  if (surveys()) {
+    tasks_in_scopes_.resize(scopes_.back().first);
+    scopes_.pop_back();
+    survey_is_over();
+    return;
+  }
+  Steps steps(exec_.recorder(), next_id_);
+  const Scope scope = scopes_.back();
+  const auto count = static_cast<int>(tasks_in_scopes_.size() - scope.first);
+  if (count > stats_.max_scope_tasks) stats_.max_scope_tasks = count;
+  bool consumed = false;
+  for (size_t i = scope.first; i < tasks_in_scopes_.size(); ++i) {
+    consumed |= release(memory_.task(tasks_in_scopes_[i]));
+    exec_.pause().point();
+  }
+  tasks_in_scopes_.resize(scope.first);
+  scopes_.pop_back();
+  clusters_.end_scope(scope.number);
+  if (consumed) advance();
+  steps.done(Phase::OrchScopeEnd);
+}
+
+// --- clusters ----------------------------------------------------------------------------------------------
+
+int32_t TensormapGraph::allocate_cluster() {
+  if (surveys()) end_survey(false);
+  exec_.throw_if_failed();
+  if (scopes_.empty()) fatal(ErrorCode::InvalidArgs, "a cluster is allocated inside a scope");
+  int32_t cluster = clusters_.try_allocate(scopes_.back().number);
+  if (cluster < 0) {
+    wait_for(kClusters, [&] { return (cluster = clusters_.try_allocate(scopes_.back().number)) >= 0; }, 1);
+  }
+  exec_.machine().reset_cluster(cluster);
+  return cluster;
+}
+
+void TensormapGraph::free_cluster(int32_t cluster) {
+  exec_.only_orchestrators();
+  if (exec_.failure().failed() || surveys()) return;
+  if (!clusters_.allocated(cluster)) {
+    fatal(ErrorCode::InvalidArgs, "cluster " + std::to_string(cluster) + " is freed at " + site_text(site_) +
+                                      " and has not been allocated, or was freed before");
+  }
+  clusters_.free(cluster);
+}
+
+TensormapStats TensormapGraph::stats() const {
+  TensormapStats stats = stats_;
+  stats.heap_peak = heap_.peak();
+  stats.dep_peak = deps_.peak();
+  stats.map_peak = map_.peak();
+  return stats;
+}
+
+}  // namespace pto2

@@ -1,0 +1,215 @@
+// tensormap_and_ringbuffer: an orchestrator submits tasks into a ring, the tensors they read and write make
+// the edges, schedulers complete them and move the watermark.
+//
+// How a task lives (the lock is the producer's fanout_lock):
+//   submit    the orchestrator takes a slot and output memory, finds producers, and under each producer's
+//             lock either joins its list of consumers or sees that it has completed already;
+//   ready     when the last producer has completed: whoever makes fanin_refcount reach fanin_count and turns
+//             the state from 0 to 1 hands it on, so exactly one does (both are sequentially consistent: the
+//             orchestrator writes the count and reads the refcount, schedulers the other way round);
+//   completed under the lock the state becomes 2 and the list of consumers is final;
+//   consumed  under the lock, when its completion has been handled and scope and consumers have all released
+//             it;
+//   retired   when it is consumed and everything older is: last_task_alive passes it, its slot, entries and
+//             output memory can be used again.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../exec/exec.hpp"
+#include "../exec/log.hpp"
+#include "clusters.hpp"
+#include "demand.hpp"
+#include "dep_pool.hpp"
+#include "hazards.hpp"
+#include "heap_ring.hpp"
+#include "shared_memory.hpp"
+#include "tensor_map.hpp"
+
+namespace pto2 {
+
+struct TensormapOptions {
+  ExecOptions exec;
+  uint64_t task_window = 65536;       // PTO2_RING_TASK_WINDOW
+  uint64_t heap = uint64_t{1} << 30;  // PTO2_RING_HEAP
+  uint64_t dep_pool = 65536;          // PTO2_RING_DEP_POOL
+  uint64_t tensormap_pool = 65536;
+  uint64_t tensormap_buckets = 65536;
+  bool check_hazards = false;
+  bool track_war = false;  // order what check_hazards would report
+  bool poison = false;     // fresh output memory is filled with 0xFF
+};
+
+/// A parameter of a task. An OUTPUT without an address is given one, and `tensor` is told.
+struct Arg {
+  PTOParamType type = PTOParamType::SCALAR;
+  TensorData* tensor = nullptr;
+  uint64_t scalar = 0;
+};
+
+struct Submission {
+  int32_t kernel_id = -1;
+  int32_t worker_type = 0;
+  const Arg* args = nullptr;
+  int count = 0;
+  int32_t cluster = -1;
+  int32_t block_dim = 0;                 // > 0: that many blocks, as one task
+  const int32_t* cluster_ids = nullptr;  // one per block, or null
+};
+
+struct Site {
+  const char* file = nullptr;
+  int line = 0;
+};
+
+/// What somebody wants to know after a run.
+struct TensormapStats {
+  int64_t tasks = 0, edges = 0;
+  uint64_t window_peak = 0, heap_peak = 0, dep_peak = 0, map_peak = 0;
+  int64_t blocked[5] = {};  // times the orchestrator had to wait, by Resource
+  int max_scope_tasks = 0, max_depth = 0;
+};
+
+class TensormapGraph final : public Graph {
+ public:
+  enum Resource { kTaskRing, kHeapRing, kDepPool, kTensorMap, kClusters };
+
+  TensormapGraph(const TensormapOptions& options, const Kernels& kernels, Log& log);
+
+  /// Run an orchestration inside an outer scope, and everything it submits. What went wrong is in failure().
+  void run(const std::function<void()>& orchestrate);
+  Failure& failure() { return exec_.failure(); }
+
+  // --- what an orchestration calls; throws Aborted when the run has failed ---
+  int64_t submit(const Submission& submission);
+  void scope_begin();
+  void scope_end();
+  int32_t allocate_cluster();
+  void free_cluster(int32_t cluster);
+  void set_site(Site site) { site_ = site; }
+  /// Whether the run has failed, and it only looks what the orchestration would have needed.
+  bool surveys() const { return deadlock_ != nullptr; }
+
+  // --- Graph ---
+  bool has_unseen() const override;
+  int look_for_ready(int scheduler) override;
+  void fill(int64_t ticket, DispatchPayload& payload, int scheduler) override;
+  int memory(const DispatchPayload& payload, pto_array* out) const override;
+  bool judge(const DispatchPayload& payload, UseRecord& use) const override;
+  bool completed(int64_t id, int scheduler) override;
+  void sample(Recorder& recorder, int64_t now) override;
+  Progress progress() const override;
+  std::string stuck(int running) const override;
+  std::string site(int64_t id) const override;
+  TaskRecord* record(int64_t id) override { return records_ ? &(*records_)[memory_.slot(id)] : nullptr; }
+
+  const TensormapOptions& options() const { return options_; }
+  TensormapStats stats() const;
+  Exec& exec() { return exec_; }
+  const SharedMemory& memory() const { return memory_; }
+  const std::vector<EdgeRecord>& edges() const { return edges_; }
+  const std::vector<Hazard>& hazards() const { return found_hazards_; }
+  const std::vector<Site>& task_sites() const { return task_sites_; }
+
+ private:
+  struct Scope {
+    size_t first;  // of tasks_in_scopes_
+    Site site;
+    int number;
+  };
+  /// What is known of one. After it the orchestration goes on, without the tasks: what it submits is counted
+  /// until it ends, or for a while (a *survey*), so that the report can name sizes that are large enough.
+  struct Deadlock {
+    ErrorCode code;
+    Resource resource;
+    std::string cause, circle;
+    uint64_t used[4];             // by Resource, with what is wanted
+    int64_t id;                   // of the next task
+    int64_t until, latest, left;  // for the survey: time of the thread, of the clock, calls
+  };
+
+  // submit, step by step (submit.cpp)
+  int64_t submit_task(const Submission& submission);
+  void check(const Submission& submission);
+  int64_t take_slot();
+  bool slot_is_free();
+  uint64_t take_buffers(const Submission& submission, TaskDescriptor& task);
+  TensorData* take_descriptors(int count, TaskDescriptor& task);
+  void find_producers(const Submission& submission, TaskDescriptor& task);
+  void find_hazards(const Submission& submission, TaskDescriptor& task);
+  void hook(TaskDescriptor& task);
+  uint64_t make_room(const Submission& submission);
+  void insert(const Submission& submission, TaskDescriptor& task);
+  void publish(TaskDescriptor& task);
+  void wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted);
+  void sync(bool force);
+  [[noreturn]] void fatal(ErrorCode code, const std::string& text);
+  [[noreturn]] void deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins);
+  int64_t survey(const Submission& submission);
+  bool survey_is_over();
+  void end_survey(bool all);
+
+  // completion (complete.cpp)
+  void count(const TaskDescriptor& task) { exec_.count(task.block_dim > 0 ? task.block_dim : 1); }
+  void make_ready(TaskDescriptor& task, int from);
+  bool release(TaskDescriptor& task);
+  void advance();
+
+  // words (report.cpp)
+  std::string cause(Resource resource, uint64_t wanted, int spins) const;
+  std::string solution(const Deadlock& found, bool all) const;
+  std::string circle(Resource resource) const;
+  void say_blocked(Resource resource, uint64_t wanted, int spins);
+  void say_unblocked(Resource resource, int spins);
+  std::string task_line(int64_t id) const;
+  std::string site_text(Site site) const;
+  std::string rings() const;
+  int64_t alive() const { return memory_.header().last_task_alive.load(std::memory_order_seq_cst); }
+
+  const TensormapOptions options_;
+  const Kernels& kernels_;
+  Log& log_;
+  SharedMemory memory_;
+  HeapRing heap_;
+  DepPool deps_;
+  TensorMap map_;
+  ZeroedArray<TensorData> tensors_;                                 // ring of the descriptors of live tasks
+  std::map<int64_t, std::unique_ptr<TensorData[]>> extra_tensors_;  // of tasks for which the ring had no room
+  std::map<int64_t, std::vector<int32_t>> block_clusters_;  // of live block tasks whose blocks are pinned
+  uint64_t tensors_taken_ = 0, tensors_released_ = 0;
+  MpmcQueue orch_ready_;
+  std::unique_ptr<ZeroedArray<TaskRecord>> records_;
+  Exec exec_;
+  Clusters clusters_;
+  alignas(64) std::atomic<int64_t> next_scan_{0};  // changed by the holder of scan_lock_
+  SpinLock scan_lock_;
+
+  // The orchestrator's own.
+  alignas(64) int64_t next_id_ = 0;
+  int64_t seen_alive_ = 0, seen_scan_ = 0;
+  std::vector<int64_t> tasks_in_scopes_;
+  std::vector<Scope> scopes_;
+  DemandMeter demand_;
+  std::unique_ptr<Deadlock> deadlock_;  // while there is a survey
+  int scope_count_ = 0;
+  std::vector<int64_t> producers_;      // of the task being submitted
+  std::vector<int32_t> producer_args_;  // the parameter that each came from
+  std::vector<int8_t> producer_kinds_;
+  ZeroedArray<int64_t> last_consumer_;  // by slot of the producer: to see each producer once; id + 1
+  Site site_;
+  Hazards hazards_;
+  std::vector<Hazard> found_hazards_;
+  std::vector<EdgeRecord> edges_;
+  std::vector<Site> task_sites_;
+  TensormapStats stats_;
+};
+
+inline constexpr int kBlockShift = 48;  // a ticket is a task id, and from this bit on a block + 1
+
+}  // namespace pto2

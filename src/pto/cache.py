@@ -1,0 +1,346 @@
+"""The one cache of everything that is built: libraries of kernels and orchestrations, and what is known of a
+compiler. `pto cache` shows and empties it.
+
+An entry is a folder named by a digest of all that the result depends on. It appears in one step and holds a
+digest of itself: any number of processes can share the cache, one of them builds while the others wait, and
+what is damaged counts as missing. Where a build finds out only afterwards which files it depends on (what a
+source includes), their names are an entry of their own, and the digest of the result has their contents too.
+
+The cache has a limit (PTO_CACHE_LIMIT). What was used longest ago goes first. A library that is loaded stays
+so when its file is removed; what somebody has just been given and may be about to load is not evicted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import knobs
+from .isa.record import Record
+
+#: Seconds after which the folder of a build belongs to nobody: its process was killed.
+_ABANDONED = 3600
+#: Seconds for which an entry is not evicted after its last use.
+_GRACE = 600
+#: What describes an entry, in its folder.
+_ABOUT = "entry.json"
+_LOCKS = "locks"
+_TOTAL = "total"
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class Built(Record):
+    """What a build made: a file, or what its tool said where there is none."""
+
+    path: str
+    output: str = ""
+    cached: bool = False
+    files: tuple[str, ...] = ()  # names of what it was made from that the key does not have, see `Files`
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.path)
+
+
+class Files:
+    """How files are named that a build finds out about: by their paths, unless a subclass knows better."""
+
+    def path(self, name: str) -> str:
+        return name
+
+    def fit(self, names: Sequence[str]) -> bool:
+        """Whether what was made from these files is what is wanted now."""
+        return True
+
+
+class Found(Record):
+    """An entry that is as it was made: the path of its file (empty without one) and what is said of it."""
+
+    path: str
+    facts: Any
+
+
+class Entry(Record):
+    """An entry as `pto cache` counts it."""
+
+    path: str
+    kind: str
+    size: int  # bytes
+    used: float  # when, in seconds
+
+
+# -- where ------------------------------------------------------------------------------------------------
+
+
+def folder() -> Path:
+    """Where entries are kept: PTO_CACHE_DIR, else the user's cache; a private folder where that fails. The
+    name of the folder in it is that of earlier versions, so that what those left is counted and goes."""
+    given = knobs.get("PTO_CACHE_DIR")
+    home = knobs.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    found = Path(given or os.path.join(home, "pto")) / "cpp"
+    try:
+        found.mkdir(parents=True, exist_ok=True)
+        if os.access(found, os.W_OK):
+            return found
+    except OSError:
+        pass
+    return _private()
+
+
+_own: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _private() -> Path:
+    if not _own:
+        _own.append(tempfile.TemporaryDirectory(prefix="pto-cache-"))
+    return Path(_own[0].name)
+
+
+def size_of(text: str) -> int | None:
+    """A number of bytes as users write it: 1048576, 500M, 2G, 1.5GiB."""
+    m = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", text.strip().lower())
+    return int(float(m[1]) * _UNITS[m[2]]) if m else None
+
+
+def limit() -> int:
+    """Bytes that the cache may hold; a knob that is no size is taken for the usual one."""
+    found = size_of(knobs.get("PTO_CACHE_LIMIT"))
+    if found is None:
+        found = size_of(knobs.KNOBS["PTO_CACHE_LIMIT"].default)
+        assert found is not None
+    return found
+
+
+# -- what is there ----------------------------------------------------------------------------------------
+
+
+def key(*parts: str) -> str:
+    """A digest of all that a result depends on."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        state.update(len(data).to_bytes(8, "little") + data)
+    return state.hexdigest()
+
+
+def find(name: str, where: Path | None = None) -> Found | None:
+    """The entry of a key; none where it is missing or damaged."""
+    place = (where or folder()) / name
+    try:
+        about = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
+        file, facts = about["file"], about["facts"]
+        data = (place / file).read_bytes() if file else b""
+        if about["digest"] != _digest(data, facts):
+            return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(place)
+    return Found(str(place / file) if file else "", facts)
+
+
+def put(name: str, kind: str, file: Path | None = None, facts: Any = None, where: Path | None = None) -> str:
+    """Make an entry of a file, which moves there, and of facts; the path of the file."""
+    where = where or folder()
+    place, fresh = where / name, where / f".build-{_unlike_others()}"
+    fresh.mkdir()  # not private: several users may share a cache
+    try:
+        kept = fresh / file.name if file is not None else None
+        if file is not None and kept is not None:
+            os.replace(file, kept)
+            _settle(kept)
+        data = kept.read_bytes() if kept is not None else b""
+        file_name, digest = kept.name if kept else "", _digest(data, facts)
+        about = json.dumps({"kind": kind, "file": file_name, "digest": digest, "facts": facts})
+        (fresh / _ABOUT).write_text(about, encoding="utf-8")
+        _settle(fresh / _ABOUT)
+        _drop(place)  # a damaged one
+        os.rename(fresh, place)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    _account(where, len(data) + len(about))
+    return str(place / file_name) if file_name else ""
+
+
+def stored(name: str, files: Files | None = None, where: Path | None = None) -> Built | None:
+    """What was built for a key, where it is there; with `files` also as these are now."""
+    where, names = where or folder(), list[str]()
+    if files is not None:
+        listed = find(name, where)
+        if listed is None or not isinstance(listed.facts, list) or not files.fit(listed.facts):
+            return None
+        names = listed.facts
+        name = _with_files(name, names, files)
+    found = find(name, where)
+    return Built(found.path, cached=True, files=tuple(names)) if found and found.path else None
+
+
+def built(name: str, kind: str, build: Callable[[Path], Built], files: Files | None = None) -> Built:
+    """What is built for a key: from the cache, or made now in the folder that `build` is given. A build that
+    fails leaves nothing."""
+
+    def here(where: Path) -> Built:
+        if found := stored(name, files, where):
+            return found
+        with lock(where, name):
+            if found := stored(name, files, where):  # somebody else was faster
+                return found
+            with tempfile.TemporaryDirectory(prefix=".build-", dir=where) as work:
+                made = build(Path(work))
+                if not made.ok:
+                    return made
+                whole = name if files is None else _with_files(name, made.files, files)
+                path = put(whole, kind, Path(made.path), where=where)
+                if files is not None:
+                    put(name, "files", facts=list(made.files), where=where)
+            _sweep(where)
+        return made.replace(path=path)
+
+    where = folder()
+    try:
+        return here(where)
+    except OSError:  # full, or not ours to write
+        if where == _private():
+            raise
+        return here(_private())
+
+
+def _with_files(name: str, names: Sequence[str], files: Files) -> str:
+    return key(name, *(part for n in names for part in (n, file_digest(files.path(n)))))
+
+
+def file_digest(path: str) -> str:
+    """A digest of a file; of one that is gone, something that no file has."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return "missing"
+
+
+def _digest(data: bytes, facts: Any) -> str:
+    return hashlib.sha256(data + b"\0" + json.dumps(facts).encode()).hexdigest()
+
+
+def _settle(path: Path) -> None:
+    """Have the content of a file on the disk before its name: a machine that stops leaves no half of it."""
+    with contextlib.suppress(OSError), open(path, "rb") as f:
+        os.fsync(f.fileno())
+
+
+def _unlike_others() -> str:
+    return f"{os.getpid()}-{os.urandom(6).hex()}"
+
+
+@contextlib.contextmanager
+def lock(where: Path, name: str) -> Iterator[None]:
+    """Held by one builder of a key at a time, over threads and processes."""
+    locks = where / _LOCKS
+    locks.mkdir(exist_ok=True)
+    with open(locks / name[:3], "wb") as held:  # two keys hardly ever share one
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+# -- how much there is ------------------------------------------------------------------------------------
+
+
+def entries(where: Path | None = None) -> list[Entry]:
+    """Everything in the cache, what was used longest ago first; also what older versions of ours left."""
+    found: list[Entry] = []
+    with contextlib.suppress(OSError), os.scandir(where or folder()) as places:
+        for place in places:
+            if place.name.startswith(".") or place.name in (_LOCKS, _TOTAL):
+                continue
+            with contextlib.suppress(OSError):  # gone since
+                found.append(_entry(place))
+    return sorted(found, key=lambda e: (e.used, e.path))
+
+
+def _entry(place: os.DirEntry[str]) -> Entry:
+    status = place.stat()
+    if not place.is_dir():
+        return Entry(place.path, "other", status.st_size, status.st_mtime)
+    with os.scandir(place) as files:
+        size = sum(f.stat().st_size for f in files)
+    try:
+        kind = str(json.loads(Path(place.path, _ABOUT).read_text(encoding="utf-8"))["kind"])
+    except (OSError, ValueError, KeyError, TypeError):
+        kind = "other"
+    return Entry(place.path, kind, size, status.st_mtime)
+
+
+def prune(most: int, grace: float = 0, where: Path | None = None) -> list[Entry]:
+    """Remove what was used longest ago until `most` bytes are left, but nothing that was used in the last
+    `grace` seconds; also what killed builds left behind. Returns what is gone."""
+    where = where or folder()
+    _sweep(where)
+    with lock(where, _TOTAL):
+        gone, left = _evict(where, most, grace)
+        _note(where, left)
+    return gone
+
+
+def _evict(where: Path, most: int, grace: float) -> tuple[list[Entry], int]:
+    found, gone = entries(where), list[Entry]()
+    left = sum(e.size for e in found)
+    newest = time.time() - grace
+    for e in found:
+        if left <= most or e.used > newest:
+            break
+        if _drop(Path(e.path)):
+            gone.append(e)
+            left -= e.size
+    return gone, left
+
+
+def _account(where: Path, more: int) -> None:
+    """Note what was added. All of the cache is looked at only where it may be above its limit; a fifth is
+    freed then, so that it does not happen with every build."""
+    with contextlib.suppress(OSError), lock(where, _TOTAL):
+        try:
+            total = int((where / _TOTAL).read_text(encoding="ascii")) + more
+        except (OSError, ValueError):
+            total = sum(e.size for e in entries(where))
+        if total > limit():
+            total = _evict(where, limit() * 4 // 5, _GRACE)[1]
+        _note(where, total)
+
+
+def _note(where: Path, total: int) -> None:
+    (where / _TOTAL).write_text(str(total), encoding="ascii")
+
+
+def _drop(place: Path) -> bool:
+    """Remove an entry in one step: nobody finds a part of it. False where it is not ours to remove."""
+    gone = place.with_name(f".gone-{_unlike_others()}")
+    try:
+        os.rename(place, gone)
+        if gone.is_dir():
+            shutil.rmtree(gone, ignore_errors=True)
+        else:
+            gone.unlink()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _sweep(where: Path) -> None:
+    """Remove what killed processes left behind."""
+    with contextlib.suppress(OSError):
+        for pattern in (".build-*", ".gone-*"):
+            for work in where.glob(pattern):
+                if time.time() - work.stat().st_mtime > _ABANDONED:
+                    shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,116 @@
+"""`pto cache`: what was compiled and is kept, and how to be rid of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+
+from .. import cache
+from .common import OK, Parser
+
+_EXAMPLES = """\
+  pto cache                    where it is, how much it holds
+  pto cache --json             the same for scripts
+  pto cache clear              remove all of it: what is needed is compiled again
+  pto cache prune --max 500M   keep what was used last, 500 MiB of it
+  PTO_CACHE_LIMIT=8G PTO_CACHE_DIR=/data/pto pto run k.pto --engine cpp -- @a.npy f32:16x64
+
+Libraries that a process has loaded stay loaded when they are removed.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto cache", "What was compiled and is kept for the next time.", _EXAMPLES)
+    p.add_argument(
+        "action",
+        nargs="?",
+        choices=("show", "clear", "prune"),
+        default="show",
+        help="show (default), clear: remove everything, prune: remove what was used longest ago",
+    )
+    p.add_argument(
+        "--max",
+        type=_size,
+        metavar="SIZE",
+        help="prune: what may stay, such as 500M or 2G (default: the limit, PTO_CACHE_LIMIT)",
+    )
+    p.add_argument("--json", action="store_true", help="as JSON")
+    options = p.parse_args(arguments)
+    if options.max is not None and options.action != "prune":
+        p.error("--max is an option of prune")
+    folder = cache.folder()
+    gone: list[cache.Entry] = []
+    if options.action != "show":
+        most = 0 if options.action == "clear" else cache.limit() if options.max is None else options.max
+        gone = cache.prune(most)
+    left = cache.entries(folder)
+    if options.json:
+        print(json.dumps(_facts(str(folder), left, gone if options.action != "show" else None), indent=2))
+    elif options.action == "show":
+        print("\n".join(_lines(str(folder), left)))
+    else:
+        print(f"{_count(gone)} removed, {_total(gone)}; {_count(left)} left, {_total(left)}")
+    return OK
+
+
+def _facts(folder: str, left: Sequence[cache.Entry], gone: Sequence[cache.Entry] | None) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "path": folder,
+        "entries": len(left),
+        "bytes": sum(e.size for e in left),
+        "limit": cache.limit(),
+        "kinds": {k: {"entries": n, "bytes": size} for k, (n, size) in _kinds(left).items()},
+    }
+    if gone is not None:
+        facts["removed"] = {"entries": len(gone), "bytes": sum(e.size for e in gone)}
+    return facts
+
+
+def _lines(folder: str, left: Sequence[cache.Entry]) -> list[str]:
+    lines = [
+        f"path     {folder}",
+        f"entries  {len(left)}",
+        f"size     {_total(left)}",
+        f"limit    {shown(cache.limit())} (PTO_CACHE_LIMIT)",
+    ]
+    kinds = _kinds(left)
+    if kinds:
+        lines.append("")
+        column = max(map(len, kinds)) + 2
+        lines += [f"  {kind:<{column}}{n:>6}  {shown(size):>10}" for kind, (n, size) in kinds.items()]
+    return lines
+
+
+def _kinds(found: Sequence[cache.Entry]) -> dict[str, tuple[int, int]]:
+    """How many there are of each kind, and how many bytes."""
+    kinds: dict[str, tuple[int, int]] = {}
+    for e in sorted(found, key=lambda e: e.kind):
+        n, size = kinds.get(e.kind, (0, 0))
+        kinds[e.kind] = n + 1, size + e.size
+    return kinds
+
+
+def _count(found: Sequence[cache.Entry]) -> str:
+    return f"{len(found)} entr{'y' if len(found) == 1 else 'ies'}"
+
+
+def _total(found: Sequence[cache.Entry]) -> str:
+    return shown(sum(e.size for e in found))
+
+
+def shown(size: int) -> str:
+    """A number of bytes for readers."""
+    value, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def _size(text: str) -> int:
+    found = cache.size_of(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 500M or 2G")
+    return found

@@ -1,0 +1,130 @@
+"""From a program as it was read to one that can be emitted or executed: verify, decide what the program
+leaves to the tools, run the passes. `ptoas`, `pto check`, `pto run`, `pto build`, the engines, the task
+runtime and the functions of Python all go this way.
+
+    done = lowered(module, "a5", Options(insert_sync=True))
+    done.ok, done.diagnostics    # what is wrong, of every step that ran
+    done.module                  # placed and synchronised
+
+A program without addresses leaves its tiles to the tools, and its pipes too if it has no flags. One with
+addresses is its author's: it gets flags only on request, and without them shows what is missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from .diag import Diagnostic, DiagnosticError, has_errors
+from .ir.core import Module, Operation
+from .ir.facts import module_profile
+from .isa.profiles import Profile
+from .isa.record import Record
+from .passes.pipeline import Options, Pass, compile, load_passes
+from .verify import verify
+
+__all__ = ["Lowered", "Options", "complete", "lowered", "verified"]
+
+
+class Lowered(Record):
+    """What became of a program, as far as its errors let it come."""
+
+    module: Module  # the given one where no pass ran on a copy
+    profile: Profile
+    diagnostics: list[Diagnostic]
+    ran: tuple[str, ...] = ()  # names of the passes, in order
+    manual: bool = True  # whether the author placed the tiles
+    plan: object | None = None  # what memory planning decided, a `plan_memory.MemoryPlan`
+    times: Mapping[str, float] = {}  # seconds of each step, where they were asked for
+
+    @property
+    def ok(self) -> bool:
+        return not has_errors(self.diagnostics)
+
+    def sound(self) -> Lowered:
+        """Itself; raises its errors where it has any."""
+        if not self.ok:
+            raise DiagnosticError([d for d in self.diagnostics if d.severity == "error"])
+        return self
+
+
+def verified(
+    module: Module, target: str | Profile | None = None, options: Options | None = None
+) -> list[Diagnostic]:
+    """Everything that is wrong with a program as it is written, as far as the options want to know."""
+    o = options or Options()
+    if o.check == "none":
+        return []
+    return verify(
+        module, target, level=o.level or None, insert_sync=o.insert_sync, flags=o.flags,
+        structure_only=o.check == "structure",
+    )  # fmt: skip
+
+
+def lowered(
+    module: Module,
+    target: str | Profile | None = None,
+    options: Options | None = None,
+    *,
+    after: Callable[[Pass, Module], None] | None = None,
+    timed: bool = False,
+    keep: bool = True,
+) -> Lowered:
+    """The program in manual form: every tile has its address, every hazard that the tools see to its flag.
+
+    `after` is called with each pass that ran, `timed` asks for the seconds of every step. Without `keep` the
+    passes run on the module itself: for callers that have no further use for it as it was.
+    """
+    o = options or Options()
+    times: dict[str, float] = {}
+    profile = module_profile(module, target)
+    if timed and o.passes != "never":  # imports are no step's time
+        load_passes()
+    start = time.perf_counter()
+    found = verified(module, target, o)
+    if o.check != "none":
+        times["verify"] = time.perf_counter() - start
+    wanted = None if has_errors(found) else _left(module, o)
+    if wanted is None:
+        return Lowered(module, profile, found, times=times if timed else {})
+    context, more = compile(module, profile, wanted, after=after, times=times if timed else None, keep=keep)
+    return Lowered(
+        context.module, profile, [*found, *more], tuple(context.ran), context.manual, context.plan,
+        times if timed else {},
+    )  # fmt: skip
+
+
+def _left(module: Module, options: Options) -> Options | None:
+    """What passes have to do for a program; None where they have nothing to do."""
+    if options.passes != "needed":
+        return options if options.passes == "always" else None
+    places, orders = complete(module)
+    if places and (orders or not options.insert_sync):
+        return None
+    return options.replace(insert_sync=not orders)
+
+
+#: Barriers, and synchronisation between cores: also in programs that leave their pipes to the tools.
+_BESIDES = (
+    "barrier", "barrier_sync", "mem_bar",
+    "set_cross_core", "wait_flag_dev", "set_intra_block", "wait_intra_core", "sync.set", "sync.wait",
+)  # fmt: skip
+
+
+def complete(module: Module) -> tuple[bool, bool]:
+    """Whether a program places its tiles, and whether it orders its pipes."""
+    places = orders = False
+    allocates = works = False
+    for op in module.walk():
+        if op.name == "pto.alloc_tile":
+            allocates = True
+            places |= op.get("addr") is not None
+        elif op.row is not None:
+            orders |= _orders_pipes(op)
+            works |= op.row.effect == "memory"
+    return places or not allocates, orders or not works
+
+
+def _orders_pipes(op: Operation) -> bool:
+    assert op.row is not None
+    return op.row.family == "pipeline-sync" and op.row.name not in _BESIDES

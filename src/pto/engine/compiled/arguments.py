@@ -1,0 +1,82 @@
+"""Bound arguments as machine code takes them: 64-bit words, addresses of arrays, descriptions of views."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any
+
+import numpy as np
+
+from ...diag import Diagnostic, Span
+from ...ir.types import ScalarType
+from ..binding import Binding
+from ..elements import encode
+from ..memory import GlobalMemory, Pointer, View
+from .library import ViewArgument
+
+
+class Memory:
+    """The memory a launch sees: arrays themselves, or copies of those that must not change."""
+
+    def __init__(self, gm: GlobalMemory) -> None:
+        self.names = {id(b): b.name for b in gm.buffers}
+        self.copies: list[tuple[str, Any, Any]] = []
+        self._at: dict[int, int] = {}
+        #: Address, bytes and name of every array.
+        self.arrays: list[tuple[int, int, bytes]] = []
+        self._views: list[ViewArgument] = []
+
+    def word(self, value: Pointer | View) -> int:
+        """The address of a bound array."""
+        data = value.buffer.data
+        found = self._at.get(id(value.buffer))
+        if found is None:
+            if not data.flags.writeable:
+                copy = np.array(data)
+                self.copies.append((value.buffer.name, data, copy))
+                data = copy
+            found = self._at[id(value.buffer)] = data.ctypes.data
+            self.arrays.append((found, data.size, value.buffer.name.encode()))
+        return found + value.offset
+
+    def view(self, value: View) -> int:
+        """The address of a description of a bound array."""
+        shape, stride = value.dims5
+        made = ViewArgument(self.word(value), shape, stride)
+        self._views.append(made)
+        return ctypes.addressof(made)
+
+    def spans(self, binding: Binding) -> dict[str, list[tuple[str, int, int] | None]]:
+        """Name, address and bytes of the array behind each argument, by function."""
+        return {
+            function: [
+                (v.buffer.name, self._at[id(v.buffer)], v.buffer.data.size)
+                if isinstance(v, Pointer | View)
+                else None
+                for v in values
+            ]
+            for function, values in binding.values.items()
+        }
+
+    def changed(self, place: Span | None) -> Diagnostic | None:
+        """A write to an array that was given as read-only, at the place of the kernel."""
+        for name, original, copy in self.copies:
+            if not np.array_equal(original, copy):
+                return Diagnostic(
+                    "PTO-E2102", f"writes to {name}, which was given as a read-only array", place
+                )
+        return None
+
+
+def word(type: Any, value: int | float | str) -> int:
+    """A scalar as a 64-bit word: an integer, or the bits of a float."""
+    if isinstance(value, str):
+        return 0  # the launch fills it in
+    assert isinstance(type, ScalarType)
+    if not type.is_float:
+        return int(value) & (1 << 64) - 1
+    name = str(type)
+    if name in ("f32", "f64"):
+        return int.from_bytes(struct.pack("<d" if name == "f64" else "<f", value), "little")
+    return int(encode(name, np.array([value], np.float64))[0])

@@ -1,0 +1,122 @@
+"""A kernel of machine code: its arguments, one launch, and what the launch came to as diagnostics.
+
+An engine that compiles makes the library and says which symbol to call. Only the results and run-time errors
+of a launch are seen: sanitizers, schedules and pictures need the reference engine.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, TextIO
+
+from ...diag import Diagnostic, DiagnosticError, Span
+from ...ir.types import ViewType
+from ..binding import Binding
+from ..entry import SPMD, Launchable, Run, check_options
+from ..memory import GlobalMemory
+from . import bounds
+from .arguments import Memory, word
+from .library import STUCK, Library, Outcome
+
+_CODE = re.compile(r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4})\]\s*(?P<text>.*)", re.DOTALL)
+
+
+class CompiledKernel(Launchable):
+    """A kernel in a shared library. Who makes it calls `_ready`."""
+
+    #: What is wrong with its flags, as far as the text shows: nothing waits for them here.
+    findings: list[Diagnostic]
+
+    def _ready(self, library: Library, symbol: str, function: str, types: list[Any]) -> None:
+        """The library, its symbol to call, and the function whose arguments, of these types, all cores are
+        given."""
+        self._library = library
+        self._symbol = symbol
+        self._longest = function
+        self._types = types
+
+    def run(
+        self,
+        *args: Any,
+        blocks: int = 1,
+        subblocks: int | None = None,
+        threads: int = 1,
+        out: TextIO | None = None,
+        progress: Any = None,
+        **others: Any,
+    ) -> Run:
+        """One launch on `blocks` blocks, which `threads` host threads share.
+
+        `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
+        Options of other engines are refused; `progress`, which every engine takes, has nothing to say here.
+        """
+        check_options(blocks, subblocks, memory_map=others.get("memory_map", False))
+        if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
+            raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")
+        self.refuse(others)
+        result = Run()
+        result.diagnostics += self.findings
+        gm = GlobalMemory()
+        binding = self._binding(gm)
+        problems = binding.bind(args)
+        if problems:
+            raise DiagnosticError(problems)
+        kept = Memory(gm)
+        try:
+            problem = self._launch(
+                binding, kept, blocks, subblocks or self.subblocks, threads, out or sys.stdout
+            )
+        finally:
+            binding.write_back()
+        if problem is None:
+            problem = kept.changed(self.span())
+        if problem is not None:
+            result.diagnostics.append(problem)
+        return result
+
+    def _binding(self, gm: GlobalMemory) -> Binding:
+        return Binding(self, gm)
+
+    def _launch(
+        self, binding: Binding, kept: Memory, blocks: int, subblocks: int, threads: int, out: TextIO
+    ) -> Diagnostic | None:
+        values = binding.values[self._longest]
+        words = [
+            word(t, v)
+            if isinstance(v, int | float | str)
+            else kept.view(v)
+            if isinstance(t, ViewType)
+            else kept.word(v)
+            for t, v in zip(self._types, values, strict=True)
+        ]
+        special = bytes(SPMD.index(v) + 1 if isinstance(v, str) else 0 for v in values)
+        done = self._library.call(
+            self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays
+        )
+        return self._problem(done, kept, binding) if done.status else None
+
+    def _problem(self, done: Outcome, kept: Memory, binding: Binding) -> Diagnostic:
+        """What a launch said, as a diagnostic at the function, or at the operation that left its array."""
+        text = done.text
+        if done.status == STUCK:
+            waits = [line.split("\t", 1) for line in text.splitlines()]
+            (who, what), *rest = waits
+            where = f" ({who})" if who else ""
+            d = Diagnostic("PTO-E2104", f"the program is stuck: waits for {what}{where}", self.span())
+            d.help = "nobody does what is waited for: add it on every path, before the wait"
+            d.notes.extend((f"{who}: waits for {what}" if who else f"and {what}", None) for who, what in rest)
+            return d
+        m = _CODE.match(text)
+        code, message = (m["code"], m["text"]) if m else ("PTO-E2102", text)
+        if len(done.touched):
+            return bounds.problem(self, done, message, kept.spans(binding), self.span())
+        return Diagnostic(code, message, self.span())
+
+    def span(self) -> Span | None:
+        """The line that begins the function."""
+        function, source = self.functions[0], self.module.source
+        if not function.end:
+            return None
+        end = source.text.find("\n", function.start, function.end)
+        return Span(source, function.start, end if end >= 0 else function.end)

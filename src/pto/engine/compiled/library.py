@@ -1,0 +1,169 @@
+"""A built kernel: a shared library and the C interface of native/include/pto/launch.hpp."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...cache import Built
+
+_ERROR_SIZE = 8192
+
+
+class Launch(ctypes.Structure):
+    """`pto_launch` of launch.hpp."""
+
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("argc", ctypes.c_int32),
+        ("args", ctypes.c_void_p),
+        ("special", ctypes.c_char_p),
+        ("blocks", ctypes.c_int32),
+        ("subblocks", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
+        ("status", ctypes.c_int32),
+        ("print", ctypes.c_void_p),
+        ("error", ctypes.c_void_p),
+        ("error_size", ctypes.c_uint64),
+        ("arrays", ctypes.c_void_p),
+        ("array_count", ctypes.c_int32),
+        ("mark", ctypes.c_int32),
+        ("touched", ctypes.c_uint64 * 2),
+    )
+
+
+class ArrayArgument(ctypes.Structure):
+    """`pto_array` of launch.hpp: a piece of global memory."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64), ("name", ctypes.c_char_p))
+
+
+class ViewArgument(ctypes.Structure):
+    """`pto_view` of launch.hpp: an argument that is a GlobalTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.c_int64 * 5),
+        ("stride", ctypes.c_int64 * 5),
+    )
+
+
+_PRINT = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+#: What a launch came to.
+DONE, FAILED, STUCK = 0, 1, 2
+
+
+class Outcome(NamedTuple):
+    """What a launch came to, and what it said."""
+
+    status: int
+    text: str
+    #: What the core that failed had marked as its place in the source; -1 for none.
+    mark: int = -1
+    #: Addresses, the last one excluded, of an access that left the arrays of the launch; empty for none.
+    touched: range = range(0)
+
+
+_seen: dict[str, tuple[int, int, int]] = {}
+
+
+def _load(path: str) -> ctypes.CDLL:
+    """Load a library. The system takes one by a name it knows for the same, so a file that has changed
+    since is loaded from a copy."""
+    status = os.stat(path)
+    stamp = status.st_ino, status.st_mtime_ns, status.st_size
+    if _seen.setdefault(path, stamp) == stamp:
+        return ctypes.CDLL(path)
+    with tempfile.TemporaryDirectory(prefix="pto-so-") as folder:
+        return ctypes.CDLL(shutil.copy(path, folder))
+
+
+class Library:
+    """Entry points of a shared library, by the symbols `launcher.Entry` gives them."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._loaded = _load(path)
+
+    def text(self, symbol: str) -> str | None:
+        """What a function without arguments says; None where there is no such function."""
+        try:
+            function = getattr(self._loaded, symbol)
+        except AttributeError:
+            return None
+        function.restype = ctypes.c_char_p
+        return function().decode("utf-8", "replace")
+
+    def launch(
+        self,
+        symbol: str,
+        words: Sequence[int],
+        blocks: int = 1,
+        subblocks: int = 2,
+        threads: int = 1,
+        special: bytes | None = None,
+        write: Callable[[str], Any] | None = None,
+    ) -> tuple[int, str]:
+        """Call an entry point with 64-bit words; DONE, FAILED or STUCK, and what it said. No access to global
+        memory is checked."""
+        done = self.call(symbol, words, blocks, subblocks, threads, special, write)
+        return done.status, done.text
+
+    def call(
+        self,
+        symbol: str,
+        words: Sequence[int],
+        blocks: int = 1,
+        subblocks: int = 2,
+        threads: int = 1,
+        special: bytes | None = None,
+        write: Callable[[str], Any] | None = None,
+        arrays: Sequence[tuple[int, int, bytes]] | None = None,
+    ) -> Outcome:
+        """Call an entry point with 64-bit words.
+
+        `special` has a byte per word: 1, 2 and 3 stand for the block, the number of blocks and the sub-block
+        of the core, 0 for the word itself. `write` receives what the kernel prints. `arrays` are address,
+        size and name of all of global memory: an access outside fails.
+        """
+        function = getattr(self._loaded, symbol)
+        error = ctypes.create_string_buffer(_ERROR_SIZE)
+        array = (ctypes.c_uint64 * max(1, len(words)))(*words)
+        launch = Launch()
+        launch.size = ctypes.sizeof(Launch)
+        launch.argc = len(words)
+        launch.args = ctypes.addressof(array)
+        launch.special = special
+        launch.blocks, launch.subblocks, launch.threads = blocks, subblocks, threads
+        printer = None
+        if write is not None:
+            printer = _PRINT(lambda text: _write(write, text))
+            launch.print = ctypes.cast(printer, ctypes.c_void_p)
+        launch.error, launch.error_size = ctypes.addressof(error), _ERROR_SIZE
+        launch.mark = -1
+        table = (ArrayArgument * max(1, len(arrays or ())))(*arrays or ())
+        if arrays is not None:
+            launch.arrays, launch.array_count = ctypes.addressof(table), len(arrays)
+        status = int(function(ctypes.byref(launch)))
+        return Outcome(status, error.value.decode("utf-8", "replace"), launch.mark, range(*launch.touched))
+
+
+def loaded(build: Callable[[], Built]) -> tuple[Built, Library]:
+    """What was built, loaded. Where the cache is cleared in between, what came from it is built again."""
+    built = build()
+    try:
+        return built, Library(built.path)
+    except OSError:
+        if not built.cached:
+            raise
+    built = build()
+    return built, Library(built.path)
+
+
+def _write(write: Callable[[str], Any], text: bytes) -> None:
+    write(text.decode("utf-8", "replace"))

@@ -1,0 +1,29 @@
+"""Engine `cpp` as the registry knows it: its kernels, and what `pto doctor` says of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ... import cache
+from ...ir.core import Module
+
+if TYPE_CHECKING:
+    from ..compiled.kernel import CompiledKernel
+    from ..registry import Request
+
+
+def made(request: Request) -> CompiledKernel:
+    """The kernel that is asked for, of a program or of a file."""
+    r = request
+    if isinstance(r.program, Module):
+        from .kernel import CppKernel
+
+        return CppKernel(r.program, r.entry, r.target, r.check, r.checked)
+    from .files import FileKernel
+
+    return FileKernel(r.program, r.entry, r.target, r.checked, r.capacity)
+
+
+def remark() -> str:
+    """What `pto doctor` adds."""
+    return f" (cache: {cache.folder()})"

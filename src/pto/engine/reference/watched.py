@@ -1,0 +1,167 @@
+"""Instructions under watch: the port that tells of loads and stores, and how one runs once more.
+
+A watcher may let an instruction run again beside the program (`again`), on a port of its own that gives other
+values and keeps what is stored: executors reach memory through their port only, and keep no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...ir.core import Operation
+from ...isa.row import Row
+from ..access import Access, Place
+from ..elements import Array
+from ..memory import Tile
+from ..region import Region
+from ..registers import SPACE, Register
+from ..watch import Event, Watchers
+from .instr import Instr, Port
+
+
+def watched(i: Instr, execute: Callable[[Instr], Any]) -> Event:
+    """An instruction as an event; those of a vecscope belong to it."""
+    scope = i.core.interval
+    event = i.event = Event(i.core, i.pipe, i.op, scope=None if scope is None else scope.event)
+    event.args = i.args
+    event.poison = i.poison
+    event.inner = i, execute
+    return event
+
+
+def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], Any]) -> Any:
+    """Run an instruction, and tell all that happens."""
+    event: Event = i.event or watch.issue(watched(i, execute))
+    whole = not event.began  # else it is part of an item, which tells when it starts and ends
+    if whole:
+        watch.start(event)
+    event.result = execute(i)
+    row = i.op.row
+    if row is not None:
+        if scratch := _scratch_operands(row, i.core.profile.isa):
+            event.scratch = list(_scratch(i, scratch))
+            event.accesses += event.scratch
+        if row.family == "signal":
+            _signal(watch, i, event.result)
+    if whole:
+        watch.finish(event)
+    return event.result
+
+
+def again(event: Event, port: Port, args: dict[str, Any] | None = None) -> Any:
+    """Run the instruction of an event once more, on another port and perhaps with other operands."""
+    i, execute = event.inner
+    own = i.port, i.args
+    i.port = port
+    if args is not None:
+        i.args = args
+    try:
+        return execute(i)
+    finally:
+        i.port, i.args = own
+
+
+def repeatable(op: Operation) -> bool:
+    """Whether an instruction may run again: what prints runs once."""
+    return op.row is None or op.row.effect != "io"
+
+
+#: Scratch operands of rows by legality column; rows are kept, so that no other gets their id.
+_SCRATCH: dict[tuple[int, str], tuple[Row, tuple[str, ...]]] = {}
+
+
+def _scratch_operands(row: Row, isa: str) -> tuple[str, ...]:
+    """Operands that the target uses as scratch: they hold nobody knows what afterwards."""
+    found = _SCRATCH.get((id(row), isa))
+    if found is None:
+        used = not row.tmp_on or isa in row.tmp_on
+        names = tuple(o.name for o in row.operands if used and o.role == "tmp")
+        found = _SCRATCH[id(row), isa] = row, names
+    return found[1]
+
+
+def _scratch(i: Instr, names: tuple[str, ...]) -> Iterator[Access]:
+    for name in names:
+        place = i.args.get(name)
+        if isinstance(place, Tile) and place.address is not None and place.buffer.space != "gm":
+            region = place.region(*place.valid)
+            if region.bounds[1] <= place.buffer.data.size:
+                yield Access(place, region, None, True, scratch=True)
+
+
+def _signal(watch: Watchers, i: Instr, result: Any) -> None:
+    """Signals in global memory order what their writer did before what their reader does after."""
+    if i.name == "tnotify":
+        watch.tell("notified", i.core, i.op, i.args["signal"])
+    elif result:
+        watch.tell("awaited", i.core, i.op, i.args["signal"])
+
+
+class Recording(Port):
+    """The way to memory of a launch that is watched."""
+
+    def __init__(self, watch: Watchers) -> None:
+        self._watch = watch
+        self._loaded, self._storing, self._stored = (watch.of(n) for n in ("loaded", "storing", "stored"))
+        #: Those who also want to know of vector registers, which belong to one value of one core.
+        self._registers = tuple(watch.of(n, registers=True) for n in ("loaded", "storing", "stored"))
+
+    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+        found = super().load(i, place, region, dtype)
+        self._tell_load(i, place, region, None, found)
+        return found
+
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+        found = super().load_at(i, place, at, dtype)
+        self._tell_load(i, place, None, at, found)
+        return found
+
+    def _tell_load(
+        self, i: Instr, place: Place, region: Region | None, at: Array | None, found: Array
+    ) -> None:
+        event: Event = i.event
+        if place.buffer.space == SPACE:
+            hooks = self._registers[0]
+            if not hooks:
+                return
+            access = Access(place, region, at, False)
+        else:
+            hooks = self._loaded
+            access = Access(place, region, at, False)
+            event.accesses.append(access)
+        for hear in hooks:
+            hear(event, access, found)
+
+    def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
+        access, after = self._tell_store(i, place, region, None, codes)
+        super().store(i, place, region, codes)
+        for hear in after:
+            hear(i.event, access)
+
+    def store_at(self, i: Instr, place: Place, at: Array, codes: Array) -> None:
+        access, after = self._tell_store(i, place, None, at, codes)
+        super().store_at(i, place, at, codes)
+        for hear in after:
+            hear(i.event, access)
+
+    def _tell_store(
+        self, i: Instr, place: Place, region: Region | None, at: Array | None, codes: Array
+    ) -> tuple[Access, tuple[Callable[..., None], ...]]:
+        """Tell of a store that is to come; who wants to know when it is done."""
+        access = Access(place, region, at, True)
+        event: Event = i.event
+        if place.buffer.space == SPACE:
+            _, before, after = self._registers
+        else:
+            before, after = self._storing, self._stored
+            event.accesses.append(access)
+        for hear in before:
+            hear(event, access, codes)
+        return access, after
+
+    def undefine(self, i: Instr, place: Place, region: Region) -> None:
+        self._watch.tell("left_undefined", i.event, Access(place, region, None, True))
+
+    def other_granularity(self, i: Instr, mask: Register, size: int) -> None:
+        self._watch.tell("other_granularity", i.event, mask, size)

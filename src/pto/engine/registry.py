@@ -1,0 +1,147 @@
+"""The engines: what each takes, what it can do, how it is made and how `pto doctor` looks after it.
+
+A new engine is an entry here and a module with its kernels. `pto run` (its choices, its help and what it
+refuses), `pto.kernel`, `pto doctor` and the documentation follow from the entry. Nothing of an engine is
+imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..diag import Diagnostic, DiagnosticError
+from ..frontdoor import SUFFIXES, is_library
+from ..isa.record import Record
+
+if TYPE_CHECKING:
+    from ..ir.core import Module
+    from ..isa.profiles import Profile
+    from .entry import Launchable
+
+#: What a kernel can be made of, with a word for several of the kind.
+INPUTS = {"module": "programs", "C++": "C++", "library": "libraries"}
+
+
+class Request(Record):
+    """What a kernel is made of and how. `program` is a module, or the path of C++ or of a library."""
+
+    program: Module | str
+    entry: str | None = None
+    target: str | Profile | None = None
+    check: bool = True  # whether legality is checked, and what the program leaves to the tools done
+    insert_sync: bool = False  # flags also for a program with addresses, where the engine heeds flags
+    checked: bool = False  # run-time checks compiled in
+    capacity: Mapping[str, int] = {}  # for C++ and libraries, which name their target themselves
+
+
+class Engine(Record):
+    """One entry. `options` are those of a launch that not every engine has, by their names in Python, and
+    `checked` where a kernel can be compiled with checks; `subblocks` are vector cores of a mixed kernel."""
+
+    name: str
+    doc: str  # how it executes, for the help of `pto run --engine`
+    made_by: str  # "module:function", called with a `Request`
+    takes: tuple[str, ...] = ("module",)
+    options: tuple[str, ...] = ("subblocks",)
+    compiles: bool = False
+    required: bool = False  # whether the tools are of little use without
+    remark: str = ""  # "module:function": what `pto doctor` adds to a kernel that ran
+    #: What it does instead of an option that it does not have.
+    instead: Mapping[str, str] = {}
+
+    def make(self, request: Request) -> Launchable:
+        return _named(self.made_by)(request)
+
+    def remarks(self) -> str:
+        return _named(self.remark)() if self.remark else ""
+
+
+def _named(place: str) -> Callable[..., Any]:
+    module, _, function = place.partition(":")
+    return getattr(import_module(module), function)
+
+
+#: By name; the first that takes an input is the one for it, unless another is named.
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Engine(
+            "reference",
+            "exactly",
+            "pto.engine.reference.kernel:made",
+            options=("subblocks", "sanitize", "schedule", "shadow", "memory_map", "max_steps", "semantics"),
+            required=True,
+            remark="pto.engine.reference.kernel:remark",
+            instead={"checked": "the reference engine always checks"},
+        ),
+        Engine(
+            "cpp",
+            "compiled by the system's C++ compiler",
+            "pto.engine.cpp.engine:made",
+            takes=("module", "C++", "library"),
+            options=("subblocks", "threads", "checked"),
+            compiles=True,
+            remark="pto.engine.cpp.engine:remark",
+        ),
+    )
+}
+
+
+def options() -> tuple[str, ...]:
+    """Options that not every launch has, by their names in Python."""
+    return tuple(dict.fromkeys(name for engine in ENGINES.values() for name in engine.options))
+
+
+def flag(option: str) -> str:
+    """An option as `pto run` spells it."""
+    return f"--{option.replace('_', '-')}"
+
+
+def those_with(option: str) -> str:
+    """Names of the engines that have an option."""
+    return ", ".join(e.name for e in ENGINES.values() if option in e.options)
+
+
+def those_for(kind: str) -> list[Engine]:
+    """The engines that take a kind of input, the usual one first."""
+    return [e for e in ENGINES.values() if kind in e.takes]
+
+
+def kind_of(path: Any) -> str:
+    """What a path leads to, by name or content: C++, library; empty for anything else."""
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str):
+        return ""
+    if name.endswith(SUFFIXES):
+        return "C++"
+    return "library" if name != "-" and is_library(name) else ""
+
+
+def refuse(engine: str, given: Mapping[str, Any]) -> None:
+    """Options of a launch that an engine does not have, as an error that names them; those that are left as
+    they are pass."""
+    names = lacking(engine, given)
+    if names:
+        raise DiagnosticError([refusal(engine, names, f"{instead_of(names)} for that")])
+
+
+def lacking(engine: str, given: Mapping[str, Any]) -> list[str]:
+    """Those of the given options that an engine does not have, but for those that are left as they are."""
+    return [name for name, value in given.items() if name not in ENGINES[engine].options and _asked(value)]
+
+
+def refusal(engine: str, names: Iterable[str], help: str) -> Diagnostic:
+    return Diagnostic("PTO-E2403", f"engine {engine} has no {', '.join(names)}", help=help)
+
+
+def instead_of(names: Sequence[str]) -> str:
+    """Which engine to use for options that another does not have."""
+    able = [e.name for e in ENGINES.values() if set(names) <= set(e.options)]
+    return f"use the {' or '.join(able)} engine" if able else "no engine has all of them: leave some out"
+
+
+def _asked(value: Any) -> bool:
+    return value is not None and value is not False and not (hasattr(value, "__len__") and not len(value))

@@ -1,0 +1,113 @@
+"""Windows that leave their view or tile, tiles beyond their buffer, pointers that leave their tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.core import Operation
+from ..access import Access
+from ..elements import Array
+from ..memory import Buffer, ConvTile, Pointer, Tile, View
+from ..watch import Event, WatchedCore
+from .reports import bytes_of
+from .sanitizer import Sanitizer
+
+
+class Bounds(Sanitizer):
+    # -- accesses --------------------------------------------------------------------------------------
+
+    def loaded(self, event: Event, access: Access, data: Array) -> None:
+        self.stored(event, access)
+
+    def stored(self, event: Event, access: Access) -> None:
+        buffer, place = access.place.buffer, access.place
+        if buffer.space != "gm" and buffer.limit < buffer.data.size:
+            low, high = access.bounds
+            if low < high and high > buffer.limit and not _unplaced(buffer, low, high):
+                d = event.core.diagnostic(
+                    event.op,
+                    "PTO-E2205",
+                    ("writes" if access.write else "reads")
+                    + f" {bytes_of(place, low, high)}, which has {buffer.limit}",
+                    help="place the tile lower, or make it smaller",
+                )
+                self.reports.add(("chip", event.op, place.name), d)
+        if isinstance(place, Pointer) and place.home is not None:
+            self._leaves(event, place.home, *access.bounds)
+
+    def _leaves(self, event: Event, home: tuple[int, int, str], low: int, high: int) -> None:
+        """An access through a pointer made from a tile stays inside that tile."""
+        first, end, name = home
+        if low < high and (low < first or high > end):
+            d = event.core.diagnostic(
+                event.op,
+                "PTO-E2209",
+                f"touches bytes {low - first}..{high - first} from the start of %{name}, "
+                f"which has {end - first}",
+                help="the pointer comes from that tile: check offsets and sizes",
+            )
+            self.reports.add(("home", event.op, name), d)
+
+    # -- descriptors -----------------------------------------------------------------------------------
+
+    def allocated(self, core: WatchedCore, op: Operation, place: Any) -> None:
+        if not isinstance(place, Tile | ConvTile) or place.address is None:
+            return
+        buffer, low, high = place.buffer, place.address, place.address + place.size
+        align = core.profile.align
+        if low < 0 or (high > buffer.limit and not _unplaced(buffer, low, high)):
+            d = core.diagnostic(
+                op,
+                "PTO-E2205",
+                f"%{place.name} takes bytes {low}..{high} of {buffer.name}, which has {buffer.limit}",
+                expected=f"an end of at most {buffer.limit}",
+                got=str(high),
+                help="place it lower, or make the tile smaller",
+            )
+            self.reports.add(("place", op), d)
+        elif low % align:
+            d = core.diagnostic(
+                op,
+                "PTO-E2102",
+                f"%{place.name} lies at byte {low} of {buffer.name}, which is no multiple of {align}",
+                expected=f"a multiple of {align}",
+                got=str(low),
+                help=f"move it to {low // align * align} or {-(-low // align) * align}",
+            )
+            self.reports.add(("place", op), d)
+
+    def outside_tile(
+        self, core: WatchedCore, op: Operation, source: Tile, at: tuple[int, int], size: tuple[int, int]
+    ) -> None:
+        d = core.diagnostic(
+            op,
+            "PTO-E2204",
+            f"a window of {size[0]} x {size[1]} from ({at[0]}, {at[1]}) leaves %{source.name}, "
+            f"a tile of {source.rows} x {source.cols}",
+            help=f"keep the offsets within 0..{source.rows - size[0]} and 0..{source.cols - size[1]}",
+        )
+        self.reports.add(("subview", op), d)
+
+    def outside_view(
+        self, core: WatchedCore, op: Operation, source: View, dim: int, offset: int, size: int
+    ) -> None:
+        extent = source.dims[dim]
+        left = max(0, extent - offset)
+        d = core.diagnostic(
+            op,
+            "PTO-E2204",
+            f"elements {offset}..{offset + size} of dimension {dim} leave the view %{source.name}, "
+            f"which has {extent}",
+            expected=f"an end of at most {extent}",
+            got=str(offset + size),
+            help="a partition starts at 0 or later"
+            if offset < 0
+            else f"only {left} elements are left there: make the partition that small, with a dynamic "
+            "valid region of the tile",
+        )
+        self.reports.add(("view", op), d)
+
+
+def _unplaced(buffer: Buffer, low: int, high: int) -> bool:
+    """Whether bytes lie where the engine puts what the program did not place, behind the capacity."""
+    return buffer.limit <= low and high <= buffer.unplaced

@@ -1,0 +1,176 @@
+"""Running an instruction again with other values for what is undefined, to see what of its results changes.
+
+So no instruction needs a rule of its own, and an undefined lane that does not matter (not chosen by a select,
+dropped by a copy) is not reported.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import ScalarType
+from ...isa.dtypes import DTYPES
+from ..access import Place, start_of
+from ..elements import Array, code_dtype
+from ..memory import MemoryFault, Pointer
+from ..reference.instr import IllegalInstruction, Instr, Port
+from ..reference.watched import again
+from ..region import Region
+from ..watch import Event
+
+
+class Load:
+    """A load: its data, and which of its elements are undefined (None where none is)."""
+
+    __slots__ = ("data", "mask", "place", "where")
+
+    def __init__(self, place: Place, where: Any, data: Array, mask: Array | None) -> None:
+        self.place = place
+        self.where = where  # a region, or element offsets
+        self.data = data
+        self.mask = mask
+
+
+#: Values put in place of undefined elements, as codes: for floats a NaN and two large numbers of either sign.
+def patterns(dtype: str) -> tuple[int, int, int]:
+    d = DTYPES[dtype]
+    ones = (1 << d.bits) - 1
+    if not d.is_float or d.bits < 8 or d.kind == "e":
+        return 0x5A5A5A5A5A5A5A5A & ones, 0xA5A5A5A5A5A5A5A5 & ones, 1
+    large = {"f32": 0x7E000000, "f16": 0x7800, "bf16": 0x7E00, "f64": 0x7E00 << 48}.get(dtype, ones >> 2)
+    return ones >> 1, large, large | 1 << (d.bits - 1)
+
+
+def scalars(type: Any, value: Any) -> tuple[Any, Any, Any]:
+    """Values put in place of an undefined scalar. Those that may be sizes or offsets stay small."""
+    if not isinstance(type, ScalarType) or type.is_float:
+        large = 3e4 if str(type) == "f16" else 1e30
+        return math.nan, large, -large
+    bits = type.bits or 64
+    if bits >= 64:
+        return value + 1, value + 17, 0 if value else 5
+    half = 1 << (bits - 1)
+    return tuple((v + half) % (2 * half) - half for v in (value + 1, 0x5A5A5A5A, 0xA5A5A5A5))  # type: ignore[return-value]
+
+
+class Moved(Exception):
+    """An instruction that runs again touches other memory than before."""
+
+
+class Replay(Port):
+    """Gives recorded loads again with other values for undefined elements, and keeps what is stored."""
+
+    def __init__(self, loads: list[Load], groups: list[int], which: int) -> None:
+        self.loads = iter(zip(loads, groups, strict=True))
+        self.which = which
+        self.stores: list[tuple[Place, Any, Array]] = []
+
+    def _next(self, place: Place, where: Any) -> Array:
+        load, group = next(self.loads, (None, 0))
+        if load is None or not same_bytes(load.place, load.where, place, where):
+            raise Moved
+        data = np.array(load.data)
+        if load.mask is not None:
+            codes = data.view(code_dtype(load.place.dtype)) if data.dtype.kind != "u" else data
+            pattern = patterns(load.place.dtype)[(self.which + group) % 3]
+            codes[load.mask] = np.array(pattern, np.uint64).astype(codes.dtype)
+        return data
+
+    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+        return self._next(place, region)
+
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+        return self._next(place, at)
+
+    def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
+        self.stores.append((place, region, np.array(codes)))
+
+    def store_at(self, i: Instr, place: Place, at: Array, codes: Array) -> None:
+        self.stores.append((place, at, np.array(codes)))
+
+
+def same_bytes(place: Place, where: Any, other: Place, there: Any) -> bool:
+    if place.buffer is not other.buffer:
+        return False
+    if isinstance(where, Region) and isinstance(there, Region):
+        return (
+            (where.base, where.nibble, where.shape) == (there.base, there.nibble, there.shape)
+            and np.array_equal(where.rows.offsets, there.rows.offsets)
+            and np.array_equal(where.cols.offsets, there.cols.offsets)
+        )
+    if isinstance(where, Region) or isinstance(there, Region):
+        return False
+    return start_of(place) == start_of(other) and np.array_equal(where, there)
+
+
+class Dependence:
+    """What of an instruction depends on undefined data: elements per store, its result, its addresses."""
+
+    def __init__(self, stores: list[tuple[Place, Any, Array]]) -> None:
+        self.taints = [np.zeros(np.shape(codes), bool) for _, _, codes in stores]
+        self.address = False
+        self.result = False
+
+
+def dependence(event: Event, loads: list[Load], stores: list[tuple[Place, Any, Array]]) -> Dependence:
+    """Run the instruction again with other values for what is undefined, and see what changes."""
+    found = Dependence(stores)
+    groups = _groups(loads)
+    for which in range(3):
+        port = Replay(loads, groups, which)
+        try:
+            other = again(event, port, _other_scalars(event, which))
+        except (IllegalInstruction, MemoryFault, Moved, IndexError, ValueError, OverflowError, MemoryError):
+            found.address = True
+            continue
+        found.result |= not _same(event.result, other)
+        if len(port.stores) != len(stores):
+            found.address = True
+            continue
+        for n, (one, two) in enumerate(zip(stores, port.stores, strict=True)):
+            if not same_bytes(*one[:2], *two[:2]):
+                found.address = True
+            elif one[2].shape == two[2].shape:
+                found.taints[n] |= _bits(one[2]) != _bits(two[2])
+            else:
+                found.taints[n][...] = True
+    return found
+
+
+def _groups(loads: list[Load]) -> list[int]:
+    """Loads of the same bytes get the same values, others do not: the difference of two undefined tiles is
+    undefined, that of one and itself is not."""
+    out: list[int] = []
+    for n, load in enumerate(loads):
+        same = (m for m in range(n) if same_bytes(load.place, load.where, loads[m].place, loads[m].where))
+        out.append(next((out[m] for m in same), max(out, default=-1) + 1))
+    return out
+
+
+def _other_scalars(event: Event, which: int) -> dict[str, Any]:
+    args = event.args
+    changed = dict(args)
+    for (name, n), _ in event.poison.items():
+        if n is None:
+            value = event.op.get(name)
+            changed[name] = scalars(value.type if value is not None else None, args[name])[which]
+        else:
+            changed[name] = list(changed[name])
+            changed[name][n] = scalars(event.op.group(name)[n].type, args[name][n])[which]
+    return changed
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))  # type: ignore[reportUnknownArgumentType]
+    if isinstance(a, Pointer) and isinstance(b, Pointer):
+        return (a.buffer, a.offset) == (b.buffer, b.offset)
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+
+
+def _bits(codes: Array) -> Array:
+    codes = np.ascontiguousarray(codes)
+    return codes if codes.dtype.kind == "u" else codes.view(f"u{codes.dtype.itemsize}")

@@ -1,0 +1,142 @@
+"""Flags, buffer tokens and semaphores that are set twice, held twice, or left over when the kernel ends."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Any
+
+from ...ir.core import Operation
+from ..watch import GIVE, TAKE, Event, Given, WatchedCore
+from .sanitizer import Sanitizer
+
+#: How far a semaphore counts.
+HIGHEST = 15
+
+Flag = tuple[str, str, int]
+
+
+class _Core:
+    """What is set and held on one core."""
+
+    def __init__(self) -> None:
+        #: Sets less waits of every flag in the order of issue, and the set issued last.
+        self.balance: dict[Flag, tuple[int, Operation | None]] = {}
+        self.flags: dict[Flag, deque[Operation]] = {}
+        self.tokens: dict[int, dict[str, Operation]] = {}  # by id: who holds it, since where
+
+
+class Sync(Sanitizer):
+    memory = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.cores: defaultdict[WatchedCore, _Core] = defaultdict(_Core)
+        #: Semaphores that are raised, by block and then by core and id.
+        self.raised: defaultdict[int, dict[tuple[str, int], deque[Operation]]] = defaultdict(dict)
+        self.left: dict[int, int] = {}  # cores of a block that have not ended
+
+    # -- flags set twice -------------------------------------------------------------------------------
+
+    def issued(self, event: Event) -> None:
+        if event.kind == "flag":
+            self._count(event, self.cores[event.core].balance)
+        elif event.kind == "token" and event.what == TAKE:
+            self.cores[event.core].tokens.setdefault(event.key, {})
+
+    def _count(self, event: Event, balance: dict[Flag, tuple[int, Operation | None]]) -> None:
+        raised, before = balance.get(event.key, (0, None))
+        if event.what == TAKE:
+            balance[event.key] = raised - 1, before
+            return
+        if raised > 0 and before is not None:
+            source, target, number = event.key
+            d = event.core.diagnostic(
+                event.op,
+                "PTO-E0804",
+                f"flag PIPE_{source} -> PIPE_{target}, id {number} is set although it is set already",
+                help="wait for it between the two, or use another event id",
+            )
+            d.notes.append(("set here before", self.launch.span(before)))
+            self.reports.add(("overrun", event.op), d)
+        balance[event.key] = raised + 1, event.op
+
+    # -- tokens and semaphores -------------------------------------------------------------------------
+
+    def started(self, event: Event) -> None:
+        if event.kind != "token":
+            return
+        held = self.cores[event.core].tokens.setdefault(event.key, {})
+        token = f"buffer token {event.key}"
+        if event.what == TAKE:
+            if event.pipe in held:
+                self._misuse(event, f"PIPE_{event.pipe} acquires {token}, which it holds")
+            held[event.pipe] = event.op
+        elif event.what == GIVE and held.pop(event.pipe, None) is None:
+            self._misuse(event, f"PIPE_{event.pipe} releases {token}, which it does not hold")
+
+    def gave(self, event: Event, given: Given) -> None:
+        if given.kind == "flag":
+            self.cores[event.core].flags.setdefault(given.key, deque()).append(event.op)
+        elif given.kind == "semaphore":
+            block, *target = given.key
+            raised = self.raised[block].setdefault((target[0], target[1]), deque())
+            raised.append(event.op)
+            if len(raised) > HIGHEST:
+                self._misuse(event, f"semaphore {target[1]} of {target[0]} passes {HIGHEST}")
+
+    def took(self, event: Event) -> None:
+        for given in event.waits:
+            if given.kind == "flag":
+                self.cores[event.core].flags[given.key].popleft()
+            elif given.kind == "semaphore":
+                block, *target = given.key
+                self.raised[block][target[0], target[1]].popleft()
+
+    def _misuse(self, event: Event, what: str) -> None:
+        d = event.core.diagnostic(event.op, "PTO-E0806", what, help="pair every get with one release")
+        self.reports.add(("token", event.op), d)
+
+    # -- what is left ----------------------------------------------------------------------------------
+
+    def core_started(self, core: WatchedCore) -> None:
+        self.left[core.block] = self.left.get(core.block, 0) + 1
+
+    def core_ended(self, core: WatchedCore) -> None:
+        state = self.cores.pop(core, None) or _Core()
+        for (source, target, number), left in state.flags.items():
+            if left:
+                flag = f"[<PIPE_{source}>, <PIPE_{target}>, <EVENT_ID{number}>]"
+                d = core.diagnostic(
+                    left[0],
+                    "PTO-E0805",
+                    f"flag PIPE_{source} -> PIPE_{target}, id {number} is still set when the kernel ends",
+                    help=f"wait for it with 'pto.wait_flag{flag}' before the end, or set it one time less: "
+                    "the next kernel would find it set",
+                )
+                self.reports.add(("left", left[0]), d)
+        for number, held in state.tokens.items():
+            for pipe, op in held.items():
+                d = core.diagnostic(
+                    op,
+                    "PTO-E0807",
+                    f"PIPE_{pipe} still holds buffer token {number} when the kernel ends",
+                    help=f"release it with 'pto.rls_buf[PIPE_{pipe}, {number}]' after the last use of the "
+                    "buffer",
+                )
+                self.reports.add(("held", op), d)
+        self.left[core.block] -= 1
+        if not self.left[core.block]:
+            self._left_raised(core)
+
+    def _left_raised(self, core: WatchedCore) -> None:
+        """The last core of a block ends: nobody waits for its semaphores any more."""
+        for (owner, number), left in self.raised.pop(core.block, {}).items():
+            if left:
+                d = core.diagnostic(
+                    left[0],
+                    "PTO-E0805",
+                    f"cross-core semaphore {number} ({owner}) is still raised when the kernel ends",
+                    help="let the other core wait for it, or raise it one time less: the next kernel would "
+                    "find it raised",
+                )
+                self.reports.add(("raised", left[0]), d)

@@ -1,0 +1,252 @@
+"""Which bytes are undefined, and where that comes from.
+
+Beside every on-chip buffer lies a shadow of the same size: 0xFF where a byte is undefined. A second one holds
+the number of an origin: why it is, and what it was computed from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.core import Operation
+from ...ir.types import PtrType
+from ..access import Place, start_of
+from ..elements import Array
+from ..memory import Buffer, Tile
+from ..region import Region, load_at, store_at
+from ..watch import Event, WatchedCore, WatchedLaunch
+from .reports import Reports
+
+#: Origin number of bytes nobody wrote.
+NEVER = 1
+#: The last origin number; it stands for all that find no room.
+LAST = 254
+
+#: Why an element is undefined, and what to do about it.
+UNWRITTEN = "which nobody wrote"
+OUTSIDE = "outside its valid region"
+SCRATCH = "which is scratch of this instruction"
+PADDING = "which this instruction leaves unspecified"
+FREED = "which is given back to the producer here"
+#: Help where a pointer leads to what nobody wrote: for vector instructions, and for copies.
+_UNWRITTEN_LANES = (
+    "write what %{name} points to before it is read, or keep the lanes behind the end of the data out of the "
+    "result: a mask of pto.plt, or pto.vsel"
+)
+_UNWRITTEN_BYTES = "write what %{name} points to before it is read, for example by pto.mte_gm_ub or pto.vsts"
+_HELP = {
+    UNWRITTEN: "write %{name} before it is read, for example by pto.tload or pto.texpands",
+    OUTSIDE: "read only what is valid: narrow the valid region of the destination, or widen that of %{name} "
+    "where it is written",
+    SCRATCH: "the contents of a scratch operand are lost: give the instruction another tile, or write "
+    "%{name} again",
+    PADDING: "give the tile a pad value (pad = zero, min or max), or read only its valid region",
+    FREED: "read the tile before pto.tfree gives its slot back",
+}
+
+
+class Origin:
+    """Where undefined elements come from: an operand read by an instruction, and the origin before that."""
+
+    __slots__ = ("element", "kind", "name", "op", "parent", "why")
+
+    def __init__(
+        self,
+        op: Operation | None,
+        name: str,
+        element: tuple[int, int] | None,
+        kind: str,
+        why: str = "",
+        parent: Origin | None = None,
+    ) -> None:
+        self.op = op
+        self.name = name  # in words: %tile
+        self.element = element
+        self.kind = kind
+        self.why = why or kind
+        self.parent = parent
+
+    def text(self) -> str:
+        at = f"element ({self.element[0]}, {self.element[1]}) of " if self.element is not None else ""
+        return f"{at}{self.name or 'an operand'}, {self.why}"
+
+    @property
+    def first(self) -> Origin:
+        found = self
+        while found.parent is not None:
+            found = found.parent
+        return found
+
+
+class Undefined:
+    def __init__(self, launch: WatchedLaunch, reports: Reports) -> None:
+        self.launch = launch
+        self.reports = reports
+        self.origins: list[Origin | None] = [None, None]
+        self._numbers: dict[Any, int] = {}
+
+    # -- shadows ---------------------------------------------------------------------------------------
+
+    def shadow(self, buffer: Buffer) -> tuple[Array, Array] | None:
+        """(undefined bytes, origin numbers) of an on-chip buffer; global memory is taken as defined."""
+        if buffer.space == "gm":
+            return None
+        found = buffer.shadows.get("undef")
+        size = buffer.data.size
+        if found is None or found[0].size < size:
+            undefined, origin = np.full(size, 0xFF, np.uint8), np.full(size, NEVER, np.uint8)
+            if found is not None:
+                undefined[: found[0].size], origin[: found[1].size] = found
+            found = buffer.shadows["undef"] = undefined, origin
+        return found
+
+    def mask(self, place: Place, region: Region) -> Array | None:
+        """Which elements of a region are undefined; None where none is."""
+        found: Array | None = None
+        shadow = self.shadow(place.buffer)
+        if shadow is not None:
+            marks = region.load(shadow[0], _unsigned(region.bits))
+            if marks.any():
+                found = marks != 0
+        if isinstance(place, Tile):
+            (r, c), (rows, cols) = region.first, region.shape
+            if r + rows > place.v_row or c + cols > place.v_col:
+                found = np.zeros((rows, cols), bool) if found is None else found
+                found[max(0, place.v_row - r) :, :] = True
+                found[:, max(0, place.v_col - c) :] = True
+                if not found.any():
+                    return None
+        return found
+
+    def mask_at(self, place: Place, at: Array) -> Array | None:
+        shadow = self.shadow(place.buffer)
+        if shadow is None:
+            return None
+        base, bits, nibble = start_of(place)
+        marks = load_at(shadow[0], base, at, bits, _unsigned(bits), nibble)
+        return marks != 0 if marks.any() else None
+
+    def define(self, place: Place, where: Any, taint: Array | None = None, origin: int = NEVER) -> None:
+        """Mark what was written, a region or element offsets: defined, but for the elements of `taint`."""
+        shadow = self.shadow(place.buffer)
+        if shadow is None:
+            return
+        bits = where.bits if isinstance(where, Region) else start_of(place)[1]
+        kind = _unsigned(bits)
+        if taint is None:
+            cells = where.view(shadow[0], kind) if isinstance(where, Region) else None
+            if cells is not None:
+                cells[...] = 0
+            else:
+                _put(shadow[0], place, where, np.zeros(_shape(where), kind))
+            return
+        ones = np.array(-1, np.int64).astype(kind)
+        _put(shadow[0], place, where, np.where(taint, ones, np.zeros_like(ones)))
+        if bits < 8:
+            shadow[1][_first_bytes(place, where)[taint]] = origin
+        else:
+            numbers = np.frombuffer(bytes([origin]) * (bits // 8), kind)[0]
+            _put(shadow[1], place, where, np.where(taint, numbers, np.zeros_like(numbers)))
+
+    # -- origins ---------------------------------------------------------------------------------------
+
+    def origin(self, event: Event, place: Place, where: Any, mask: Array) -> Origin:
+        """Where the first undefined element of a load comes from."""
+        first = np.unravel_index(int(np.argmax(mask)), mask.shape)
+        element: tuple[int, int] | None = None
+        if isinstance(where, Region) and mask.ndim == 2:
+            r, c = int(first[0]) + where.first[0], int(first[1]) + where.first[1]
+            element = (r, c)
+            if isinstance(place, Tile) and (r >= place.v_row or c >= place.v_col):
+                why = f"{OUTSIDE} of {place.v_row} x {place.v_col}"
+                return Origin(event.op, name_of(place), element, OUTSIDE, why)
+        shadow = self.shadow(place.buffer)
+        assert shadow is not None
+        parent = self.origins[int(shadow[1][_first_bytes(place, where)[first]])]
+        if parent is None:
+            return Origin(event.op, name_of(place), element, UNWRITTEN)
+        return Origin(event.op, name_of(place), element, parent.kind, "which is undefined", parent)
+
+    def number(self, origin: Origin) -> int:
+        """A number for the origin shadow; origins that say the same share one."""
+        key = (origin.op, origin.name, origin.kind, origin.parent)
+        found = self._numbers.get(key)
+        if found is None:
+            if len(self.origins) <= LAST:
+                self.origins.append(origin)
+            found = self._numbers[key] = len(self.origins) - 1
+        return found
+
+    def report(self, core: WatchedCore, op: Operation, origin: Origin, what: str) -> None:
+        """Report a use; the notes lead from what it reads back to where that was first undefined."""
+        first = origin.first
+        made = _declaration(self.launch, first) if first.kind in (UNWRITTEN, OUTSIDE) else None
+        d = core.diagnostic(
+            op,
+            "PTO-E2203",
+            f"{what}; it reads {origin.text()}" if origin.op is op else what,
+            help=_help(first, made).replace("%{name}", first.name or "the tile"),
+        )
+        at: Origin | None = origin if origin.op is not op else origin.parent
+        said: set[tuple[Operation, str]] = set()  # a loop comes by the same instruction again and again
+        while at is not None and len(said) < 8:
+            if at.op is not None and (at.op, at.text()) not in said:
+                said.add((at.op, at.text()))
+                name = at.op.row.name if at.op.row else at.op.name
+                reads = ":" if at.kind in (SCRATCH, PADDING, FREED) and at.parent is None else " reads"
+                d.notes.append((f"{name}{reads} {at.text()}", self.launch.span(at.op)))
+            at = at.parent
+        if made is not None:
+            d.notes.append((f"{first.name} is made here", self.launch.span(made)))
+        self.reports.add(("undef", op, first.op, first.name), d)
+
+
+def name_of(place: Place) -> str:
+    return f"%{place.name}" if place.name else place.buffer.name
+
+
+def _help(origin: Origin, made: Operation | None) -> str:
+    if origin.kind == UNWRITTEN and made is not None and isinstance(made.results[0].type, PtrType):
+        row = origin.op.row if origin.op is not None else None
+        return _UNWRITTEN_LANES if row is not None and row.scope == "vec" else _UNWRITTEN_BYTES
+    return _HELP[origin.kind]
+
+
+def _declaration(launch: WatchedLaunch, origin: Origin) -> Operation | None:
+    """What made the tile: in the function that reads it, else in another one."""
+    scopes: list[Operation] = [launch.module.op]
+    op = origin.op
+    while op is not None and op.parent is not None and op.parent.parent is not None:
+        op = op.parent.parent.parent
+        if op is not None and op.name == "func.func":
+            scopes.insert(0, op)
+    name = origin.name.removeprefix("%")
+    made = (op for scope in scopes for op in scope.walk() if any(r.name == name for r in op.results))
+    return next(made, None)
+
+
+def _unsigned(bits: int) -> np.dtype[Any]:
+    return np.dtype(f"u{max(8, bits) // 8}")
+
+
+def _shape(where: Any) -> tuple[int, ...]:
+    return where.shape
+
+
+def _put(data: Array, place: Place, where: Any, values: Array) -> None:
+    if isinstance(where, Region):
+        where.store(data, values)
+    else:
+        base, bits, nibble = start_of(place)
+        store_at(data, base, where, bits, values, nibble)
+
+
+def _first_bytes(place: Place, where: Any) -> Array:
+    """The first byte of every element."""
+    if isinstance(where, Region):
+        at = where.rows.offsets[:, None] + where.cols.offsets[None, :]
+        return where.base + (at + where.nibble) * where.bits // 8
+    base, bits, nibble = start_of(place)
+    return base + (where + nibble) * bits // 8

@@ -1,0 +1,210 @@
+"""Hazards inside a vecscope: a load and a store of the same bytes that neither register nor `mem_bar` orders.
+
+To other pipes an interval is one event. Inside it, vector loads and stores of the unified buffer may pass
+each other. A load after a store needs a barrier between them; a store after a load needs one unless what is
+stored was computed from what was loaded: in registers, or through memory with a barrier between the store and
+the load there. Two stores stay in order. Scalar accesses of the interval
+(load_scalar, store_scalar) are in order among themselves, and need a barrier against those of the vector
+unit.
+
+Every byte of the buffer remembers its last store and its last load, by their number in the launch: what is
+older than the last barrier of the right kind is ordered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.core import Operation
+from ..access import Access, Place
+from ..elements import Array
+from ..memory import Buffer
+from ..registers import Align, Register
+from ..watch import Event, WatchedCore, WatchedLaunch
+from .reports import Reports, bytes_of
+
+#: Accesses as the names of barriers spell them, by (on the scalar unit, store).
+_WORD = {(False, False): "VLD", (False, True): "VST", (True, False): "LD", (True, True): "ST"}
+
+#: Loads that registers remember; older ones count as ordered.
+REMEMBERED = 4096
+
+
+def _orders(kind: str) -> list[tuple[str, str]]:
+    """The pairs of accesses a barrier orders."""
+    first, second = kind.split("_")
+    if second != "ALL":
+        return [(first, second)]
+    before, after = (("VLD", "VST") if unit == "V" else ("LD", "ST") for unit in first)
+    return [(a, b) for a in before for b in after]
+
+
+class VecscopeHazards:
+    """The accesses of one core inside its current vecscope."""
+
+    def __init__(self, launch: WatchedLaunch, reports: Reports) -> None:
+        self.launch = launch
+        self.reports = reports
+        self.count = 0  # accesses so far, over all intervals of the launch
+        self.begin = 0
+        self.ops: list[Operation] = []  # of the accesses of this interval
+        self.last: dict[str, Array] = {}  # number of the last access of each byte, by kind of access
+        self.fences: dict[tuple[str, str], int] = {}
+        self.loads = 0  # of this interval: their bits in `Register.past`
+        self.bits: dict[int, int] = {}
+        self.stored = 0  # loads that values stored so far come from
+        self.carried = 0  # those of them that a barrier puts before every load to come
+        self.running: Event | None = None  # the instruction at work, and the accesses before it
+        self.before = 0
+        self.streams: dict[int, tuple[Align, Operation]] = {}  # store streams that hold bytes back
+
+    def started(self) -> None:
+        self.begin = self.count
+        self.ops = []
+        self.fences = {}
+        self.bits = {}
+        self.loads = 0
+        self.stored = self.carried = 0
+        self.streams = {}
+
+    def ended(self, core: WatchedCore) -> None:
+        for align, op in self.streams.values():
+            d = core.diagnostic(
+                op,
+                "PTO-E2207",
+                f"the store stream %{align.name} ends with {align.pending} bytes that are not in memory",
+                help="flush it before the vecscope ends: pto.vstas, pto.vstar or pto.vsta at its end",
+            )
+            self.reports.add(("stream", op), d)
+
+    def barrier(self, kind: str) -> None:
+        for pair in _orders(kind):
+            self.fences[pair] = self.count
+            if pair == ("VST", "VLD"):
+                self.carried = self.stored
+
+    def access(self, event: Event, access: Access) -> None:
+        """One access of an instruction of the interval to the unified buffer."""
+        place, where = access.place, _bytes(access)
+        if where is None:
+            return
+        if event is not self.running:
+            self.running, self.before = event, self.count
+        word = _WORD[event.op.row is not None and event.op.row.pipe == "S", access.write]
+        for other in ("VLD", "VST", "LD", "ST"):
+            if not (word.endswith("ST") or other.endswith("ST")) or len(word) == len(other) == 2:
+                continue  # two loads, or two accesses of the scalar unit
+            if word == other == "VST":
+                continue
+            last = self.last.get(other)
+            if last is not None:
+                self._compare(event, place, word, other, where, last)
+        self.count += 1
+        self.ops.append(event.op)
+        self._table(word, place.buffer)[where] = self.count
+        if word == "VST":
+            self.stored |= _past(event)
+        elif word == "VLD":
+            if len(self.bits) == REMEMBERED:
+                del self.bits[next(iter(self.bits))]
+            self.bits[self.count] = 1 << (self.loads % REMEMBERED)
+            self.loads += 1
+
+    def _table(self, word: str, buffer: Buffer) -> Array:
+        found = self.last.get(word)
+        if found is None or found.size < buffer.data.size:
+            made = np.zeros(buffer.data.size, np.int64)
+            if found is not None:
+                made[: found.size] = found
+            found = self.last[word] = made
+        return found
+
+    def _compare(self, event: Event, place: Place, word: str, other: str, where: Any, last: Array) -> None:
+        fence = max(self.begin, self.fences.get((other, word), 0))
+        seen = last[where]
+        latest = int(seen.max())
+        if latest > self.before:  # an instruction reads before it writes
+            seen = np.where(seen > self.before, 0, seen)
+            latest = int(seen.max())
+        if latest <= fence:
+            return
+        if (other, word) == ("VLD", "VST"):  # ordered where the value stored comes from the value loaded
+            past = _past(event)
+            if not isinstance(where, slice) or (seen != latest).any():
+                late = (int(n) for n in np.unique(seen) if n > fence)
+            else:
+                late = iter((latest,))
+            unordered = [n for n in late if n in self.bits and not past & self.bits[n]]
+            if not unordered:
+                return
+            latest = unordered[-1]
+        self._report(event, place, word, other, where, seen, latest)
+
+    def _report(
+        self, event: Event, place: Place, word: str, other: str, where: Any, seen: Array, number: int
+    ) -> None:
+        op = event.op
+        first = self.ops[number - self.begin - 1]
+        named = first.row.name if first.row else first.name
+        inside = np.flatnonzero(seen == number)
+        at = inside + where.start if isinstance(where, slice) else where[inside]
+        what = bytes_of(place, int(at.min()), int(at.max()) + 1)
+        kind = f"{other}_{word}"
+        d = event.core.diagnostic(
+            op,
+            "PTO-E2206",
+            f"reads {what}, which {named} of this vecscope may not have written yet"
+            if word.endswith("LD")
+            else f"overwrites {what}, which {named} of this vecscope may still have to read"
+            if other.endswith("LD")
+            else f"writes {what}, as {named} of this vecscope does, in either order",
+            help=f'put pto.mem_bar "{kind}" between them',
+        )
+        again = " in an earlier iteration" if first is op or first.start > op.start else ""
+        d.notes.append((f"{named} {'writes' if other.endswith('ST') else 'reads'} them{again}",
+                        self.launch.span(first)))  # fmt: skip
+        self.reports.add(("interval", op, first), d)
+
+    def done(self, event: Event) -> None:
+        """Registers know the loads that they come from; streams that hold bytes back are remembered."""
+        results = {declared.name for declared in event.op.row.results} if event.op.row else set[str]()
+        made: list[Register] = []
+        past = 0
+        for name, value in event.args.items():
+            if isinstance(value, Register):
+                if name in results:
+                    made.append(value)
+                else:
+                    past |= value.past
+                    if isinstance(value, Align):
+                        self.streams.pop(id(value), None)
+        if made:
+            n = self.count
+            while n > self.begin and self.ops[n - self.begin - 1] is event.op and n in self.bits:
+                past |= self.bits[n] | self.carried  # what this instruction itself loaded
+                n -= 1
+            for register in made:
+                register.past = past
+                if isinstance(register, Align) and register.kind == "store" and register.pending:
+                    self.streams[id(register)] = (register, event.op)
+
+
+def _past(event: Event) -> int:
+    past = 0
+    for value in event.args.values():
+        if isinstance(value, Register):
+            past |= value.past
+    return past
+
+
+def _bytes(access: Access) -> Any:
+    """The bytes of an access: a slice where it has no gaps, else their offsets; None where it has none."""
+    region = access.region
+    if region is None:
+        return access.bytes() if access.at is not None and access.at.size else None
+    low, high = region.bounds
+    if low == high:
+        return None
+    return slice(low, high) if region.dense else region.byte_offsets()

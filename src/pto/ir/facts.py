@@ -1,0 +1,147 @@
+"""What an operation or a module is, apart from whether it is right: pipe, layouts, what rules see, entries.
+
+Every stage asks here; a fact that the text leaves open is None or empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..isa.enums import SYNC_OP_PIPE
+from ..isa.profiles import Profile, resolve
+from ..isa.row import Row
+from ..isa.rules import holds
+from ..isa.tile import LAYOUTS
+from .core import Block, Module, Operation, Value, constant_of, entry_mark
+from .types import Type, ViewType
+
+# --- a module
+
+
+def module_profile(module: Module, target: str | Profile | None = None) -> Profile:
+    """The profile a module is held to: the given one, else its attribute, else the default."""
+    written = module.attrs.get("pto.target_arch")
+    return resolve(target, str(written.value) if written is not None else None)
+
+
+def is_manual(module: Module, level: str | None) -> bool:
+    """Manual mode (level3): asked for, or the program carries addresses of its own."""
+    if level is not None:
+        return level == "level3"
+    return any(
+        op.name in ("pto.alloc_tile", "pto.tassign") and op.get("addr") is not None for op in module.walk()
+    )
+
+
+def entries(functions: dict[str, Operation]) -> list[Operation]:
+    """Kernel entries: marked ones, or the only function that has a body."""
+    marked = [f for f in functions.values() if entry_mark(f)]
+    if marked:
+        return marked
+    defined = [f for f in functions.values() if f.regions[0].blocks]
+    return defined if len(defined) == 1 else []
+
+
+# --- an operation
+
+
+class Arg:
+    """An operand as rules see it: the facts of its type, plus what is known of its value."""
+
+    __slots__ = ("_profile", "_type", "_value", "_view_layout")
+
+    def __init__(self, type: Type, value: Value | None, profile: Profile, view_layout: str = "") -> None:
+        self._type = type
+        self._value = value
+        self._profile = profile
+        self._view_layout = view_layout  # where the operation gives one of its own
+
+    def __getattr__(self, fact: str) -> Any:
+        if fact == "const":
+            return constant_of(self._value)
+        if fact == "layout" and isinstance(self._type, ViewType):
+            return self._view_layout or view_layout(self._value)
+        if fact in ("blayout", "layout") and getattr(self._type, "loc", "") == "left":
+            return left_layout(self._type, self._profile, fact)
+        return getattr(self._type, fact, None)
+
+
+def left_layout(type: Type, profile: Profile, fact: str) -> str | None:
+    """The block layout of a Left tile is the target's, whatever the type says."""
+    if fact == "blayout":
+        return profile.left_blayout
+    return LAYOUTS.get((profile.left_blayout, getattr(type, "slayout", "")))
+
+
+class Args(tuple[Arg, ...]):
+    """The values of a variadic operand."""
+
+    __slots__ = ()
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        return len(self)
+
+    kind = "list"
+
+
+def environment(op: Operation, row: Row, profile: Profile) -> dict[str, Any]:
+    """What the rules of a row see of an operation."""
+    env: dict[str, Any] = {"isa": profile.isa}
+    for attr in row.attrs:
+        env[attr.name] = op.attr(attr.name)
+    own = str(op.attrs["layout"].value).upper() if "layout" in op.attrs else ""
+    at = 0
+    for i, declared in enumerate(row.operands):
+        count = 1 if op.segments is None else op.segments[i]
+        if declared.variadic:
+            env[declared.name] = Args([Arg(v.type, v, profile) for v in op.operands[at : at + count]])
+        else:
+            env[declared.name] = Arg(op.operands[at].type, op.operands[at], profile, own) if count else None
+        at += count
+    for declared, result in zip(row.results, op.results, strict=False):
+        env.setdefault(declared.name, Arg(result.type, result, profile))
+    for declared in row.results[len(op.results) :]:
+        env.setdefault(declared.name, None)
+    return env
+
+
+def pipe_of(op: Operation, profile: Profile) -> str:
+    """The pipe an operation is queued on, without `PIPE_`; empty for one that occupies none."""
+    row = op.row
+    if row is None or not row.pipe:
+        return ""
+    found = row.pipe
+    if not isinstance(found, str):
+        env = environment(op, row, profile)
+        found = next((pipe for when, pipe in found if not when or holds(when, env)), "")
+    if found in row.attr_index:
+        written = str(op.attr(found))
+        found = SYNC_OP_PIPE.get(written, written)
+    return found.removeprefix("PIPE_")
+
+
+def view_layout(value: Value | None) -> str | None:
+    """Layout a view was declared with, upper case; None where it is left to inference."""
+    while value is not None and value.op is not None:
+        op = value.op
+        found = op.attrs.get("layout")
+        if found is not None:
+            return str(found.value).upper()
+        if op.name != "pto.partition_view":
+            return None
+        value = op.operands[0]
+    return None
+
+
+def enclosing(place: Operation | Block) -> Iterator[Operation]:
+    """An operation (or the one a block belongs to) and everything it stands in, from the inside out."""
+    op = place if isinstance(place, Operation) else _owner(place)
+    while op is not None:
+        yield op
+        op = _owner(op.parent)
+
+
+def _owner(block: Block | None) -> Operation | None:
+    return block.parent.parent if block is not None and block.parent is not None else None

@@ -1,0 +1,36 @@
+"""Files that views of a run are written to, and the files that pages are made of."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a file of text, or raise why that cannot be."""
+    path = Path(path)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from None
+    return path
+
+
+def cannot_write(path: Path, error: OSError) -> DiagnosticError:
+    """What is raised where a file cannot be written."""
+    return DiagnosticError([Diagnostic("PTO-E0002", f"cannot write {path}: {error.strerror or error}")])
+
+
+def packaged(name: str) -> str:
+    """A style sheet or script that lies beside this module, also in an installed wheel."""
+    return files("pto.perf").joinpath(name).read_text("utf-8")
+
+
+def script_json(data: Any) -> str:
+    """JSON that may stand in a script element."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,83 @@
+"""The engine that folders run on: an orchestration in a shared library, with its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError
+from ..perf.hazards import Hazard, hazards_of, tasks_unseen, unordered
+from ..perf.tables import CORE_TYPES
+from . import recorded
+from .extension import extension
+from .failures import raise_failure
+from .options import concurrent_build, info, log_file, log_level, options, warn
+from .tensors import values_of
+
+
+class TaskEngine:
+    """Runs one orchestration that was compiled to a shared library."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        given = dict(config)
+        self._runtime = str(given.pop("runtime", "tensormap_and_ringbuffer"))
+        given.pop("platform", None)
+        threads = int(given.pop("aicpu_thread_num", 0) or 4)
+        given["schedulers"] = max(1, threads - 1)
+        given["host_threads"] = given.pop("threads", None) or None
+        given["record"] = bool(given.pop("profiling", False)) or bool(given.get("check_hazards"))
+        seed = given.pop("seed", None)
+        if seed is not None:
+            given.update(deterministic=True, seed=int(seed))
+        self._given = given
+        self._kernels = extension().Kernels()
+        self._names: dict[int, str] = {}
+        self.sources: dict[int, str] = {}  # of kernels, where those who add them say so
+        self.hazards: list[Hazard] = []
+        self.unseen = 0  # tasks of which nobody knows what they did to memory
+
+    def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
+        self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), path)
+        self._names[func_id] = name
+
+    def add_function(
+        self, func_id: int, name: str, core_type: str, function: Callable[..., Any], args: Sequence[str] = ()
+    ) -> None:
+        """A Python function; `args` are its roles, where the folder says them (`runtime.kernel`)."""
+        floats = frozenset(i for i, word in enumerate(args) if word == "float")
+
+        def call(task: int, slots: list[int], tensors: int, inputs: int) -> None:
+            function(*values_of(slots, tensors, inputs, floats))
+
+        self._kernels.add_function(func_id, name, CORE_TYPES.index(core_type), call)
+        self._names[func_id] = name
+
+    def run_orchestration(self, path: str, entry: str, args: list[int]) -> Any:
+        made = options(self._given, warn, info)
+        slots = [a & (2**64 - 1) for a in args]
+        try:
+            run = self._run(made, path, entry, slots)
+        except MemoryError:
+            message = "there is not enough memory for rings of that size"
+            raise DiagnosticError([Diagnostic("PTO-E2621", message, help="make them smaller")]) from None
+        raise_failure(run, self.sources)
+        return recorded.records(run.records(), self._names, run.stats())
+
+    def _run(self, made: dict[str, Any], path: str, entry: str, slots: list[int]) -> Any:
+        if self._runtime == "tensormap_and_ringbuffer":
+            run = extension().Tensormap(self._kernels, made, log_level(), log_file())
+            run.run_library(path, slots)
+            if made.get("check_hazards"):
+                raw = run.records()
+                names = recorded.names_of(raw, self._names)
+                self.hazards = hazards_of(run.hazards(), recorded.uses(raw), raw["sites"], names)
+        else:
+            made["concurrent"] = self._runtime == "aicpu_build_graph" and concurrent_build()
+            run = extension().TaskGraph(self._kernels, made, log_level(), log_file())
+            run.run_library(self._runtime, path, entry, slots)
+            if made.get("check_hazards"):
+                raw = run.records()
+                uses, names = recorded.uses(raw), recorded.names_of(raw, self._names)
+                self.hazards = unordered(uses, raw["sites"], recorded.edges(raw), names)
+                self.unseen = tasks_unseen(uses, recorded.tasks_ended(raw))
+        return run

@@ -1,0 +1,89 @@
+"""What ended a run early, as the diagnostic or the exception to raise."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError, Span
+
+#: Codes of the engine and ours.
+_CODES = {
+    1: "PTO-E2620", 2: "PTO-E2620", 3: "PTO-E2620", 4: "PTO-E2620", 11: "PTO-E2620", 202: "PTO-E2620",
+    5: "PTO-E2621", 10: "PTO-E2621", 200: "PTO-E2622", 201: "PTO-E2623", 203: "PTO-E2624", 205: "PTO-E2625",
+}  # fmt: skip
+_OWN = re.compile(r"\[(PTO-E\d{4})\] ")
+
+
+def raise_failure(run: Any, sources: Mapping[int, str] | None = None, python: bool = False) -> None:
+    """Raise what ended a run early, if anything did. `sources` are the programs of kernels that are
+    written in PTO, by func_id: what a core had reached when it failed is a place in one of them. `python`:
+    rings are arguments of `run`, which environment variables do not change."""
+    code, text, thrown, kernel, mark, site = run.failure()
+    if not code:
+        return
+    source = (sources or {}).get(kernel, "") if mark >= 0 else ""
+    try:
+        span = _span(source, mark) if source.endswith(".pto") else None
+        raise failed(code, text, thrown, span, site, _arguments(text) if python else "")
+    finally:
+        del thrown  # its traceback leads here: memory should not wait for the garbage collector
+
+
+_SIZES = re.compile(r"(?:PTO2_RING_(\w+)=|a (tensormap pool) of )(\d+)")
+
+
+def _arguments(report: str) -> str:
+    """The sizes that the report of a deadlock recommends, as arguments of `run`."""
+    sizes = [
+        f"{(env or pool).lower().replace(' ', '_')}={size}" for env, pool, size in _SIZES.findall(report)
+    ]
+    return f"runtime.run(..., {', '.join(sizes)})" if sizes else ""
+
+
+def _span(path: str, offset: int) -> Span | None:
+    """The rest of the line of a source from an offset on."""
+    from ..frontdoor import read
+
+    source, _ = read(path)
+    if source is None or offset >= len(source.text):
+        return None
+    _, end = source.bounds(source.place(offset)[0])
+    return Span(source, offset, max(end, offset + 1))
+
+
+def failed(
+    code: int,
+    text: str,
+    thrown: BaseException | None = None,
+    span: Span | None = None,
+    site: str = "",
+    help: str = "",
+) -> BaseException:
+    """What to raise when a run has failed. A kernel may say by itself which diagnostic it is."""
+    if thrown is not None and (code == 201 or not isinstance(thrown, Exception)):
+        return thrown  # an exception of a Python orchestration is the caller's own
+    own = _OWN.search(text)
+    text = text.replace(own[0], "", 1) if own else text
+    problem = Diagnostic(own[1] if own else _CODES.get(code, "PTO-E2629"), text.rstrip("\n"), span, help=help)
+    if thrown is not None and (place := _place(thrown)):
+        problem.notes.append((f"raised at {place}", None))
+    if site:
+        problem.notes.append((f"the task was submitted at {site}", None))
+    error = DiagnosticError([problem])
+    error.__cause__ = thrown
+    return error
+
+
+def _place(error: BaseException) -> str:
+    """File and line of the innermost code of the user's that an exception came through."""
+    place, at = "", error.__traceback__
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        if not file.startswith((ours, "<")) and f"{os.sep}site-packages{os.sep}" not in file:
+            place = f"{file}:{at.tb_lineno}"
+        at = at.tb_next
+    return place

@@ -1,0 +1,151 @@
+"""Engines are entries: one that is made up here is seen by the tools, and can do what its entry says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.cli import doctor
+from pto.cli.main import main
+from pto.engine import registry
+from pto.engine.entry import Run
+from pto.engine.reference.kernel import ReferenceKernel
+from pto.engine.registry import ENGINES, Engine, Request
+
+Capture = pytest.CaptureFixture[str]
+
+PUT = """\
+func.func @put(%p: !pto.ptr<i32>) {
+  %c0 = arith.constant 0 : index
+  %n = arith.constant 7 : i32
+  pto.store_scalar %n, %p[%c0] : !pto.ptr<i32>, i32
+  return
+}
+"""
+RAN: list[int] = []
+
+
+class TwinKernel(ReferenceKernel):
+    """The reference engine under another name, with fewer options."""
+
+    engine = "twin"
+
+    def run(self, *args: Any, blocks: int = 1, max_steps: int | None = None, **others: Any) -> Run:
+        plain = {name: others.pop(name) for name in ("out", "progress") if name in others}
+        self.refuse(others)
+        RAN.append(blocks)
+        return super().run(*args, blocks=blocks, max_steps=max_steps, **plain)
+
+
+def made(request: Request) -> TwinKernel:
+    assert isinstance(request.program, pto.Module)
+    return TwinKernel(request.program, request.entry, request.target, request.check, request.insert_sync)
+
+
+def remark() -> str:
+    return ", twice"
+
+
+@pytest.fixture
+def twin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    here = __name__
+    entry = Engine("twin", "once more", f"{here}:made", options=("max_steps",), remark=f"{here}:remark")
+    monkeypatch.setitem(ENGINES, "twin", entry)
+    RAN.clear()
+    yield entry
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "put.pto"
+    path.write_text(PUT)
+    return str(path)
+
+
+@pytest.mark.usefixtures("twin")
+def test_pto_run_offers_and_runs_it(program: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--engine {reference,cpp,twin}" in shown
+    assert "exactly, compiled by the system's C++ compiler, or once more (default: reference; " in shown
+    arguments = ["--blocks", "3", "--max-steps", "100", "--print", "--", "i32:1"]
+    assert main(["run", program, "--engine", "twin", *arguments]) == 0
+    assert "[7]" in capsys.readouterr().out and RAN == [3]
+
+
+@pytest.mark.usefixtures("twin")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sanitize", "all", "--subblocks", "2"], "engine twin has no --subblocks, --sanitize"),
+        (["--semantics", "doc"], "engine twin has no --semantics"),
+        (["--memory-map", "m.html"], "engine twin has no --memory-map"),
+        (["--checked"], "--checked is an option of engine cpp"),
+    ],
+)
+def test_pto_run_refuses_what_it_cannot_do(
+    program: str, arguments: list[str], message: str, capsys: Capture
+) -> None:
+    assert main(["run", program, "--engine", "twin", *arguments, "--", "i32:1"]) == 1
+    assert f"error[PTO-E2403]: {message}\n" in capsys.readouterr().err and not RAN
+
+
+@pytest.mark.usefixtures("twin")
+def test_pto_run_takes_what_it_takes(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "k.cpp"
+    path.write_text("")
+    assert main(["run", str(path), "--engine", "twin"]) == 1
+    assert "is no program: it runs on engine cpp only" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("twin")
+def test_python() -> None:
+    out = np.zeros(1, np.int32)
+    kernel = pto.kernel(pto.parse(PUT), engine="twin")
+    kernel(out)
+    assert out[0] == 7 and RAN == [1]
+    with pytest.raises(pto.DiagnosticError, match="engine twin has no sanitize"):
+        kernel(out, sanitize="all")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        kernel(out, colour=1)
+    with pytest.raises(ValueError, match="checked=True is for engine 'cpp'"):
+        pto.kernel(pto.parse(PUT), engine="twin", checked=True)
+    with pytest.raises(ValueError, match="C\\+\\+ and libraries run on engine 'cpp' only"):
+        pto.kernel("k.cpp", engine="twin")
+    with pytest.raises(ValueError, match="unknown engine 'other'; one of reference, cpp, twin"):
+        pto.kernel(pto.parse(PUT), engine="other")
+
+
+def test_doctor_looks_after_it(twin: Engine, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = doctor.checks
+    names = [name for name, _, _ in every()]
+    assert (
+        names.index("engine")
+        < names.index("engine twin")
+        < names.index("compiler")
+        < names.index("engine cpp")
+    )
+    monkeypatch.setattr(doctor, "checks", lambda: [entry for entry in every() if entry[0] == "engine twin"])
+    assert main(["doctor", "--json"]) == 0
+    (check,) = json.loads(capsys.readouterr().out)["checks"]
+    assert check["detail"] == "twin: runs a kernel, self-check passed, twice" and RAN == [1]
+    monkeypatch.setattr(TwinKernel, "run", lambda *_, **__: Run())
+    assert main(["doctor"]) == 0  # not required
+    assert "--   engine twin  wrong results" in capsys.readouterr().out
+    monkeypatch.setitem(ENGINES, "twin", twin.replace(required=True))
+    assert main(["doctor"]) == 1
+
+
+def test_entries_are_complete() -> None:
+    for name, engine in ENGINES.items():
+        assert engine.name == name and engine.doc and set(engine.takes) <= set(registry.INPUTS)
+        assert callable(registry._named(engine.made_by))
+        assert not engine.remark or engine.remarks()
+    assert all(registry.those_for(kind) for kind in registry.INPUTS)
