@@ -434,7 +434,7 @@ func.func @k() {{
   return
 }}
 """
-    refused(program, "a5", "tquant: no C++ spelling of groups along rows with 'exp_zz'")
+    refused(program, "a5", "tquant: no C++ spelling with 'grp_axis'")
 
 
 # -- scalars -------------------------------------------------------------------------------------------------

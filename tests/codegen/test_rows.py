@@ -24,7 +24,7 @@ _FORMS = {
     "mte_gm_ub": "with 'pad_value'",
     "copy_gm_to_ubuf": "with 'left_padding'",
     "set_quant_scalar": "without 'out_type'",
-    "tquant": "of groups along rows with 'exp_zz'",
+    "tquant": "with 'grp_axis'",
 }
 
 

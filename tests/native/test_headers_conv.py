@@ -84,7 +84,7 @@ def test_img2col(kind: str, tmp_path: Path) -> None:
     text = "".join(
         f'extern "C" void f{n}(void* src, void* dst, int rows, int cols, int m, int k) {{\n'
         f"  {conv('Mat', 'int16_t', layout, dims)} s; {settings(f)}\n"
-        "  Tile<TileType::Left, int16_t, 16, 64, BLayout::RowMajor, -1, -1, SLayout::RowMajor> d(rows, cols);\n"
+        "  Tile<TileType::Left, int16_t, 16, 64, BLayout::ColMajor, -1, -1, SLayout::RowMajor> d(rows, cols);\n"
         "  TIMG2COL(at(d, dst), at(s, src), static_cast<uint16_t>(m), static_cast<uint16_t>(k)); }\n"
         for n, f in enumerate(FIELDS)
     )
@@ -101,7 +101,7 @@ def test_img2col(kind: str, tmp_path: Path) -> None:
                 for c in range(cols):
                     found = unfolded(whole, f, m + r, k + c)
                     value = int(f.pad_value) & 0xFFFF if found is None else found
-                    want[c // 16 * 256 + r * 16 + c % 16] = value  # ZZ boxes of 16 x 16 in one line of boxes
+                    want[c // 16 * 256 + r * 16 + c % 16] = value  # NZ boxes of 16 x 16 in one line of boxes
             assert (got == want).all(), (n, rows, cols, m, k)
 
 

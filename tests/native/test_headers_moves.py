@@ -102,7 +102,10 @@ def stores(plan: Plan) -> list[tuple[str, Attrs]]:
         for n, t in plan.operands.items()
         if n != "fp" and hasattr(t[0], "dtype")
     )
-    for atomic in ("atomic_none",) if four_bits else ("atomic_none", "atomic_add", "atomic_max"):
+    atomics = ("atomic_none", "atomic_add", "atomic_max")[
+        : 1 if four_bits else 2 if plan.isa == "a2a3" else 3
+    ]
+    for atomic in atomics:
         for relu in ("no_relu", "normal_relu") if is_acc(plan) else ("no_relu",):
             types = (
                 f"decltype(src), decltype(dst){fp}, AtomicType::{CAMEL[atomic]}, ReluPreMode::{CAMEL[relu]}"
@@ -186,7 +189,8 @@ def windows(plan: Plan) -> list[tuple[str, Attrs]]:
         elif relu == "no_relu":
             found.append((f"{name}(dst, src, {at})", attrs))
         else:
-            found.append((f"{name}<{types}, AccToVecMode::SingleModeVec0, {mode}>(dst, src, {at})", attrs))
+            to_vec = "AccToVecMode::SingleModeVec0, " if plan.operands["dst"][0].loc == "vec" else ""
+            found.append((f"{name}<{types}, {to_vec}{mode}>(dst, src, {at})", attrs))
     return found
 
 
@@ -461,7 +465,7 @@ WRONG = {
     "PA-0002": f"{VEC.format('float')} a; {TENSOR.replace('16, 64>', '15, 64>')} g(p); TASSIGN(a, 0); TLOAD(a, g);",
     "CA-0006": f"{VEC.format('float')} a; Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 4, 8> b; TASSIGN(a, 0);"
     " TASSIGN(b, 4096); TEXTRACT(b, a, 13, 0);",
-    "CA-0001": f"{VEC.format('float')} a; Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 4, 8> b; TASSIGN(a, 0);"
+    "CA-0001": f"{VEC.format('float')} a; Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, -1, -1> b(4, 8); TASSIGN(a, 0);"
     " TASSIGN(b, 4096); TMOV(b, a);",
     "": f"{VEC.format('float')} a; {TENSOR} g(p); TASSIGN(a, 0); TLOAD(a, g); TSTORE(g, a);",
 }

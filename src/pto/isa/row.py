@@ -203,6 +203,26 @@ class Combos(Record):
         return Combos(tuple(operands.split()), legal, code, when)
 
 
+_NO_VALUES: dict[str, Any] = {}
+
+
+class Form(Record):
+    """One C++ overload of an instruction. Operands are those its call names, `$dst`; so are attributes, and
+    those that it neither names nor fixes have their defaults."""
+
+    cpp: str  # the call; codegen/cpp/template.py says how it is written
+    fixes: dict[str, Any] = _NO_VALUES  # attributes that the overload decides
+    scalars: tuple[str, ...] = ()  # operands that are numbers here, where they may also be tiles
+    scratch: bool = False  # its scratch is checked: it tells the overload from others
+    by_hand: bool = False  # its intrinsic does not follow from the expression of the row
+    check: str | None = None  # what the name of its check ends in; None: what it has beside the required
+
+
+def forms(calls: str, **same: Any) -> tuple[Form, ...]:
+    """Overloads that differ in their calls only, which ` | ` separates."""
+    return tuple(Form(call, **same) for call in calls.split(" | "))
+
+
 _SPEC = re.compile(r"(\w+)(?:=([\w|]+))?(?::(\w+))?([?*]*)$")
 
 
@@ -271,7 +291,8 @@ class Row(Record):
     fifo: str = ""  # what it does to a FIFO: see FIFO
     opens: str = ""  # the scope that its regions are: see SCOPES
     keeps: bool = False  # later instructions use its operands without naming them
-    cpp: str = ""  # C++ spelling
+    cpp: str = ""  # C++ spelling: the calls of its forms
+    forms: tuple[Form, ...] = ()  # C++ overloads; left out where the spelling says it all
     no_cpp: str = ""  # why there is none
     variant: int | None = None  # variant byte where several rows share an opcode
     core: str = ""  # "cube" or "vector" where it runs on one kind of core only
@@ -479,6 +500,10 @@ class Family:
                 facts["dtype_of"] = ("dst",)
         if facts.get("expr") and not facts.get("meaning"):
             facts["meaning"] = _described(facts)
+        if facts.get("forms"):
+            facts["cpp"] = " | ".join(dict.fromkeys(form.cpp for form in facts["forms"]))
+        elif facts.get("cpp"):
+            facts["forms"] = forms(facts["cpp"])
         unknown = set(facts) - _FIELDS
         if unknown:
             raise TypeError(f"{name}: unknown row field {', '.join(sorted(unknown))}")

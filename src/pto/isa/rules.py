@@ -216,3 +216,29 @@ def facts_in(text: str) -> set[str]:
     if "valid_eq" in text or "valid_le" in text:
         found |= {"v_row", "v_col"}
     return found
+
+
+_TYPE = frozenset({"dtype", "bits", "bytes", "type", "kind", "gran"})
+_SHAPE = frozenset({"rows", "cols", "shape", "v_row", "v_col", "dyn_row", "dyn_col", "valid", "size",
+                    "row_bytes", "elems", "dims", "rank", "count", "const", "lanes"})  # fmt: skip
+_LAYOUT = frozenset({"loc", "blayout", "slayout", "layout", "fractal", "boxed", "pad", "compact", "space"})
+
+#: Default code of a rule by the class of facts it speaks of, and the order in which classes are reported.
+_CLASSES = (
+    ("PTO-E0116", frozenset[str]()),  # attributes, and which operands are there
+    ("PTO-E0301", _TYPE),
+    ("PTO-E0401", _SHAPE),
+    ("PTO-E0501", _LAYOUT),
+)
+
+
+@cache
+def class_of(rule: Rule) -> int:
+    """The class of facts a rule speaks of, as a number in the order of reports."""
+    facts = facts_in(rule.expr)
+    return next((i for i, (_, group) in enumerate(_CLASSES) if facts & group), 0)
+
+
+def code_of(rule: Rule) -> str:
+    """The diagnostic code of a violation."""
+    return rule.code or _CLASSES[class_of(rule)][0]

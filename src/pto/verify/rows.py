@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from ..diag import did_you_mean
@@ -22,40 +21,8 @@ from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import ARCH_NAMES, PROFILES, Profile
 from ..isa.row import KINDS, Attr, Combos, Row
-from ..isa.rules import Rule, broken, facts_in, holds
+from ..isa.rules import Rule, broken, class_of, code_of, facts_in, holds
 from ..isa.tile import LAYOUT_PARTS
-
-_SHAPE = frozenset(
-    {
-        "rows",
-        "cols",
-        "shape",
-        "v_row",
-        "v_col",
-        "dyn_row",
-        "dyn_col",
-        "valid",
-        "size",
-        "row_bytes",
-        "elems",
-        "dims",
-        "rank",
-        "count",
-        "const",
-        "lanes",
-    }
-)
-_LAYOUT = frozenset({"loc", "blayout", "slayout", "layout", "fractal", "boxed", "pad", "compact", "space"})
-_TYPE = frozenset({"dtype", "bits", "bytes", "type", "kind", "gran"})
-
-#: Default code of a rule by the class of facts it speaks of, and the order in which classes are reported.
-_CLASSES = (
-    ("PTO-E0116", frozenset[str]()),  # attributes, and which operands are there
-    ("PTO-E0301", _TYPE),
-    ("PTO-E0401", _SHAPE),
-    ("PTO-E0501", _LAYOUT),
-)
-
 
 #: Signatures found legal, by the name of the profile; the value keeps the types alive, so that their ids stay
 #: theirs. Programs of one batch have most signatures in common.
@@ -229,7 +196,7 @@ class RowChecker:
         found: list[tuple[int, Rule]] = []
         for rule in type_rules(row):
             if (not rule.on or self.isa in rule.on) and broken(rule, env):
-                found.append((_class_of(rule), rule))
+                found.append((class_of(rule), rule))
         dtypes_ok = self._dtypes(op, row, env)
         if dtypes_ok:
             dtypes_ok = all([self._combos(op, row, combos, env) for combos in row.combos])
@@ -321,7 +288,7 @@ class RowChecker:
         message, expected, got = explain(rule.expr, env)
         index = _operand_of(op, row, rule.expr)
         value = op.operands[index] if index is not None else None
-        code = rule.code or (_CLASSES[_class_of(rule)][0])
+        code = code_of(rule)
         self.context.report(
             op,
             code,
@@ -462,15 +429,6 @@ def _help_with_operand(op: Operation, name: str, wanted: bool) -> str:
         what = "leave it out"
         return f"{what}, or write ? for it in valid= of the type" if name.startswith("valid_") else what
     return f"add {name} = %n" if f"{name} = ${name}" in str(op.row.format) else f"add an operand for {name}"
-
-
-@cache
-def _class_of(rule: Rule) -> int:
-    facts = facts_in(rule.expr)
-    for i, (_, group) in enumerate(_CLASSES):
-        if facts & group:
-            return i
-    return 0
 
 
 def _range(value: Value) -> tuple[str, int, int] | None:

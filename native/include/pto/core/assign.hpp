@@ -91,7 +91,7 @@ inline void TASSIGN(T& object, Address address) {
   if constexpr (is_tile_data_v<T> || is_conv_tile_v<T>) {
     static_assert(
         std::is_integral_v<Address> || std::is_enum_v<Address>,
-        "[PTO][SA-0053] TASSIGN: a tile takes an integer address; fix: cast the pointer to uint64_t");
+        "[PTO][SA-0218] TASSIGN: a tile takes an integer address; fix: cast the pointer to uint64_t");
 #ifndef __PTO_AUTO__
     if constexpr (!std::is_pointer_v<Address>)
       detail::bind(object, detail::resolve(static_cast<int>(T::Loc), static_cast<uint64_t>(address),
@@ -102,10 +102,10 @@ inline void TASSIGN(T& object, Address address) {
   } else {
     static_assert(is_global_data_v<T>, "[PTO][SA-0089] TASSIGN: neither a tile nor a global tensor");
     static_assert(std::is_pointer_v<Address>,
-                  "[PTO][SA-0054] TASSIGN: a global tensor takes a pointer to its elements");
+                  "[PTO][SA-0053] TASSIGN: a global tensor takes a pointer to its elements");
     static_assert(!std::is_pointer_v<Address> ||
                       std::is_same_v<std::remove_cv_t<std::remove_pointer_t<Address>>, typename T::DType>,
-                  "[PTO][SA-0218] TASSIGN: the pointer is not to the element type of the tensor");
+                  "[PTO][SA-0054] TASSIGN: the pointer is not to the element type of the tensor");
     detail::bind(object, address);
   }
 }

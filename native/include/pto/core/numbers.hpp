@@ -353,9 +353,6 @@ PTO_INLINE void finish_call(Rest&... rest) {
   (finish(rest), ...);
 }
 
-constexpr uint32_t by_isa(uint32_t cpu, uint32_t a2a3, uint32_t a5) {
-  return kIsa == Isa::cpu ? cpu : kIsa == Isa::a2a3 ? a2a3 : a5;
-}
 /// A program for the simulator may use what no target has: functions of integers, for example.
 #ifdef __CPU_SIM
 inline constexpr bool kAnyType = kIsa == Isa::cpu;

@@ -152,9 +152,7 @@ PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, typename Src::DType scalar, CmpMo
 template <class Dst, class Src, class Scalar, class... Events>
   requires(is_tile_data_v<Scalar> && all_events_v<Events...>)
 PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, Scalar& scalar, CmpMode cmpMode, Events&... events) {
-  static_assert(
-      std::is_same_v<typename Scalar::DType, typename Src::DType>,
-      "[PTO][PTO-E0301] TCMPS: expects scalar to have the element type of src; fix: convert with TCVT");
+  detail::check_tcmps_tile<Dst, Src, Scalar>();
   return TCMPS(dst, src, detail::Lines<Scalar>(scalar).get(0, 0), cmpMode, events...);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pto/core/events.hpp"
+#include "pto/ops/legality.hpp"
 #include "pto/ops/place.hpp"
 
 namespace pto::detail {
@@ -44,10 +45,8 @@ namespace pto {
 
 template <PrintFormat Format = PrintFormat::Width8_Precision4, class Source>
 PTO_INST void TPRINT(Source& src) {
+  detail::check_tprint<Source>();
   if constexpr (is_tile_data_v<Source>) {
-    static_assert(
-        Source::Loc == TileType::Vec || Source::Loc == TileType::Acc || Source::Loc == TileType::Mat,
-        "[PTO][PTO-E0501] TPRINT: the tile is in none of vec, acc and mat");
     const detail::Lines<Source> in(src);
     detail::print_matrix<Format>(src.GetValidRow(), src.GetValidCol(),
                                  [&](ptrdiff_t r, ptrdiff_t c) { return in.get(r, c); });

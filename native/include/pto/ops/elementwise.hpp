@@ -8,15 +8,6 @@ namespace pto {
 
 namespace detail {
 
-/// s / x
-struct tdivs_reversed {
-  static constexpr bool converts = false;
-  template <class T>
-  static PTO_INLINE auto of(wide_t<T> s, wide_t<T> x) {
-    return div(s, x);
-  }
-};
-
 /// s * x + z, where only f16 into f16 rounds the product.
 template <class D>
 struct axpy {
@@ -44,23 +35,6 @@ struct tadddeqrelu {
 
 }  // namespace detail
 
-/// Divides a tile by a scalar.
-template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
-PTO_INST RecordEvent TDIVS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tdivs<Dst, Src>();
-  detail::finish_call<0>(rest...);
-  detail::compute_scalar<detail::tdivs>(dst, scalar, src);
-  return {};
-}
-/// Divides a scalar by a tile.
-template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
-PTO_INST RecordEvent TDIVS(Dst& dst, typename Dst::DType scalar, Src& src, Rest&... rest) {
-  detail::check_tdivs<Dst, Src>();
-  detail::finish_call<0>(rest...);
-  detail::compute_scalar<detail::tdivs_reversed>(dst, scalar, src);
-  return {};
-}
-
 /// Adds a scaled tile to dst.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TAXPY(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
@@ -83,6 +57,7 @@ PTO_INST RecordEvent TADDDEQRELU(Dst& dst, Src0& src0, Src1& src1, float deqScal
 /// Fills a vec tile in its valid region, a mat or convolution tile as a whole.
 template <class Dst, class... Rest>
 PTO_INST RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar, Rest&... rest) {
+  detail::check_texpands<Dst>();
   detail::finish_call<0>(rest...);
   using T = typename Dst::DType;
   if constexpr (is_conv_tile_v<Dst>) {
@@ -91,7 +66,6 @@ PTO_INST RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar, Rest&... res
     for (int d = 0; d < Dst::totalDimCount; ++d) count *= static_cast<size_t>(dst.GetShape(d));
     for (size_t i = 0; i < count; ++i) detail::put_element(data, i, scalar);
   } else {
-    detail::check_texpands<Dst>();
     const bool whole = Dst::Loc == TileType::Mat;
     detail::fill_region(whole ? Dst::Rows : dst.GetValidRow(), whole ? Dst::Cols : dst.GetValidCol(), dst,
                         scalar);

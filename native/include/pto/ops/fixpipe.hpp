@@ -16,6 +16,7 @@
 
 #include "pto/core/events.hpp"
 #include "pto/ops/copy.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto::detail {
 
@@ -226,7 +227,7 @@ PTO_INST RecordEvent SET_QUANT_SCALAR(float scale, Events&... events) {
 
 template <class Fp, class... Events>
 PTO_INST RecordEvent SET_QUANT_VECTOR(Fp& fp, Events&... events) {
-  static_assert(Fp::Loc == TileType::Scaling, "[PTO][SA] SET_QUANT_VECTOR: the words lie in a Scaling tile");
+  detail::check_set_quant_vector<Fp>();
   TSYNC(events...);
   detail::core().fpc = fp.data();
   return {};

@@ -5,13 +5,6 @@
 #include "pto/ops/copy.hpp"
 #include "pto/ops/legality.hpp"
 
-namespace pto {
-
-/// A5: who fetches the elements of a gather from global memory to L1. The result is the same.
-enum class GatherExec : uint8_t { Scalar = 0, Simt = 1 };
-
-}  // namespace pto
-
 namespace pto::detail {
 
 // --- mask patterns -----------------------------------------------------------------------------------------
@@ -374,7 +367,7 @@ namespace pto {
 template <class Dst, class Src, class Idx, class... Rest>
   requires(is_tile_data_v<Idx> && sizeof...(Rest) <= 8)
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Idx& src1, Rest&... rest) {
-  detail::check_tgather_index<Dst, Src, Idx>();
+  detail::check_tgather_with_indices<Dst, Src, Idx>();
   detail::finish_call<1>(rest...);
   detail::gather_indexed(dst, src0, src1);
   return {};
@@ -385,9 +378,7 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Idx& src1, Rest&... rest) {
 template <class Dst, class Src, class Limit, class Count, class Tmp, CmpMode cmpMode, class... Events>
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, Tmp&, int offset,
                              Events&... events) {
-  static_assert(cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
-                "[PTO][PTO-E0501] TGATHER: elements are compared for EQ or GT");
-  detail::check_tgather_compare<Dst, Count, Src>();
+  detail::check_tgather_with_kTile_cdst<Dst, Src, Limit, Count, cmpMode>();
   TSYNC(events...);
   const auto limit = [&](ptrdiff_t r) { return detail::element_at(k_value.data(), static_cast<size_t>(r)); };
   detail::gather_matches<cmpMode>(dst, src0, limit, cdst, offset);
@@ -399,9 +390,7 @@ template <class Dst, class Src, class Count, class Tmp, CmpMode cmpMode, int off
   requires(!is_tile_data_v<Limit>)
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, const Limit& k_value, Count& cdst, Tmp&,
                              Events&... events) {
-  static_assert(cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
-                "[PTO][PTO-E0501] TGATHER: elements are compared for EQ or GT");
-  detail::check_tgather_compare<Dst, Count, Src>();
+  detail::check_tgather_with_kValue_cdst<Dst, Src, Count, cmpMode>();
   TSYNC(events...);
   detail::gather_matches<cmpMode>(dst, src0, [&](ptrdiff_t) { return k_value; }, cdst, offset);
   return {};
@@ -412,9 +401,7 @@ template <class Dst, class Src, MaskPattern maskPattern = MaskPattern::P1111,
           auto gatherType = GatherAxis::GATHER_ROW, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Events&... events) {
-  static_assert(detail::bits_of<typename Dst::DType> == detail::bits_of<typename Src::DType>,
-                "[PTO][PTO-E0301] TGATHER: the elements of src and dst must have the same size");
-  detail::check_tgather_mask<Dst, Src>();
+  detail::check_tgather<Dst, Src, gatherType>();
   TSYNC(events...);
   if constexpr (gatherType == GatherAxis::GATHER_COL) {
     detail::gather_rows<maskPattern>(dst, src);
@@ -426,8 +413,6 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Events&... events) {
 
 template <class Dst, class Src, class Offset, class... Events>
 PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offset& offset, Events&... events) {
-  static_assert(Dst::bits == Src::bits && Offset::bits == 32,
-                "[PTO][PTO-E0301] TGATHERB: elements of one size, and offsets of 32 bits, are wanted");
   detail::check_tgatherb<Dst, Src, Offset>();
   PTO_CHECK(dst.GetValidCol() * sizeof(typename Dst::DType) % 32 == 0, "CA-0007",
             "TGATHERB: the %u valid columns of dst are no whole number of 32-byte blocks", dst.GetValidCol());
@@ -440,7 +425,7 @@ PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offset& offset, Events&... eve
 template <class Dst, class Src, class Idx, class... Events>
   requires(is_tile_data_v<Idx>)
 PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Idx& indexes, Events&... events) {
-  detail::check_tscatter_index<Dst, Src, Idx>();
+  detail::check_tscatter_with_indexes<Dst, Src, Idx>();
   TSYNC(events...);
   detail::scatter_indexed(dst, src, indexes);
   return {};
@@ -451,7 +436,7 @@ template <MaskPattern maskPattern = MaskPattern::P1111, auto ScatterType = Scatt
           class Dst, class Src, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Events&... events) {
-  detail::check_tscatter_mask<Dst, Src>();
+  detail::check_tscatter<Dst, Src, ScatterType>();
   TSYNC(events...);
   detail::scatter_masked<maskPattern, ScatterType == ScatterAxis::SCATTER_COL>(dst, src);
   return {};
@@ -464,6 +449,7 @@ PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Events&... events) {
 template <class Dst, class Mem, class Idx, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events) {
+  detail::check_mgather<Dst, Mem, Idx>();
   TSYNC(events...);
   detail::gather_memory(dst, src, indexes, detail::Names::automatic, detail::Beyond::undefined);
   return {};
@@ -472,6 +458,11 @@ template <Coalesce CMode, GatherOOB Mode = GatherOOB::Undefined, class Dst, clas
           class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events) {
+  if constexpr (CMode == Coalesce::Row) {
+    detail::check_mgather_by_row<Dst, Mem, Idx>();
+  } else {
+    detail::check_mgather_by_elem<Dst, Mem, Idx>();
+  }
   TSYNC(events...);
   detail::gather_memory(dst, src, indexes, detail::names_of(CMode), detail::beyond(Mode));
   return {};
@@ -480,6 +471,7 @@ PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events
 template <class Dst, class Mem, class Idx, class Scratch>
   requires(is_global_data_v<Scratch>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Scratch&) {
+  detail::check_mgather_with_scratch<Dst, Mem, Idx, Scratch>();
   detail::gather_memory(dst, src, indexes, detail::Names::automatic, detail::Beyond::undefined);
   return {};
 }
@@ -487,12 +479,18 @@ template <Coalesce CMode, GatherOOB Mode = GatherOOB::Undefined, GatherExec Exec
           class Dst, class Mem, class Idx, class Scratch>
   requires(is_global_data_v<Scratch>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Scratch&) {
+  if constexpr (CMode == Coalesce::Row) {
+    detail::check_mgather_by_row_with_scratch<Dst, Mem, Idx, Scratch, Exec>();
+  } else {
+    detail::check_mgather_by_elem_with_scratch<Dst, Mem, Idx, Scratch, Exec>();
+  }
   detail::gather_memory(dst, src, indexes, detail::names_of(CMode), detail::beyond(Mode));
   return {};
 }
 
 template <class Mem, class Src, class Idx, class... Events>
 PTO_INST RecordEvent MSCATTER(Mem& dst, Src& src, Idx& indexes, Events&... events) {
+  detail::check_mscatter<Mem, Src, Idx>();
   TSYNC(events...);
   detail::scatter_memory<ScatterAtomicOp::None>(dst, src, indexes, detail::Names::automatic,
                                                 detail::Beyond::undefined);
@@ -502,6 +500,11 @@ template <Coalesce Mode, ScatterAtomicOp Atomic = ScatterAtomicOp::None,
           ScatterOOB Oob = ScatterOOB::Undefined, ScatterConflict Conflict = ScatterConflict::Last, class Mem,
           class Src, class Idx, class... Events>
 PTO_INST RecordEvent MSCATTER(Mem& dst, Src& src, Idx& indexes, Events&... events) {
+  if constexpr (Mode == Coalesce::Row) {
+    detail::check_mscatter_by_row<Mem, Src, Idx, Atomic, Conflict>();
+  } else {
+    detail::check_mscatter_by_elem<Mem, Src, Idx, Atomic, Conflict>();
+  }
   TSYNC(events...);
   detail::scatter_memory<Atomic>(dst, src, indexes, detail::names_of(Mode), detail::beyond(Oob));
   return {};

@@ -99,7 +99,7 @@ namespace pto {
 template <class Dst, class T, int descending, class... Events>
 PTO_INST RecordEvent TCI(Dst& dst, T start, Events&... events) {
   static_assert(std::is_same_v<T, typename Dst::DType>,
-                "[PTO][SA-0139] TCI: the type of the first number is not the element type of dst");
+                "[PTO][PTO-E0301] TCI: the type of the first number is not the element type of dst");
   detail::check_tci<Dst>();
   TSYNC(events...);
   detail::count_from<descending != 0>(dst, start);
@@ -115,8 +115,7 @@ PTO_INST RecordEvent TCI(Dst& dst, T start, Tmp&, Events&... events) {
 template <class Dst, int isUpperOrLower, class... Events>
 PTO_INST RecordEvent TTRI(Dst& dst, int diagonal, Events&... events) {
   using C = detail::compute_t<typename Dst::DType>;
-  static_assert(isUpperOrLower == 0 || isUpperOrLower == 1, "[PTO][PTO-E0501] TTRI: 1 is upper, 0 is lower");
-  detail::check_ttri<Dst>();
+  detail::check_ttri<Dst, isUpperOrLower>();
   TSYNC(events...);
   const detail::Lines<Dst> out(dst);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
@@ -166,8 +165,11 @@ PTO_INST RecordEvent THISTOGRAM(Dst& dst, Src& src, Idx& idx, Events&... events)
   constexpr int top = Src::bits / 8 - 1;
   constexpr bool named = !std::is_same_v<decltype(Byte), bool>;
   constexpr int byte = named ? static_cast<int>(Byte) : static_cast<int>(Byte) * top;
-  static_assert(byte <= top, "[PTO][PTO-E0501] THISTOGRAM: the elements of src have no such byte");
-  detail::check_thistogram<Dst, Src, Idx>();
+  if constexpr (named) {
+    detail::check_thistogram_with_hist_byte<Dst, Src, Idx, Byte>();
+  } else {
+    detail::check_thistogram<Dst, Src, Idx>();
+  }
   TSYNC(events...);
   detail::histogram<byte>(dst, src, idx);
   return {};

@@ -4,6 +4,7 @@
 
 #include "pto/core/events.hpp"
 #include "pto/ops/copy.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto {
 
@@ -154,11 +155,10 @@ PTO_INST RecordEvent SET_IMG2COL_PADDING(Conv& src, Events&... events) {
 template <class TileT, class Conv, SetFmatrixMode Mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Events>
 PTO_INST RecordEvent TIMG2COL(TileT& dst, Conv& src, uint16_t pos_m = 0, uint16_t pos_k = 0,
                               Events&... events) {
+  detail::check_timg2col<TileT, Conv>();
   TSYNC(events...);
   using T = typename Conv::DType;
   constexpr bool deep = Conv::layout == Layout::NDC1HWC0;
-  static_assert(deep || Conv::layout == Layout::NC1HWC0,
-                "[PTO] TIMG2COL: the feature map is neither NC1HWC0 nor NDC1HWC0");
   const auto dim = [&](int d) { return static_cast<ptrdiff_t>(src.GetShape(d)); };
   constexpr int shift = deep ? 1 : 0;
   const ptrdiff_t images = dim(0), depth = deep ? dim(1) : 1, c1s = dim(1 + shift), high = dim(2 + shift),

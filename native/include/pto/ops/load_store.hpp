@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pto/ops/fixpipe.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto {
 
@@ -65,19 +66,13 @@ inline void store(Global& dst, TileT& src, const Words& words) {
   if constexpr (is_conv_tile_v<TileT>) {
     static_assert(
         bits_of<typename TileT::DType> == bits_of<typename Global::DType> && Atomic == AtomicType::AtomicNone,
-        "[PTO][SA-0099] TSTORE: the tile and the tensor differ in element type");
+        "[PTO][SA-0099] TSTORE: the convolution tile and the tensor differ in element type");
     const auto from = place(src);
     check_holds("TSTORE", to, from.rows.count, from.cols.count, use);
     copy(to, from, from.rows.count, from.cols.count);
   } else {
-    static_assert(TileT::Loc == TileType::Vec || TileT::Loc == TileType::Acc || TileT::Loc == TileType::Mat,
-                  "[PTO][SA-0101] TSTORE: the source is no Vec, Acc or Mat tile; fix: TMOV it there first");
-    static_assert(kIsa != Isa::a5 || TileT::Loc != TileType::Mat,
-                  "[PTO][SA-0100] TSTORE: this target stores Vec and Acc tiles only; fix: TMOV to Vec first");
     constexpr bool converts =
         TileT::Loc == TileType::Acc || Words::any || Atomic != AtomicType::AtomicNone || kIsa == Isa::cpu;
-    static_assert(converts || bits_of<typename TileT::DType> == bits_of<typename Global::DType>,
-                  "[PTO][SA-0099] TSTORE: the tile and the tensor differ in element type; fix: TCVT first");
     const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
     check_holds("TSTORE", to, rows, cols, use);
     if constexpr (Atomic != AtomicType::AtomicNone) {
@@ -97,6 +92,7 @@ inline void store(Global& dst, TileT& src, const Words& words) {
 
 template <class TileT, class Global, class... Events>
 PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Events&... events) {
+  detail::check_tload<TileT, Global>();
   TSYNC(events...);
   const auto from = detail::place(src);
   if constexpr (is_conv_tile_v<TileT>) {
@@ -104,12 +100,6 @@ PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Events&... events) {
     detail::check_holds("TLOAD", from, to.rows.count, to.cols.count, detail::Use::read);
     detail::copy(to, from, to.rows.count, to.cols.count);
   } else {
-    static_assert(
-        TileT::Loc == TileType::Vec || TileT::Loc == TileType::Mat || detail::kIsa == detail::Isa::cpu,
-        "[PTO][SA-0032] TLOAD: the destination is no Vec or Mat tile; fix: load to Mat, then TMOV");
-    static_assert(
-        detail::bits_of<typename TileT::DType> == detail::bits_of<typename Global::DType>,
-        "[PTO][SA-0098] TLOAD: the tile and the tensor differ in element type; fix: TCVT after loading");
     const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
     detail::check_holds("TLOAD", from, rows, cols, detail::Use::read);
     detail::copy(detail::place(dst), from, rows, cols);
@@ -127,6 +117,7 @@ PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Events&... events) {
 /// Both sides are addressed with the row pitch of dst; strides and layout of the tensor do not count.
 template <class TileT, class Global>
 PTO_INST RecordEvent TPREFETCH(TileT& dst, Global& src) {
+  detail::check_tprefetch<TileT, Global>();
   using T = typename TileT::DType;
   const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
   const auto* from = src.data();
@@ -152,6 +143,7 @@ template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
           ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, Events&... events) {
+  detail::check_tstore<Global, TileT, Atomic, Relu>();
   TSYNC(events...);
   detail::store<Atomic, Relu>(dst, src, detail::NoWords{});
   return {};
@@ -166,6 +158,7 @@ template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
           ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, uint64_t word, Events&... events) {
+  detail::check_tstore_with_preQuantScalar<Global, TileT, Atomic, Relu>();
   TSYNC(events...);
   detail::store<Atomic, Relu>(dst, src, detail::OneWord{word});
   return {};
@@ -181,6 +174,7 @@ PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, uint64_t word, Events&... e
 template <class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::AtomicNone,
           ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TSTORE_FP(Global& dst, TileT& src, Fp& fp, Events&... events) {
+  detail::check_tstore_fp<Global, TileT, Fp>();
   TSYNC(events...);
   detail::store<Atomic, Relu, TileT::form == detail::Form::DN>(dst, src, detail::ColumnWords<Fp>{fp});
   return {};

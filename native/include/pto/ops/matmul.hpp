@@ -6,6 +6,7 @@
 
 #include "pto/core/access.hpp"
 #include "pto/core/events.hpp"
+#include "pto/ops/legality.hpp"
 #include "pto/ops/matmul_operands.hpp"
 
 namespace pto {
@@ -133,23 +134,6 @@ template <class TA, class TB>
 
 template <class Dst, class A, class B, class ScaleA, class ScaleB, class Add>
 inline void product(Dst& dst, A& a, B& b, const ScaleA& scale_a, const ScaleB& scale_b, const Add& addend) {
-  static_assert(A::Loc == TileType::Left,
-                "[PTO][SA-0225] TMATMUL: the first operand is no Left tile; fix: TMOV it to Left");
-  static_assert(B::Loc == TileType::Right,
-                "[PTO][SA-0227] TMATMUL: the second operand is no Right tile; fix: TMOV it to Right");
-  static_assert(Dst::Loc == TileType::Acc, "[PTO][SA-0226] TMATMUL: the result is no Acc tile");
-  using TA = typename A::DType;
-  using TB = typename B::DType;
-  constexpr bool whole = !is_float_v<TA>;
-  static_assert(whole == !is_float_v<TB> && std::is_same_v<typename Dst::DType, float> == !whole &&
-                    (!whole || (sizeof(TA) == 1 && sizeof(TB) == 1)),
-                "[PTO][SA-0185] TMATMUL: no product of these element types; "
-                "fix: floats go to an f32 accumulator, 8-bit integers to an i32 one");
-  static_assert(kIsa == Isa::cpu || (A::Rows == Dst::Rows && A::Cols == B::Rows && B::Cols == Dst::Cols),
-                "[PTO][SA-0060] TMATMUL: the shapes do not fit; fix: make them MxK, KxN and MxN");
-  static_assert(
-      (kIsa != Isa::a5 || A::form == Form::NZ) && Dst::form == Form::NZ && B::form == Form::ZN,
-      "[PTO][SA-0080] TMATMUL: the layouts are not NZ, ZN and NZ; fix: use TileLeft, TileRight, TileAcc");
   const int m = static_cast<int>(a.GetValidRow()), k = static_cast<int>(a.GetValidCol());
   const int n = static_cast<int>(b.GetValidCol());
   PTO_CHECK(m <= static_cast<int>(dst.GetValidRow()) && n <= static_cast<int>(dst.GetValidCol()) &&
@@ -203,8 +187,6 @@ inline constexpr bool kIsHif4 =
 
 template <class Dst, class A, class SA, class B, class SB, class Add>
 inline void scaled_product(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, const Add& addend) {
-  static_assert(kIsa != Isa::a2a3 || sizeof(Dst) == 0,
-                "[PTO][SA-0245] TMATMUL_MX: this target has no block-scaled products");
   if constexpr (kIsHif4<A, SA>) {
     product(dst, a, b, Hif4Scale<true, SA>(a_scale), Hif4Scale<false, SB>(b_scale), addend);
   } else {
@@ -217,8 +199,6 @@ concept AccTile = T::Loc == TileType::Acc;
 
 template <class Bias>
 inline auto bias_of(Bias& bias) {
-  static_assert(Bias::Loc == TileType::Bias, "[PTO][SA-0075] TMATMUL_BIAS: the bias lies in no Bias tile");
-  static_assert(Bias::Rows == 1 || kIsa == Isa::cpu, "[PTO][SA-0076] TMATMUL_BIAS: the bias has one row");
   return Addend<Bias, true>{Lines<Bias>(bias)};
 }
 template <class Acc>
@@ -232,6 +212,7 @@ inline auto addend_of(Acc& acc) {
 
 template <class Dst, class A, class B, class... Events>
 PTO_INST RecordEvent TMATMUL(Dst& dst, A& a, B& b, Events&... events) {
+  detail::check_tmatmul<Dst, A, B>();
   TSYNC(events...);
   detail::plain_product(dst, a, b, detail::NoAddend{});
   return {};
@@ -243,6 +224,7 @@ PTO_INST RecordEvent TMATMUL(Dst& dst, A& a, B& b, Events&... events) {
 
 template <class Dst, detail::AccTile In, class A, class B, class... Events>
 PTO_INST RecordEvent TMATMUL_ACC(Dst& dst, In& in, A& a, B& b, Events&... events) {
+  detail::check_tmatmul_acc<Dst, In, A, B>();
   TSYNC(events...);
   detail::plain_product(dst, a, b, detail::addend_of(in));
   return {};
@@ -259,6 +241,7 @@ PTO_INST RecordEvent TMATMUL_ACC(Operands&... operands) {
 
 template <class Dst, class A, class B, class Bias, class... Events>
 PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Events&... events) {
+  detail::check_tmatmul_bias<Dst, A, B, Bias>();
   TSYNC(events...);
   detail::plain_product(dst, a, b, detail::bias_of(bias));
   return {};
@@ -271,12 +254,18 @@ PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Events&... e
 template <class Dst, class A, class SA, class B, class SB, class... Events>
   requires(!detail::AccTile<A> && all_events_v<Events...>)
 PTO_INST RecordEvent TMATMUL_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
+  if constexpr (detail::kIsHif4<A, SA>) {
+    detail::check_tmatmul_mx_hif4<Dst, A, SA, B, SB>();
+  } else {
+    detail::check_tmatmul_mx<Dst, A, SA, B, SB>();
+  }
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::NoAddend{});
   return {};
 }
 template <class Dst, detail::AccTile In, class A, class SA, class B, class SB, class... Events>
 PTO_INST RecordEvent TMATMUL_MX(Dst& dst, In& in, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
+  detail::check_tmatmul_mx_acc<Dst, In, A, SA, B, SB>();
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::addend_of(in));
   return {};
@@ -285,6 +274,7 @@ template <class Dst, class A, class SA, class B, class SB, class Bias, class... 
   requires(!detail::AccTile<A> && is_tile_data_v<Bias>)
 PTO_INST RecordEvent TMATMUL_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Bias& bias,
                                 Events&... events) {
+  detail::check_tmatmul_mx_bias<Dst, A, SA, B, SB, Bias>();
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::bias_of(bias));
   return {};
@@ -296,37 +286,73 @@ PTO_INST RecordEvent TMATMUL_MX(Operands&... operands) {
 
 // --- with one row -----------------------------------------------------------------------------------------
 
-template <class... Operands>
-PTO_INST RecordEvent TGEMV(Operands&... operands) {
-  return TMATMUL(operands...);
+template <class Dst, class A, class B, class... Events>
+PTO_INST RecordEvent TGEMV(Dst& dst, A& a, B& b, Events&... events) {
+  detail::check_tgemv<Dst, A, B>();
+  TSYNC(events...);
+  detail::plain_product(dst, a, b, detail::NoAddend{});
+  return {};
+}
+template <AccPhase Phase, class Dst, class A, class B, class... Events>
+PTO_INST RecordEvent TGEMV(Dst& dst, A& a, B& b, Events&... events) {
+  return TGEMV(dst, a, b, events...);
+}
+
+template <class Dst, detail::AccTile In, class A, class B, class... Events>
+PTO_INST RecordEvent TGEMV_ACC(Dst& dst, In& in, A& a, B& b, Events&... events) {
+  detail::check_tgemv_acc<Dst, In, A, B>();
+  TSYNC(events...);
+  detail::plain_product(dst, a, b, detail::addend_of(in));
+  return {};
+}
+template <class Dst, class A, class B, class... Events>
+  requires(!detail::AccTile<A> && all_events_v<Events...>)
+PTO_INST RecordEvent TGEMV_ACC(Dst& dst, A& a, B& b, Events&... events) {
+  return TGEMV_ACC(dst, dst, a, b, events...);
 }
 template <AccPhase Phase, class... Operands>
-PTO_INST RecordEvent TGEMV(Operands&... operands) {
-  return TMATMUL(operands...);
-}
-template <class... Operands>
 PTO_INST RecordEvent TGEMV_ACC(Operands&... operands) {
-  return TMATMUL_ACC(operands...);
+  return TGEMV_ACC(operands...);
+}
+
+template <class Dst, class A, class B, class Bias, class... Events>
+PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Events&... events) {
+  detail::check_tgemv_bias<Dst, A, B, Bias>();
+  TSYNC(events...);
+  detail::plain_product(dst, a, b, detail::bias_of(bias));
+  return {};
+}
+template <AccPhase Phase, class Dst, class A, class B, class Bias, class... Events>
+PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Events&... events) {
+  return TGEMV_BIAS(dst, a, b, bias, events...);
+}
+
+template <class Dst, class A, class SA, class B, class SB, class... Events>
+  requires(!detail::AccTile<A> && all_events_v<Events...>)
+PTO_INST RecordEvent TGEMV_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
+  detail::check_tgemv_mx<Dst, A, SA, B, SB>();
+  TSYNC(events...);
+  detail::scaled_product(dst, a, a_scale, b, b_scale, detail::NoAddend{});
+  return {};
+}
+template <class Dst, detail::AccTile In, class A, class SA, class B, class SB, class... Events>
+PTO_INST RecordEvent TGEMV_MX(Dst& dst, In& in, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
+  detail::check_tgemv_mx_acc<Dst, In, A, SA, B, SB>();
+  TSYNC(events...);
+  detail::scaled_product(dst, a, a_scale, b, b_scale, detail::addend_of(in));
+  return {};
+}
+template <class Dst, class A, class SA, class B, class SB, class Bias, class... Events>
+  requires(!detail::AccTile<A> && is_tile_data_v<Bias>)
+PTO_INST RecordEvent TGEMV_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Bias& bias, Events&... events) {
+  detail::check_tgemv_mx_bias<Dst, A, SA, B, SB, Bias>();
+  TSYNC(events...);
+  detail::scaled_product(dst, a, a_scale, b, b_scale, detail::bias_of(bias));
+  return {};
 }
 template <AccPhase Phase, class... Operands>
-PTO_INST RecordEvent TGEMV_ACC(Operands&... operands) {
-  return TMATMUL_ACC(operands...);
-}
-template <class... Operands>
-PTO_INST RecordEvent TGEMV_BIAS(Operands&... operands) {
-  return TMATMUL_BIAS(operands...);
-}
-template <AccPhase Phase, class... Operands>
-PTO_INST RecordEvent TGEMV_BIAS(Operands&... operands) {
-  return TMATMUL_BIAS(operands...);
-}
-template <class... Operands>
 PTO_INST RecordEvent TGEMV_MX(Operands&... operands) {
-  return TMATMUL_MX(operands...);
-}
-template <AccPhase Phase, class... Operands>
-PTO_INST RecordEvent TGEMV_MX(Operands&... operands) {
-  return TMATMUL_MX(operands...);
+  return TGEMV_MX(operands...);
 }
 
 }  // namespace pto

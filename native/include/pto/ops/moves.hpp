@@ -6,6 +6,7 @@
 
 #include "pto/ops/fixpipe.hpp"
 #include "pto/ops/img2col.hpp"
+#include "pto/ops/legality.hpp"
 
 namespace pto {
 
@@ -152,8 +153,6 @@ inline void box_scales(Dst& dst, Src& src) {
 template <class Dst, class Src>
 inline void fill_pad(Dst& dst, Src& src) {
   using T = typename Dst::DType;
-  static_assert(bits_of<T> == bits_of<typename Src::DType>,
-                "[PTO][SA-0168] TFILLPAD: the element sizes differ; fix: TCVT first");
   const ptrdiff_t rows = lesser(src.GetValidRow(), Dst::Rows), cols = lesser(src.GetValidCol(), Dst::Cols);
   if (dst.GetValidRow() == 0 || dst.GetValidCol() == 0) return;
   // The copy goes first: where both share storage, it must see what src had.
@@ -170,6 +169,7 @@ inline void fill_pad(Dst& dst, Src& src) {
 template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
+  detail::check_tmov<Dst, Src, Relu>();
   TSYNC(events...);
   detail::move_any<Relu, detail::Split::first>(dst, src, detail::NoWords{});
   return {};
@@ -177,6 +177,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
 template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
+  detail::check_tmov_with_accToVecMode<Dst, Src, Mode, Relu>();
   TSYNC(events...);
   detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::NoWords{});
   return {};
@@ -184,6 +185,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
 template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
+  detail::check_tmov_with_preQuantScalar<Dst, Src, Relu>();
   TSYNC(events...);
   detail::move_any<Relu, detail::Split::first>(dst, src, detail::OneWord{word});
   return {};
@@ -191,6 +193,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) 
 template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
+  detail::check_tmov_with_preQuantScalar_accToVecMode<Dst, Src, Mode, Relu>();
   TSYNC(events...);
   detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::OneWord{word});
   return {};
@@ -199,12 +202,14 @@ template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = 
           class... Events>
   requires(is_tile_data_v<Fp>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Fp& fp, Events&... events) {
+  detail::check_tmov_with_fp_accToVecMode<Dst, Src, Fp, Mode, Relu>();
   TSYNC(events...);
   detail::extract<Relu, detail::split_of(Mode)>("TMOV", dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
   return {};
 }
 template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
+  detail::check_tmov_with_fp<Dst, Src, Fp, Relu>();
   TSYNC(events...);
   detail::extract<Relu, detail::Split::first>("TMOV", dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
   return {};
@@ -216,9 +221,11 @@ template <class Dst, class Src, class Third, class... Events>
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Third& third, Events&... events) {
   TSYNC(events...);
   if constexpr (Src::Loc == TileType::Acc) {
+    detail::check_tmov_with_fp<Dst, Src, Third>();
     detail::extract<ReluPreMode::NoRelu, detail::Split::first>("TMOV", dst, src, 0, 0,
                                                                detail::ColumnWords<Third>{third});
   } else {
+    detail::check_tmov_with_tmp<Dst, Src, Third>();
     detail::box_scales<1>(dst, src);
   }
   return {};
@@ -226,6 +233,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Third& third, Events&... events) {
 template <int GroupAxis, class Dst, class Src, class Tmp, class... Events>
   requires(is_tile_data_v<Tmp>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Tmp&, Events&... events) {
+  detail::check_tmov_with_tmp<Dst, Src, Tmp, GroupAxis>();
   TSYNC(events...);
   detail::box_scales<GroupAxis>(dst, src);
   return {};
@@ -270,6 +278,7 @@ PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
 template <class TileT, PadValue Pad = PadValue::Zero, class... Events>
   requires(TileT::Loc == TileType::Mat)
 PTO_INST RecordEvent TFILLPAD(TileT& dst, TileT& src, Events&... events) {
+  detail::check_tfillpad<TileT, TileT>();
   TSYNC(events...);
   detail::fill_pad(dst, src);
   return {};
@@ -277,12 +286,13 @@ PTO_INST RecordEvent TFILLPAD(TileT& dst, TileT& src, Events&... events) {
 template <TFillPadMode Mode = TFillPadMode::Normal, class Dst, class Src, class... Events>
   requires(is_tile_data_v<Dst> && is_tile_data_v<Src> && Dst::Loc == TileType::Vec)
 PTO_INST RecordEvent TFILLPAD(Dst& dst, Src& src, Events&... events) {
-  static_assert(static_cast<uint64_t>(Dst::PadVal) != 0,
-                "[PTO][SA-0168] TFILLPAD: the destination has no pad value; fix: give its type one");
-  static_assert(Mode == TFillPadMode::Expand || (Dst::Rows == Src::Rows && Dst::Cols == Src::Cols),
-                "[PTO][SA-0168] TFILLPAD: the tiles differ in shape; fix: use TFILLPAD_EXPAND");
-  static_assert(Mode != TFillPadMode::Expand || (Dst::Rows >= Src::Rows && Dst::Cols >= Src::Cols),
-                "[PTO][SA-0176] TFILLPAD_EXPAND: the destination is smaller than the source");
+  if constexpr (Mode == TFillPadMode::Expand) {
+    detail::check_tfillpad_expand<Dst, Src>();
+  } else if constexpr (Mode == TFillPadMode::InPlace) {
+    detail::check_tfillpad_inplace<Dst, Src>();
+  } else {
+    detail::check_tfillpad<Dst, Src>();
+  }
   TSYNC(events...);
   detail::fill_pad(dst, src);
   return {};
@@ -300,11 +310,7 @@ PTO_INST RecordEvent TFILLPAD_EXPAND(Dst& dst, Src& src, Events&... events) {
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TRESHAPE(Dst& dst, Src& src, Events&... events) {
   static_assert(is_tile_data_v<Dst> && is_tile_data_v<Src>, "[PTO][SA-0063] TRESHAPE: an operand is no tile");
-  static_assert(Dst::Loc == Src::Loc, "[PTO][SA-0303] TRESHAPE: the tiles lie in different memory spaces");
-  static_assert(Dst::GetSizeInBytes() == Src::GetSizeInBytes(),
-                "[PTO][SA-0305] TRESHAPE: the tiles differ in size; fix: keep the number of bytes");
-  static_assert(Dst::isBoxedLayout == Src::isBoxedLayout,
-                "[PTO][SA-0301] TRESHAPE: one tile is boxed and the other is not; fix: TMOV changes layouts");
+  detail::check_treshape<Dst, Src>();
   TSYNC(events...);
   detail::alias(dst, src, 0);
   return {};
@@ -313,8 +319,7 @@ PTO_INST RecordEvent TRESHAPE(Dst& dst, Src& src, Events&... events) {
 /// A window of a tile under another name: its first element is (row, col).
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TSUBVIEW(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
-  static_assert(is_tile_data_v<Dst> && is_tile_data_v<Src> && Dst::Loc == Src::Loc,
-                "[PTO][SA-0303] TSUBVIEW: the tiles lie in different memory spaces");
+  detail::check_subview<Dst, Src>();
   TSYNC(events...);
   detail::alias(dst, src, detail::bytes_of<typename Src::DType>(static_cast<size_t>(src.offset(row, col))));
   return {};
@@ -337,6 +342,7 @@ template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TGET_SCALE_ADDR(Dst& dst, Src& src, Events&... events) {
   static_assert(is_tile_data_v<Src>, "[PTO][SA-0063] TGET_SCALE_ADDR: the source is no tile");
   static_assert(is_tile_data_v<Dst>, "[PTO][SA-0090] TGET_SCALE_ADDR: the destination is no tile");
+  detail::check_tget_scale_addr<Dst, Src>();
   TSYNC(events...);
 #ifdef __PTO_AUTO__
   (void)dst, (void)src;

@@ -89,7 +89,7 @@ inline void pick_parts(DstVal& dst_val, const Src0Val& src0_val, const Src1Val& 
             class... Events>                                                                             \
   PTO_INST RecordEvent Name(DstVal& dst, Src0Val& src0, Src1Val& src1, DstIdx& dstIdx, Src0Idx& src0Idx, \
                             Src1Idx& src1Idx, Events&... events) {                                       \
-    detail::check_##row<DstVal, DstIdx, Src0Val, Src1Val, Src0Idx, Src1Idx>();                           \
+    detail::check_##row<DstVal, Src0Val, Src1Val, DstIdx, Src0Idx, Src1Idx>();                           \
     detail::finish_call<0>(events...);                                                                   \
     detail::pick_parts<is_greater>(dst, src0, src1, dstIdx, src0Idx, src1Idx);                           \
     return {};                                                                                           \

@@ -160,7 +160,6 @@ inline void clear_packed(Dst& dst) {  // a tile of 4-bit elements is cleared bef
 template <class Scheme, bool Nv, class Dst, class Src, class Exp, class Max, class Scaling>
 inline void quantise_rows(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz) {
   using T = typename Dst::DType;
-  static_assert(Src::Cols % kGroup == 0, "[PTO][PTO-E0401] TQUANT: the columns are no multiple of 32");
   const Lines<Src> in(src);
   const Lines<Dst> out(dst);
   constexpr ptrdiff_t groups = Src::Cols / kGroup;
@@ -189,7 +188,6 @@ inline void quantise_rows(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
 template <class Scheme, bool Nv, bool Interleave, class Dst, class Src, class Exp, class Max, class Scaling>
 inline void quantise_columns(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling) {
   using T = typename Dst::DType;
-  static_assert(Src::Rows % kGroup == 0, "[PTO][PTO-E0401] TQUANT: the rows are no multiple of 32");
   const Lines<Src> in(src);
   const Lines<Dst> out(dst);
   constexpr ptrdiff_t groups = Src::Rows / kGroup;
@@ -250,7 +248,6 @@ template <class Dst, class Src, class Exp, class Max, class Scaling>
 inline void quantise_hif4(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling) {
   using T = typename Dst::DType;
   constexpr ptrdiff_t group = 64, quads = 16;
-  static_assert(Src::Cols % group == 0, "[PTO][PTO-E0401] TQUANT: the columns are no multiple of 64");
   const Lines<Src> in(src);
   const Lines<Dst> out(dst);
   constexpr ptrdiff_t groups = Src::Cols / group;
@@ -295,18 +292,12 @@ inline void quantise_hif4(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
 
 template <QuantType Type, QuantScaleAlg Alg, class Dst, class Src, class Exp, class Max, class Scaling>
 inline void quantise_mx(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz) {
-  static_assert(Type == QuantType::MXFP8 || Type == QuantType::MXFP4_E2M1,
-                "[PTO][PTO-E0501] TQUANT: group results only of an MX scheme");
   using Scheme = std::conditional_t<Type == QuantType::MXFP8, Mxfp8, Mxfp4>;
-  if constexpr (Scheme::is_fp8) {
-    check_tquant_mxfp8<Dst, Exp, Max, Scaling, Src>();
-  } else {
-    check_tquant_mxfp4<Dst, Exp, Max, Scaling, Src>();
-  }
   quantise_rows<Scheme, Alg == QuantScaleAlg::NV>(dst, src, exp, max, scaling, exp_zz);
 }
 
-template <int Axis, MxQuantAlg Alg, bool Interleave, class Dst, class Src, class Exp, class Max,
+/// `Turned`: the instruction for groups along rows, which may interleave exponents.
+template <int Axis, MxQuantAlg Alg, bool Turned, bool Interleave, class Dst, class Src, class Exp, class Max,
           class Scaling>
 inline void quantise_axis(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling) {
   static_assert(Axis == 0 || Axis == 1, "[PTO][PTO-E0501] TQUANT: groups lie along rows (0) or columns (1)");
@@ -315,22 +306,20 @@ inline void quantise_axis(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
   using Scheme = std::conditional_t<fp8, Mxfp8, Mxfp4>;
   if constexpr (Alg == MxQuantAlg::Hif4) {
     static_assert(Axis == 1, "[PTO][PTO-E0501] TQUANT: HiFloat4 groups lie along columns");
-    check_tquant_hif4<Dst, Exp, Max, Scaling, Src>();
+    check_tquant_hif4<Dst, Src, Exp, Max, Scaling>();
     quantise_hif4(dst, src, exp, max, scaling);
-  } else if constexpr (Axis == 1) {
-    if constexpr (fp8) {
-      check_tquant_mxfp8<Dst, Exp, Max, Scaling, Src>();
-    } else {
-      check_tquant_mxfp4<Dst, Exp, Max, Scaling, Src>();
-    }
-    quantise_rows<Scheme, nv>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   } else {
-    if constexpr (fp8) {
-      check_tquant_dn_mxfp8<Dst, Exp, Max, Scaling, Src>();
+    constexpr QuantType type = fp8 ? QuantType::MXFP8 : QuantType::MXFP4_E2M1;
+    if constexpr (Turned) {
+      check_tquant_dn<Dst, Src, Exp, Max, Scaling, type, Interleave>();
     } else {
-      check_tquant_dn_mxfp4<Dst, Exp, Max, Scaling, Src>();
+      check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, type, Axis>();
     }
-    quantise_columns<Scheme, nv, Interleave>(dst, src, exp, max, scaling);
+    if constexpr (Axis == 1) {
+      quantise_rows<Scheme, nv>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
+    } else {
+      quantise_columns<Scheme, nv, Interleave>(dst, src, exp, max, scaling);
+    }
   }
 }
 
@@ -343,6 +332,7 @@ namespace pto {
 template <auto quant_type, class Dst, class Src, class Exp, class Max, class Scaling,
           auto scale_alg = QuantScaleAlg::OCP, class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
+  detail::check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, quant_type>();
   TSYNC(events...);
   detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   return {};
@@ -351,6 +341,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
 template <auto quant_type, QuantScaleAlg scale_alg, class Dst, class Src, class Exp, class Max, class Scaling,
           class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
+  detail::check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, quant_type>();
   TSYNC(events...);
   detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   return {};
@@ -360,8 +351,7 @@ template <auto quant_type, VecStoreMode store_mode, class Dst, class Src, class 
           class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz,
                             Events&... events) {
-  static_assert(Src::Rows % 16 == 0 && Src::Cols % 64 == 0,
-                "[PTO][PTO-E0401] TQUANT: the boxes of exp_zz are 16 rows and 64 columns of src");
+  detail::check_tquant_with_exp_max_scaling_exp_zz<Dst, Src, Exp, Max, Scaling, Exp, quant_type>();
   TSYNC(events...);
   detail::quantise_mx<quant_type, QuantScaleAlg::OCP>(dst, src, exp, max, scaling,
                                                       store_mode == VecStoreMode::NZ ? exp_zz : nullptr);
@@ -372,7 +362,7 @@ template <int grp_axis, auto mx_alg, class Dst = void, class Src = void, class E
           class Scaling = void, class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
   TSYNC(events...);
-  detail::quantise_axis<grp_axis, mx_alg, false>(dst, src, exp, max, scaling);
+  detail::quantise_axis<grp_axis, mx_alg, false, false>(dst, src, exp, max, scaling);
   return {};
 }
 /// interleave: the exponents of two row groups side by side.
@@ -380,7 +370,7 @@ template <int grp_axis, auto mx_alg, bool interleave, class Dst = void, class Sr
           class Max = void, class Scaling = void, class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
   TSYNC(events...);
-  detail::quantise_axis<grp_axis, mx_alg, interleave>(dst, src, exp, max, scaling);
+  detail::quantise_axis<grp_axis, mx_alg, grp_axis == 0, interleave>(dst, src, exp, max, scaling);
   return {};
 }
 
@@ -390,12 +380,10 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
 template <auto quant_type, class Dst, class Src, class Para, class Offset = Para, class... Events>
   requires(is_tile_data_v<Para> && all_events_v<Events...>)
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Offset* offset = nullptr, Events&... events) {
-  static_assert(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
-                "[PTO][PTO-E0501] TQUANT: an MX scheme needs its group results");
-  if constexpr (quant_type == QuantType::INT8_SYM) {
-    detail::check_tquant_sym<Dst, Src, Para>();
+  if constexpr (quant_type == QuantType::INT8_ASYM) {
+    detail::check_tquant_with_fp_offset<Dst, Src, Para, Offset, quant_type>();
   } else {
-    detail::check_tquant_asym<Dst, Src, Para, Offset>();
+    detail::check_tquant_with_fp<Dst, Src, Para, quant_type>();
   }
   TSYNC(events...);
   detail::quantise_int8(dst, src, scale, offset);

@@ -61,8 +61,7 @@ constexpr int GetTypeSize() {
 
 template <class Dst, class Src, class Tmp, class... Events>
 PTO_INST RecordEvent TTRANS(Dst& dst, Src& src, Tmp&, Events&... events) {
-  static_assert(detail::bits_of<typename Dst::DType> == detail::bits_of<typename Src::DType>,
-                "[PTO][SA-0342] TTRANS: the element sizes differ");
+  detail::check_ttrans<Dst, Src>();
   TSYNC(events...);
   if constexpr (is_conv_tile_v<Src>) {
     detail::change_layout(dst, src);
@@ -81,6 +80,7 @@ PTO_INST RecordEvent TTRANS(Dst& dst, Src& src, Tmp&, Events&... events) {
 template <class Dst, class Src0, class Src1, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Events&... events) {
+  detail::check_tconcat<Dst, Src0, Src1>();
   TSYNC(events...);
   const ptrdiff_t rows = dst.GetValidRow(), n0 = src0.GetValidCol(), n1 = src1.GetValidCol();
   PTO_CHECK(n0 + n1 <= Dst::Cols, "PTO-E2102", "TCONCAT: no room for %td + %td columns in %d", n0, n1,
@@ -92,6 +92,7 @@ PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Events&... events
 template <class Dst, class Src0, class Src1, class Idx0, class Idx1, class... Events>
   requires(is_tile_data_v<Idx0> && is_tile_data_v<Idx1> && all_events_v<Events...>)
 PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& idx1, Events&... events) {
+  detail::check_tconcat_with_src0Idx_src1Idx<Dst, Src0, Src1, Idx0, Idx1>();
   TSYNC(events...);
   detail::concat_counted(dst, src0, src1, idx0, idx1, [](ptrdiff_t, int64_t) {});
   return {};
@@ -100,6 +101,7 @@ template <class Dst, class Src0, class Src1, class Idx, class Idx0, class Idx1, 
   requires(is_tile_data_v<Idx> && is_tile_data_v<Idx0> && is_tile_data_v<Idx1> && all_events_v<Events...>)
 PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Idx& idx, Idx0& idx0, Idx1& idx1,
                              Events&... events) {
+  detail::check_tconcat_with_dstIdx_src0Idx_src1Idx<Dst, Src0, Src1, Idx, Idx0, Idx1>();
   TSYNC(events...);
   const detail::Lines<Idx> counts(idx);
   detail::concat_counted(dst, src0, src1, idx0, idx1, [&](ptrdiff_t r, int64_t bytes) {
@@ -113,6 +115,7 @@ PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Idx& idx, Idx0& i
 /// The low bits of every element.
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Events&... events) {
+  detail::check_tpack<Dst, Src>();
   TSYNC(events...);
   using T = typename Dst::DType;
   using S = typename Src::DType;
@@ -140,6 +143,7 @@ PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Events&... events) {
 /// dst0 and dst1 are the halves of src0[0], src1[0], src0[1], src1[1], ..
 template <class Dst1, class Dst0, class Src1, class Src0, class... Events>
 PTO_INST RecordEvent TINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Events&... events) {
+  detail::check_tinterleave<Dst1, Dst0, Src1, Src0>();
   TSYNC(events...);
   const detail::Region region = detail::even_region("TINTERLEAVE", dst0);
   const ptrdiff_t rows = region.rows, cols = region.cols;
@@ -162,6 +166,7 @@ PTO_INST RecordEvent TINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0,
 template <class Dst1, class Dst0, class Src1, class Src0, class... Events>
   requires(is_tile_data_v<Src0> && all_events_v<Events...>)
 PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Events&... events) {
+  detail::check_tdeinterleave_with_src1<Dst1, Dst0, Src1, Src0>();
   TSYNC(events...);
   const detail::Region region = detail::even_region("TDEINTERLEAVE", dst0);
   const ptrdiff_t rows = region.rows, cols = region.cols;
@@ -183,6 +188,7 @@ PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src
 template <class Dst1, class Dst0, class Src, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src& src, Events&... events) {
+  detail::check_tdeinterleave<Dst1, Dst0, Src>();
   TSYNC(events...);
   const detail::Region region = detail::even_region("TDEINTERLEAVE", dst0);
   const ptrdiff_t rows = region.rows, cols = region.cols;

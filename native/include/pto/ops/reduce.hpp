@@ -392,7 +392,7 @@ namespace pto {
   PTO_INST RecordEvent NAME(Value& dstVal, Index& dstIdx, Src& src, Tmp&, Events&... events) { \
     static_assert(detail::same_kind<typename Value::DType, typename Src::DType>,               \
                   "[PTO][SA-0187] " #NAME ": dstVal must have the element type of src");       \
-    detail::check_##name##_value<Index, Value, Src>();                                         \
+    detail::check_##name##_with_dstVal<Value, Index, Src>();                                   \
     detail::check_reduction<detail::Along::along>(#NAME, dstIdx, src);                         \
     TSYNC(events...);                                                                          \
     detail::extreme<detail::Along::along, largest>(dstVal, dstIdx, src);                       \

@@ -148,7 +148,6 @@ inline RecordList<TileT> whole_list(const TileT& tile) {
 
 template <bool Exhausted, class Dst, class... Src>
 inline void merge_tiles(Dst& dst, MrgSortExecutedNumList& taken, const Src&... src) {
-  (check_tmrgsort_lists<Dst, Src, Src>(), ...);
   const ptrdiff_t room =
       dst.GetValidRow() == 0 ? 0 : static_cast<ptrdiff_t>(dst.GetValidCol()) / kRecord<typename Dst::DType>;
   uint16_t counts[4] = {};
@@ -180,7 +179,7 @@ PTO_INST RecordEvent TSORT32(Dst& dst, Src& src, Idx& idx, Tmp&) {
 /// Merge the blocks of blockLen elements of one list four by four.
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, Src& src, uint32_t blockLen, Events&... events) {
-  detail::check_tmrgsort_blocks<Dst, Src>();
+  detail::check_tmrgsort_with_blockLen<Dst, Src>();
   TSYNC(events...);
   detail::merge_blocks(dst, src, static_cast<ptrdiff_t>(blockLen));
   return {};
@@ -190,6 +189,7 @@ PTO_INST RecordEvent TMRGSORT(Dst& dst, Src& src, uint32_t blockLen, Events&... 
 template <class Dst, class Tmp, class Src0, class Src1, bool exhausted, class... Events>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, Tmp&, Src0& src0, Src1& src1,
                               Events&... events) {
+  detail::check_tmrgsort_with_excuted_src1<Dst, Src0, Src1>();
   TSYNC(events...);
   detail::merge_tiles<exhausted>(dst, executedNumList, src0, src1);
   return {};
@@ -197,6 +197,7 @@ PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList,
 template <class Dst, class Tmp, class Src0, class Src1, class Src2, bool exhausted, class... Events>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, Tmp&, Src0& src0, Src1& src1,
                               Src2& src2, Events&... events) {
+  detail::check_tmrgsort_with_excuted_src1_src2<Dst, Src0, Src1, Src2>();
   TSYNC(events...);
   detail::merge_tiles<exhausted>(dst, executedNumList, src0, src1, src2);
   return {};
@@ -205,6 +206,7 @@ template <class Dst, class Tmp, class Src0, class Src1, class Src2, class Src3, 
           class... Events>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, Tmp&, Src0& src0, Src1& src1,
                               Src2& src2, Src3& src3, Events&... events) {
+  detail::check_tmrgsort_with_excuted_src1_src2_src3<Dst, Src0, Src1, Src2, Src3>();
   TSYNC(events...);
   detail::merge_tiles<exhausted>(dst, executedNumList, src0, src1, src2, src3);
   return {};

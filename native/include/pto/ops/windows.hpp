@@ -11,6 +11,7 @@ namespace pto {
 template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
+  detail::check_textract<Dst, Src, Relu>();
   TSYNC(events...);
   if constexpr (is_conv_tile_v<Src>) {
     detail::copy_fractal_window(dst, src, row, col);
@@ -22,6 +23,7 @@ PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col
 template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
+  detail::check_textract_with_accToVecMode<Dst, Src, Relu>();
   TSYNC(events...);
   detail::extract<Relu, detail::split_of(Mode)>("TEXTRACT", dst, src, row, col, detail::NoWords{});
   return {};
@@ -30,6 +32,7 @@ template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class...
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
                               Events&... events) {
+  detail::check_textract_with_preQuantScalar<Dst, Src, Relu>();
   TSYNC(events...);
   detail::extract<Relu, detail::Split::first>("TEXTRACT", dst, src, row, col, detail::OneWord{word});
   return {};
@@ -38,6 +41,7 @@ template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMod
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
                               Events&... events) {
+  detail::check_textract_with_preQuantScalar_accToVecMode<Dst, Src, Relu>();
   TSYNC(events...);
   detail::extract<Relu, detail::split_of(Mode)>("TEXTRACT", dst, src, row, col, detail::OneWord{word});
   return {};
@@ -46,12 +50,14 @@ template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = 
           class... Events>
   requires(is_tile_data_v<Fp> && all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
+  detail::check_textract_fp_with_accToVecMode<Dst, Src, Fp, Mode>();
   TSYNC(events...);
   detail::extract<Relu, detail::split_of(Mode)>("TEXTRACT", dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }
 template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TEXTRACT_FP(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
+  detail::check_textract_fp<Dst, Src, Fp>();
   TSYNC(events...);
   detail::extract<Relu, detail::Split::first>("TEXTRACT_FP", dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
@@ -61,6 +67,7 @@ template <class Dst0, class Dst1, class Src, class... Events>
   requires(is_tile_data_v<Dst1> && is_tile_data_v<Src> && all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst0& dst0, Dst1& dst1, Src& src, uint16_t row0 = 0, uint16_t col0 = 0,
                               uint16_t row1 = 0, uint16_t col1 = 0, Events&... events) {
+  detail::check_textract_with_dst1_indexRow1_indexCol1<Dst0, Dst1, Src>();
   TSYNC(events...);
   detail::extract<ReluPreMode::NoRelu, detail::Split::first>("TEXTRACT", dst0, src, row0, col0,
                                                              detail::NoWords{});
@@ -74,6 +81,7 @@ PTO_INST RecordEvent TEXTRACT(Dst0& dst0, Dst1& dst1, Src& src, uint16_t row0 = 
 template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
+  detail::check_tinsert<Dst, Src, Relu>();
   TSYNC(events...);
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::NoWords{});
   return {};
@@ -81,6 +89,7 @@ PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col 
 template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
+  detail::check_tinsert_with_accToVecMode<Dst, Src, Relu>();
   TSYNC(events...);
   detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::NoWords{});
   return {};
@@ -89,6 +98,7 @@ template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class...
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
                              Events&... events) {
+  detail::check_tinsert_with_preQuantScalar<Dst, Src, Relu>();
   TSYNC(events...);
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::OneWord{word});
   return {};
@@ -97,6 +107,7 @@ template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMod
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
                              Events&... events) {
+  detail::check_tinsert_with_preQuantScalar_accToVecMode<Dst, Src, Relu>();
   TSYNC(events...);
   detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::OneWord{word});
   return {};
@@ -105,12 +116,14 @@ template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = 
           class... Events>
   requires(is_tile_data_v<Fp> && all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
+  detail::check_tinsert_fp_with_accToVecMode<Dst, Src, Fp, Mode>();
   TSYNC(events...);
   detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }
 template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TINSERT_FP(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
+  detail::check_tinsert_fp<Dst, Src, Fp>();
   TSYNC(events...);
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};

@@ -9,6 +9,6 @@ Regular instructions print what their row says (`template.py`).
 
 from __future__ import annotations
 
-from .unit import emit
+from .program import emit
 
 __all__ = ["emit"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...ir.core import Operation, Value
 from ...isa.enums import ENUMS
 from .function import Function, handles
-from .views import view_type
 
 
 @handles("pto.build_async_session")
@@ -28,7 +27,7 @@ def _session(f: Function, op: Operation) -> None:
 
 def _group(f: Function, members: list[Value], root: int) -> str:
     """A group of tensors, and the rank that leads it."""
-    type = view_type(f, members[0])
+    type = f.view_type(members[0])
     tensors, group = f.token(), f.token()
     f.line(f"{type} {tensors}[{len(members)}] = {{{', '.join(f.tensor(v) for v in members)}}};")
     f.line(

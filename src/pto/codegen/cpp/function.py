@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...diag import Span
 from ...ir.core import Block, Operation, Value
@@ -26,12 +26,11 @@ from ...ir.types import (
     ViewType,
 )
 from ...isa.enums import ENUMS
+from ...isa.record import Record
 from .spelling import NARROW, Unspellable, identifier
 from .template import Alternative, template
-
-if TYPE_CHECKING:
-    from .unit import Unit
-    from .views import View
+from .tensors import View
+from .unit import Unit
 
 #: How tightly a text binds: a name or call, a cast, anything else.
 ATOM, CAST, OTHER = 0, 1, 2
@@ -91,10 +90,20 @@ def _as_tile(op: Operation, value: Value) -> bool:
     return row is not None and any("tile" in o.kinds and value in op.group(o.name) for o in row.operands)
 
 
+class Parts(Record):
+    """What the modules that use functions write of them: `program` puts them together."""
+
+    body: Callable[[Function], None]
+    expression: Handler
+    with_tiles: Callable[[Function, Operation, Handler], None]
+    memref_tensor: Callable[[Function, Value], str]
+
+
 class Function:
-    def __init__(self, unit: Unit, op: Operation) -> None:
+    def __init__(self, unit: Unit, op: Operation, parts: Parts) -> None:
         self.unit = unit
         self.op = op
+        self.parts = parts
         self.types = unit.types
         self.lines: list[str] = []
         self.marks: list[Span | None] = []  # the place each line comes from
@@ -252,10 +261,13 @@ class Function:
     def type_of(self, value: Value) -> str:
         """C++ type of an operand: of its variable, where that is narrower than what the IR type says."""
         if isinstance(value.type, ViewType):
-            from .views import view_type
-
-            return view_type(self, value)
+            return self.view_type(value)
         return self.pipes.get(value) or self.tile_type(value)
+
+    def view_type(self, value: Value) -> str:
+        """C++ type of the tensor a view was printed as."""
+        view = self.views.get(value)
+        return view.type if view is not None and view.type else self.types(value.type)
 
     # -- statements ---------------------------------------------------------------------------------------
 
@@ -272,9 +284,7 @@ class Function:
                 self.line(f"pto::detail::mark({self.unit.module.mark(op)});")
             handler = handlers.get(op.name, Function.regular)
             if op in self.memref_tiles:
-                from .memrefs import with_tiles
-
-                with_tiles(self, op, handler)
+                self.parts.with_tiles(self, op, handler)
             else:
                 handler(self, op)
 
@@ -299,7 +309,7 @@ class Function:
         """An operation whose spelling the table gives."""
         row = op.row
         if row is not None and row.dialect in ("arith", "math"):
-            self.expression(op)
+            self.parts.expression(self, op)
             return
         if row is None or not row.cpp or row.set in ("vector", "predicate") or row.scope == "vec":
             self.unit.no_spelling(op)
@@ -318,11 +328,6 @@ class Function:
             return
         for statement in text.split("; "):
             self.line(statement + ";")
-
-    def expression(self, op: Operation) -> None:
-        from .scalars import expression
-
-        expression(self, op)
 
     def fill(self, op: Operation, chosen: Alternative) -> str:
         """The text of an alternative for one operation."""
@@ -360,9 +365,7 @@ class Function:
     def tensor(self, value: Value) -> str:
         """A view as the object an instruction takes; a memref of global memory becomes one."""
         if isinstance(value.type, MemRefType) and not value.type.local:
-            from .memrefs import memref_tensor
-
-            return memref_tensor(self, value)
+            return self.parts.memref_tensor(self, value)
         return self.text(value)
 
     def declare_result(self, value: Value) -> str:
@@ -391,10 +394,8 @@ class Function:
 
     def emit(self) -> tuple[list[str], list[Span | None]]:
         """The lines of the function with their places, variables still as tokens."""
-        from .guards import body
-
         head = self.signature()
-        self.unit.guard(self.op, self._body, body)
+        self.unit.guard(self.op, self.parts.body, self)
         lines = [head + " {"]
         marks = [self.op.loc]
         used = set(_TOKEN.findall("\n".join(self.lines)))
@@ -416,9 +417,6 @@ class Function:
         lines.append("}")
         marks.append(None)
         return lines, marks
-
-    def _body(self, body: Callable[[Function], None]) -> None:
-        body(self)
 
     def signature(self) -> str:
         op = self.op

@@ -11,35 +11,6 @@ from ...isa.dtypes import SPELLINGS
 from ...isa.enums import ENUMS
 from .function import Function, handles
 
-_ALGORITHM = {"OCP": "Ocp", "NV": "Nv"}
-_MX_FORMAT = {"MXFP8": "MxFp8E4M3", "MXFP4_E2M1": "MxFp4E2M1"}
-
-
-def _mx(op: Operation) -> str:
-    """MX format and scale algorithm in one name."""
-    return f"MxQuantAlg::{_ALGORITHM[str(op.attr('scale_alg'))]}{_MX_FORMAT[str(op.attr('quant_type'))]}"
-
-
-def _mx_results(f: Function, op: Operation) -> str:
-    dst, src = (f.text(op.group(name)[0]) for name in ("dst", "src"))
-    return ", ".join([dst, src, *(f"&{f.text(op.group(name)[0])}" for name in ("exp", "max", "scaling"))])
-
-
-@handles("pto.tquant")
-def _tquant(f: Function, op: Operation) -> None:
-    if op.attr("grp_axis") == 0 and op.group("exp_zz"):
-        f.unit.no_spelling(op, "of groups along rows with 'exp_zz'")
-    elif op.attr("grp_axis") == 0 and op.group("exp"):
-        f.line(f"TQUANT<0, {_mx(op)}>({_mx_results(f, op)});")
-    else:
-        f.regular(op)
-
-
-@handles("pto.tquant_dn")
-def _tquant_dn(f: Function, op: Operation) -> None:
-    interleave = "true" if op.attr("interleave") else "false"
-    f.line(f"TQUANT<0, {_mx(op)}, {interleave}>({_mx_results(f, op)});")
-
 
 def _by_row(op: Operation, data: str) -> str:
     """Whether indices name rows or elements, where the program leaves it to the shapes."""

@@ -12,26 +12,8 @@ from ...ir.core import Operation, Value
 from ...ir.shape import DYNAMIC
 from ...ir.types import MemRefType, TileBufType
 from .function import ATOM, OTHER, Function, Handler, handles
-from .views import Extent, View, declare_tensor, extent, index_text, number_text
-
-
-def memref_view(f: Function, value: Value) -> View:
-    """What is known of a memref: tracked, or what its type says."""
-    found = f.views.get(value)
-    if found is not None:
-        return found
-    type = value.type
-    assert isinstance(type, MemRefType)
-    strided = re.search(r"\[(.*?)\]", type.layout_text)
-    strides: list[Extent]
-    if strided and "?" not in strided[1]:
-        strides = [int(s) for s in strided[1].split(",")]
-    else:
-        strides = [1]
-        for d in reversed(type.dims[1:]):
-            strides.insert(0, strides[0] * (d or 1))  # type: ignore[operator]
-    dims: list[Extent] = [d if d is not None else 1 for d in type.dims]
-    return View(f.operand(value), dims, strides, "ND", f.types.scalar(type.elem))
+from .tensors import Extent, View
+from .views import declare_tensor, extent, index_text, memref_view, number_text
 
 
 def memref_tensor(f: Function, value: Value) -> str:

@@ -5,12 +5,15 @@
 `$name` is an operand, a result or an attribute; inside `<...>` a capitalised operand name is its type, `T`
 the element type of dst, and the name of an enum class the attribute of that kind. `$name.U` is an attribute
 in upper case, `.C` in CamelCase, `.N` as a number. Alternatives are separated by ` | `; an operation takes
-the one that says everything that is set and as little else as possible.
+the one that says everything that is set and as little else as possible. One that fixes attributes is for
+these values only.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from ...ir.core import Operation
 from ...isa.enums import ENUMS
@@ -24,15 +27,19 @@ _IMPLIED = frozenset(("cmpMode",))
 
 _TOKEN = re.compile(r"\$(\w+)(?:\.([UCN])(?![\w(]))?|([A-Za-z_][\w:]*)")
 
+_NOTHING: dict[str, Any] = {}
+
 #: A place of a template: (kind, name). Kinds: text, value, cast, type, elem, attr, upper,
 #: camel, number, variable; `cast` is a value after a cast.
 Place = tuple[str, str]
 
 
 class Alternative:
-    """One spelling: its places in order, and the operands and attributes it mentions."""
+    """One spelling: its places in order, the operands and attributes it mentions, and those it fixes."""
 
-    def __init__(self, row: Row, text: str) -> None:
+    def __init__(self, row: Row, text: str, fixes: Mapping[str, Any] = _NOTHING) -> None:
+        self.text = text
+        self.fixes = fixes
         self.places: list[Place] = []
         self.operands: set[str] = set()
         self.attrs: set[str] = set()
@@ -75,14 +82,14 @@ class Alternative:
             return "type", operand
         if word == "T":
             return "elem", "dst"
-        attr = row.attr_index.get(word) or next((a for a in row.attrs if _class(a) == word), None)
+        attr = row.attr_index.get(word) or next((a for a in row.attrs if attribute_class(a) == word), None)
         if attr is None:
             return None
         self.attrs.add(attr.name)
         return "attr", attr.name
 
 
-def _class(attr: Attr) -> str:
+def attribute_class(attr: Attr) -> str:
     """C++ class of an attribute's enum, without namespace."""
     if attr.kind not in ENUMS:
         return ""
@@ -94,14 +101,15 @@ class Template:
 
     def __init__(self, row: Row, steps: bool) -> None:
         self.row = row
-        texts = row.cpp.split(" | ")
+        forms = list({form.cpp: form for form in row.forms}.values())
         if not steps:  # one call rounds once
-            texts = [text for text in texts if ";" not in text] or texts
-        self.alternatives = [Alternative(row, text) for text in texts]
+            forms = [form for form in forms if ";" not in form.cpp] or forms
+        self.alternatives = [Alternative(row, form.cpp, form.fixes) for form in forms]
+        self._fixed = sorted({name for form in forms for name in form.fixes})
         self._optional = [(i, o.name) for i, o in enumerate(row.operands) if o.optional or o.variadic]
         self._defaults = {a.name: a.default for a in row.attrs}
         self._silent = _IN_TYPES | {a.name for a in row.attrs if a.hint}
-        self._choices: dict[tuple[str, ...], tuple[Alternative | None, str]] = {}
+        self._choices: dict[tuple[Any, ...], tuple[Alternative | None, str]] = {}
 
     def choose(self, op: Operation) -> tuple[Alternative | None, str]:
         """The alternative an operation takes; None and why no alternative fits."""
@@ -112,21 +120,22 @@ class Template:
         if op.attrs:
             defaults = self._defaults
             facts += [n for n, a in op.attrs.items() if n in defaults and a.value != defaults[n]]
-        key = tuple(facts)
+        values = [op.attr(name) for name in self._fixed]
+        key = (*facts, *values)
         found = self._choices.get(key)
         if found is None:
-            found = self._choices[key] = self._pick(set(facts))
+            found = self._choices[key] = self._pick(set(facts), dict(zip(self._fixed, values, strict=True)))
         return found
 
-    def _pick(self, facts: set[str]) -> tuple[Alternative | None, str]:
+    def _pick(self, facts: set[str], values: dict[str, Any]) -> tuple[Alternative | None, str]:
         optional = {name for _, name in self._optional}
         absent = optional - facts
         unset = {n for n, d in self._defaults.items() if d is None and n not in facts} - _IMPLIED
         best: tuple[tuple[int, int], Alternative] | None = None
         for a in self.alternatives:
-            if a.operands & absent or a.attrs & unset:
+            if a.operands & absent or a.attrs & unset or any(values[n] != v for n, v in a.fixes.items()):
                 continue
-            said = len(facts & (a.operands | a.attrs))
+            said = len(facts & (a.operands | a.attrs | a.fixes.keys()))
             extra = len(a.attrs - facts)
             score = (said, -extra)
             if best is None or score > best[0]:
@@ -136,12 +145,12 @@ class Template:
             if self.row.set == "comm" and missing:
                 return None, f"without '{missing}'"
             return self._without(absent | unset), ""
-        left = facts - best[1].operands - best[1].attrs - self._silent
+        left = facts - best[1].operands - best[1].attrs - best[1].fixes.keys() - self._silent
         return (best[1], "") if not left else (None, f"with '{min(left)}'")
 
     def _without(self, names: set[str]) -> Alternative:
         """The first spelling with the arguments of these names dropped."""
-        text = self.row.cpp.split(" | ")[0]
+        text = self.row.forms[0].cpp
         for name in names:
             text = re.sub(rf", &?\${name}\b(?![.\w])", "", text)
         return Alternative(self.row, text)

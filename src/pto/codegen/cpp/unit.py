@@ -1,47 +1,15 @@
-"""A whole program as C++: order of functions, their prefixes, names of variables, `#line` directives.
-
-`emit` is what the assembler and `pto.emit_cpp` call with a program that went through the passes.
-"""
+"""A whole program as C++, as its functions see it: types, problems, order and prefixes of functions."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
-from ...diag import Diagnostic, DiagnosticError, Span, has_errors
+from ...diag import Diagnostic
 from ...ir.context import Context
 from ...ir.core import Module, Operation, entry_mark
 from ...isa.profiles import Profile
-from . import comm, control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
-from .function import Function
-from .prologue import prologue
-from .spelling import Types, Unspellable, identifier, string
-
-_TOKEN = re.compile("\x01(\\d+)")
-
-
-def emit(
-    module: Module,
-    profile: Profile,
-    *,
-    planned: bool = False,
-    line_directives: bool = False,
-    addptr_trace: bool = False,
-    index_type: str = "int32_t",
-    checked: bool = False,
-) -> str:
-    """The C++ of a program in manual form; raises `DiagnosticError` with everything that has no spelling.
-
-    `planned` says that the tool chose the addresses, so that tiles are declared in two steps; `index_type` is
-    the C++ type of index values, `int32_t` or `int64_t`. With `checked` the text says where it is before
-    every access to global memory, and scalar accesses go through our headers, which check them.
-    """
-    unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type, checked)
-    text = unit.text()
-    if has_errors(unit.problems):
-        raise DiagnosticError(unit.problems)
-    return text
+from .spelling import Types, Unspellable, identifier
 
 
 class Unit:
@@ -125,18 +93,6 @@ class Unit:
             return "__global__ AICORE "
         return "static AICORE " if func.attr("sym_visibility") == "private" else "AICORE "
 
-    def text(self) -> str:
-        parts: list[str] = []
-        for func in self.ordered():
-            function = Function(self, func)
-            if not func.regions[0].blocks:
-                parts.append(_named(function.signature() + ";") + "\n")
-                continue
-            lines, marks = function.emit()
-            parts.append(self._joined(lines, marks) + "\n")
-        body = "\n".join(parts)
-        return prologue(body, self.profile.name) + "\n" + body
-
     def ordered(self) -> list[Operation]:
         """Functions with the callees of each before it, otherwise as written."""
         functions = self.module.functions
@@ -156,37 +112,3 @@ class Unit:
             done |= {f.attr("sym_name") for f in wave}
             left = [f for f in left if f not in wave]
         return out
-
-    def _joined(self, lines: list[str], marks: list[Span | None]) -> str:
-        if self.line_directives:
-            lines = self._with_lines(lines, marks)
-        return _named("\n".join(lines))
-
-    def _with_lines(self, lines: list[str], marks: list[Span | None]) -> list[str]:
-        """`#line` before every line that the count of the compiler would attribute to another source line."""
-        out: list[str] = []
-        file, expected = "", -1
-        for text, mark in zip(lines, marks, strict=True):
-            if mark is not None and text and not text.lstrip().startswith("#"):
-                line = mark.line
-                if line != expected or mark.source.name != file:
-                    out.append(f"#line {line} {string(mark.source.name)}")
-                file, expected = mark.source.name, line
-            out.append(text)
-            expected += 1
-        return out
-
-
-class _Names(dict[str, str]):
-    """v1, v2, ... in order of appearance."""
-
-    def __missing__(self, number: str) -> str:
-        name = self[number] = f"v{len(self) + 1}"
-        return name
-
-
-def _named(text: str) -> str:
-    names = _Names()
-    parts = _TOKEN.split(text)  # every second part is a number
-    parts[1::2] = [names[number] for number in parts[1::2]]
-    return "".join(parts)

@@ -6,33 +6,14 @@ instruction needs it. The offset of a window is added to the pointer in unsigned
 
 from __future__ import annotations
 
+import re
+
 from ...ir.core import Operation, Value, constant_of
 from ...ir.facts import view_layout
 from ...ir.types import MemRefType, PtrType, ViewType
 from .function import ATOM, CAST, OTHER, Function, handles, reads_otherwise
 from .spelling import QUALIFIER
-
-Extent = int | Value
-
-
-class View:
-    """What is known of a view: where it starts, and its extents and strides."""
-
-    def __init__(
-        self, pointer: str, dims: list[Extent], strides: list[Extent], layout: str, elem: str,
-        terms: tuple[tuple[Value, Extent], ...] = (),
-    ) -> None:  # fmt: skip
-        self.pointer = pointer
-        self.dims = dims
-        self.strides = strides
-        self.layout = layout
-        self.elem = elem
-        self.terms = terms  # offset and stride of every window taken
-        self.type = ""
-
-    def but(self, layout: str) -> View:
-        """The same window in another layout."""
-        return View(self.pointer, self.dims, self.strides, layout, self.elem, self.terms)
+from .tensors import Extent, View
 
 
 def extent(value: Value, static: int | None = None) -> Extent:
@@ -206,10 +187,23 @@ def _access(f: Function, op: Operation) -> None:
         f.known[view] = known
 
 
-def view_type(f: Function, value: Value) -> str:
-    """C++ type of the tensor a view was printed as."""
-    view = f.views.get(value)
-    return view.type if view is not None and view.type else f.types(value.type)
+def memref_view(f: Function, value: Value) -> View:
+    """What is known of a memref: tracked, or what its type says."""
+    found = f.views.get(value)
+    if found is not None:
+        return found
+    type = value.type
+    assert isinstance(type, MemRefType)
+    strided = re.search(r"\[(.*?)\]", type.layout_text)
+    strides: list[Extent]
+    if strided and "?" not in strided[1]:
+        strides = [int(s) for s in strided[1].split(",")]
+    else:
+        strides = [1]
+        for d in reversed(type.dims[1:]):
+            strides.insert(0, strides[0] * (d or 1))  # type: ignore[operator]
+    dims: list[Extent] = [d if d is not None else 1 for d in type.dims]
+    return View(f.operand(value), dims, strides, "ND", f.types.scalar(type.elem))
 
 
 def open_view(f: Function, value: Value) -> str:
@@ -240,8 +234,6 @@ def open_view(f: Function, value: Value) -> str:
 def _ask(f: Function, op: Operation) -> None:
     source = op.operands[0]
     if isinstance(source.type, MemRefType):
-        from .memrefs import memref_view
-
         view = memref_view(f, source)
     else:
         view = f.views.get(source) or _argument(f, source)

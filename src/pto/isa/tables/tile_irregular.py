@@ -6,7 +6,7 @@ row says bytes.
 
 from __future__ import annotations
 
-from ..row import Attr, Combos, Family
+from ..row import Attr, Combos, Family, Form, forms
 from ..rules import R
 from ._common import form, located, nd, row_major, same_dtype, same_shape, same_valid, vec
 
@@ -17,6 +17,14 @@ _PATTERN_TEXT = (
     "P0101 selects idx%2 == 0, P1010 idx%2 == 1, P0001 idx%4 == 0, P0010 idx%4 == 1, P0100 idx%4 == 2, "
     "P1000 idx%4 == 3, P1111 all"
 )
+
+
+#: MX formats and scale algorithms in one name, as the calls for groups along rows have them.
+_MX_ALGORITHMS = {
+    f"MxQuantAlg::{alg.title()}{mx}": {"quant_type": kind, "scale_alg": alg}
+    for kind, mx in (("MXFP8", "MxFp8E4M3"), ("MXFP4_E2M1", "MxFp4E2M1"))
+    for alg in ("OCP", "NV")
+}
 
 
 def _cross(first: str, second: str) -> str:
@@ -502,7 +510,8 @@ _QUANT = (
             "their types; exp (e8m0) at [r,g] (axis 1) or [g,c] (axis 0), a 1-row exp tile meaning flat "
             "order. exp_zz: exp in boxes of 16 rows x 2 groups, order row block, group block, row, group."
         ),
-        cpp="TQUANT<QuantType, Dst, Src, Fp>($dst, $src, $fp) | "
+        forms=(*forms(
+            "TQUANT<QuantType, Dst, Src, Fp>($dst, $src, $fp) | "
             "TQUANT<QuantType, Dst, Src, Fp>($dst, $src, $fp, &$offset) | "
             "TQUANT<QuantType, Dst, Src, Fp, Tmp>($dst, $src, $fp, $tmp) | "
             "TQUANT<QuantType, Dst, Src, Fp, Tmp>($dst, $src, $fp, $tmp, &$offset) | "
@@ -510,8 +519,9 @@ _QUANT = (
             "TQUANT<QuantType, Dst, Src, Exp, Max, Scaling, QuantScaleAlg::$scale_alg>($dst, $src, &$exp, "
             "&$max, &$scaling) | "
             "TQUANT<QuantType, VecStoreMode::NZ, Dst, Src, Exp, Max, Scaling>($dst, $src, &$exp, &$max, "
-            "&$scaling, &$exp_zz) | "
-            "TQUANT<grp_axis, MxQuantAlg>($dst, $src, &$exp, &$max, &$scaling)",
+            "&$scaling, &$exp_zz)"),
+            *(Form(f"TQUANT<0, {alg}>($dst, $src, &$exp, &$max, &$scaling)", fixes={"grp_axis": 0, **fixes})
+              for alg, fixes in _MX_ALGORITHMS.items())),
         combos=(
             Combos.of("dst src", cpu=f"i8,f32 u8,f32 {_MX_CPU}", a2a3="i8,f32 u8,f32",
                       a5=f"i8,f32 u8,f32 {_MX_A5}"),
@@ -580,7 +590,8 @@ _QUANT = (
             f"{_MX_GROUP} "
             "interleave: exp is ceil(M/64) x 2N with [p,2c] = E[2p,c] and [p,2c+1] = E[2p+1,c] (0 if absent)."
         ),
-        cpp="TQUANT<0, MxQuantAlg, interleave>($dst, $src, &$exp, &$max, &$scaling)",
+        forms=tuple(Form(f"TQUANT<0, {alg}, interleave>($dst, $src, &$exp, &$max, &$scaling)", fixes=fixes)
+                    for alg, fixes in _MX_ALGORITHMS.items()),
         combos=(Combos.of("dst src", cpu=_MX_CPU, a5=_MX_A5),),
         rules=(
             *vec("src dst exp max scaling"), *row_major("src dst", on="a5"), *same_shape("src dst"),

@@ -7,7 +7,7 @@ bytes go. Moves out of the accumulator may convert, apply ReLU and quantise with
 from __future__ import annotations
 
 from ..dtypes import names
-from ..row import Attr, Combos, Family
+from ..row import Attr, Combos, Family, Form, forms
 from ..rules import R, Rule
 from ._common import form, located, row_major, same_dtype, same_valid, vec
 
@@ -174,19 +174,21 @@ _MOVES = (
         pipe=(("src.loc == ACC", "FIX"),
               ("src.loc == MAT and dst.loc in (LEFT, RIGHT, BIAS, SCALING, SCALE_LEFT, SCALE_RIGHT)", "MTE1"),
               ("", "V")),
-        cpp="TMOV($dst, $src) | TMOV<Dst, Src, ReluPreMode>($dst, $src) | "
+        forms=(*forms(
+            "TMOV($dst, $src) | TMOV<Dst, Src, ReluPreMode>($dst, $src) | "
             "TMOV<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src) | TMOV_FP<Dst, Src, Fp>($dst, $src, $fp) | "
             "TMOV_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp) | "
             "TMOV<Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp) | "
             "TMOV<Dst, Src>($dst, $src, (uint64_t) $preQuantScalar) | "
             "TMOV<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
-            "TMOV<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
-            "TMOV<grp_axis>($dst, $src, $tmp) | "
+            "TMOV<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar)"),
+            Form("TMOV<grp_axis>($dst, $src, $tmp)", scratch=True),
+            *forms(
             "TMOV<STPhase, Dst, Src>($dst, $src) | TMOV<STPhase, Dst, Src, ReluPreMode>($dst, $src) | "
             "TMOV<STPhase, Dst, Src, AccToVecMode, ReluPreMode>($dst, $src) | "
             "TMOV<STPhase, Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
             "TMOV<STPhase, Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
-            f"{_FP_PHASES}",
+            f"{_FP_PHASES}")),
         cpu="all", a2a3="any", a5="all", dtype_of="src dst", dtype_code="SA-0254",
         combos=(
             Combos.of("dst src", when=_MAT_TO_CUBE, code="SA-0254", a2a3=_alike(_CUBE_A2A3),

@@ -8,7 +8,7 @@ layout conversion is a copy that keeps (row, column).
 from __future__ import annotations
 
 from ..dtypes import names
-from ..row import Attr, Combos, Family
+from ..row import Attr, Combos, Family, Form
 from ..rules import R, Rule
 from ._common import located
 
@@ -323,7 +323,17 @@ def _indexed(data: str, size: str, index: str, boxed: str) -> tuple[Rule, ...]:
 
 _mgather = memory(
     "mgather", opcode=0x1003, algorithm="gather from memory", pipe="MTE2",
-    cpp="MGATHER($dst, $mem, $idx) | MGATHER($dst, $mem, $idx, $scratch)",
+    forms=(
+        Form("MGATHER($dst, $mem, $idx)", scratch=True), Form("MGATHER($dst, $mem, $idx, $scratch)", scratch=True),
+        *(
+            Form(f"MGATHER<Coalesce::{mode}, GatherOOB{more}", fixes={"coalesce": mode.lower()}, scratch=True, check=check)
+            for mode in ("Row", "Elem")
+            for more, check in (
+                (">($dst, $mem, $idx)", f"by_{mode.lower()}"),
+                (", GatherExec::$gather_exec.C>($dst, $mem, $idx, $scratch)", f"by_{mode.lower()}_with_scratch"),
+            )
+        ),
+    ),
     doc="Gather rows or elements of a table in global memory into a tile.",
     operands="mem=view idx=tile|view scratch=view:tmp? dst:out",
     attrs=(
@@ -367,7 +377,15 @@ _mgather = memory(
 )  # fmt: skip
 
 _mscatter = memory(
-    "mscatter", opcode=0x1004, algorithm="scatter to memory", pipe="MTE3", cpp="MSCATTER($mem, $src, $idx)",
+    "mscatter", opcode=0x1004, algorithm="scatter to memory", pipe="MTE3",
+    forms=(
+        Form("MSCATTER($mem, $src, $idx)"),
+        *(
+            Form(f"MSCATTER<Coalesce::{mode}, ScatterAtomicOp, ScatterOOB, ScatterConflict::$conflict.C>($mem, $src, $idx)",
+                 fixes={"coalesce": mode.lower()}, check=f"by_{mode.lower()}")
+            for mode in ("Row", "Elem")
+        ),
+    ),
     doc="Scatter rows or elements of a tile into a table in global memory, optionally combining.",
     operands="src idx mem=view:inout",
     attrs=(

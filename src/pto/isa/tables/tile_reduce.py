@@ -8,7 +8,7 @@ ascending order, and a note gives the start value. In a broadcast x comes from s
 from __future__ import annotations
 
 from ..dtypes import names
-from ..row import Attr, Combos, Family
+from ..row import Attr, Combos, Family, forms
 from ..rules import R, Rule
 from ._common import located, nd, row_major, same_dtype, same_shape, vec
 
@@ -332,7 +332,7 @@ expand = Family(
 
 _expands = (
     expand(
-        "trowexpand", opcode=0x104D, expr="src", over="column 0", cpp="TROWEXPAND($dst, $src)",
+        "trowexpand", opcode=0x104D, expr="src", over="column 0", forms=forms("TROWEXPAND($dst, $src)", by_hand=True),
         doc="Copy column 0 of src into every column of dst.", types={"src": _COLUMN_0},
         cpu="all", a2a3="ints32 floats", a5="ints32 floats", dtype_code="SA-0008",
         rules=(
@@ -346,7 +346,7 @@ _expands = (
         notes="src may be ND or DN; the manual asks for ND, the hardware takes both",
     ),
     expand(
-        "tcolexpand", opcode=0x1010, expr="src", over="row 0", cpp="TCOLEXPAND($dst, $src)",
+        "tcolexpand", opcode=0x1010, expr="src", over="row 0", forms=forms("TCOLEXPAND($dst, $src)", by_hand=True),
         doc="Copy row 0 of src into every row of dst.", types={"src": _ROW_0},
         cpu="all", a2a3="ints32 floats", a5="any fp8 f8e8m0 hif8",
         rules=(

@@ -1,0 +1,46 @@
+// What the checks of ops/legality.hpp are written with.
+#pragma once
+
+#include "pto/core/numbers.hpp"
+
+// The column of the instruction tables, for the preprocessor: what is for others is not even parsed.
+#if PTO_BY_TARGET_(0, 1, 2, 2, 1) == 0
+#define PTO_ISA_CPU
+static_assert(pto::detail::kIsa == pto::detail::Isa::cpu);
+#elif PTO_BY_TARGET_(0, 1, 2, 2, 1) == 1
+#define PTO_ISA_A2A3
+static_assert(pto::detail::kIsa == pto::detail::Isa::a2a3);
+#else
+#define PTO_ISA_A5
+static_assert(pto::detail::kIsa == pto::detail::Isa::a5);
+#endif
+
+namespace pto::detail {
+
+/// No, but only once T is known.
+template <class T>
+inline constexpr bool never = sizeof(T) == 0;
+
+/// Whether the element type of an operand is in a set, a bit for each DType.
+template <class Operand>
+constexpr bool is_among(uint32_t types) {
+  return types >> static_cast<int>(dtype_of<typename Operand::DType>) & 1;
+}
+
+/// Valid regions that types say: extents that are known at run time only fit everything.
+template <class A, class B>
+constexpr bool same_valid() {
+  return (A::ValidRow == DYNAMIC || B::ValidRow == DYNAMIC || A::ValidRow == B::ValidRow) &&
+         (A::ValidCol == DYNAMIC || B::ValidCol == DYNAMIC || A::ValidCol == B::ValidCol);
+}
+template <class A, class B>
+constexpr bool fitting_valid() {
+  return (A::ValidRow == DYNAMIC || B::ValidRow == DYNAMIC || A::ValidRow <= B::ValidRow) &&
+         (A::ValidCol == DYNAMIC || B::ValidCol == DYNAMIC || A::ValidCol <= B::ValidCol);
+}
+
+constexpr int rounded_up(int a, int b) { return (a + b - 1) / b; }
+constexpr int lesser_of(int a, int b) { return a < b ? a : b; }
+constexpr int larger_of(int a, int b) { return a > b ? a : b; }
+
+}  // namespace pto::detail

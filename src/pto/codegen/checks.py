@@ -1,0 +1,492 @@
+"""What is legal for a C++ overload: the rules of its row that types decide, as static assertions.
+
+Of every form of a row comes a function over the types of its operands, `check_tgatherb<dst, src, offsets>()`.
+Forms that have the same operands share one. Rules that speak of absent operands, of scratch, or of what is
+only known at run time are not among its assertions.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from ..isa.dtypes import DTYPES, NUMBERS
+from ..isa.enums import ENUMS
+from ..isa.profiles import ARCH_NAMES, ISAS
+from ..isa.record import Record
+from ..isa.row import Attr, Combos, Form, Operand, Row
+from ..isa.rule_trees import explain
+from ..isa.rules import Rule, code_of, facts_in
+from .conditions import LOCATIONS, Attribute, Open, Scope, bare, mask_of
+from .cpp.template import Alternative, attribute_class
+from .generated import assertion, filled
+
+_FIX = {"loc": "move it there with TMOV", "dtype": "convert with TCVT", "blayout": "use BLayout::RowMajor"}
+_CLASSES = ("tile", "conv_tile", "view")
+_CALL = re.compile(r"([A-Z][A-Z0-9_]*)(?:<(.*)>)?\((.*)\)$")
+
+
+class Call(Record):
+    """The parts of a call: its name, its template arguments and its arguments."""
+
+    name: str
+    types: str
+    args: str
+
+    @property
+    def operands(self) -> list[str]:
+        return re.findall(r"\$(\w+)", self.args)
+
+
+def call_of(form: Form) -> Call | None:
+    """The call of a form, if it is one call of an intrinsic."""
+    found = None if ";" in form.cpp else _CALL.match(form.cpp)
+    return Call(found[1], found[2] or "", found[3]) if found else None
+
+
+class Check(Record):
+    """A row as some of its overloads have it."""
+
+    row: Row
+    name: str  # of the function
+    call: Call
+    forms: tuple[Form, ...]
+    classes: dict[str, tuple[str, ...]]  # operands whose types are known, in the order of the call, and kinds
+    attrs: dict[str, Attribute]  # attributes that are template arguments
+    defaults: dict[str, str]
+
+    def lines(self) -> Iterator[str]:
+        """The function."""
+        yield from _function(self)
+
+
+# ---- forms of a row ----
+
+
+def checks_of(row: Row) -> list[Check]:
+    """The checks of the forms of a row; none where it is no call, or of no operand with a type."""
+    groups: dict[str, list[tuple[Form, Call]]] = {}
+    for form in row.forms:
+        call = call_of(form)
+        if call is not None and row.set == "tile":
+            groups.setdefault(_check_name(row, form, call), []).append((form, call))
+    made = [_check(row, name, group) for name, group in groups.items()]
+    return [check for check in made if check.classes]
+
+
+def _declared(row: Row) -> dict[str, Operand]:
+    return {o.name: o for o in (*row.operands, *row.results)}
+
+
+def _is_scratch(operand: Operand, form: Form) -> bool:
+    return operand.role == "tmp" and not form.scratch
+
+
+def _check_name(row: Row, form: Form, call: Call) -> str:
+    name = f"check_{row.name.replace('.', '_')}"
+    if form.check is not None:
+        return f"{name}_{form.check}" if form.check else name
+    declared, mentioned = _declared(row), Alternative(row, form.cpp)
+    texts = [
+        *(f"{r.expr} {r.when}" for r in row.rules),
+        *(f"{' '.join(c.operands)} {c.when}" for c in row.combos),
+    ]
+    asked = {*row.dtype_of, *(n for text in texts for n in re.findall(r"\w+", text))}
+    own = [
+        n
+        for n in call.operands
+        if n in declared and declared[n].optional and not _is_scratch(declared[n], form)
+    ]
+    own += [a.name for a in row.attrs if a.default is None and not a.required and a.name in mentioned.attrs]
+    own = [n for n in own if n in asked]
+    return f"{name}_with_{'_'.join(own)}" if own else name
+
+
+def _check(row: Row, name: str, group: list[tuple[Form, Call]]) -> Check:
+    form, call = group[0]
+    declared = _declared(row)
+    present = [n for n in call.operands if n in declared and not _is_scratch(declared[n], form)]
+    classes: dict[str, tuple[str, ...]] = {}
+    for n in present:
+        kinds = tuple(
+            k
+            for k in _CLASSES
+            if k in declared[n].kinds or (k == "view" and "tensor_view" in declared[n].kinds)
+        )
+        if kinds and n not in form.scalars and not declared[n].variadic:
+            classes[n] = kinds
+    fixed, open_, defaults = _attributes(row, group)
+    there = {*present, *open_, *(n for f, _ in group for n in Alternative(row, f.cpp).attrs)}
+    there |= {n for n, value in fixed.items() if value is not None}
+    scratch = {o.name for o in row.operands if _is_scratch(o, form)}
+    known = _Known(frozenset(there), frozenset(scratch), fixed)
+    rules, combos = tuple(known.rules(row.rules)), tuple(known.combos(row.combos))
+    used = {n for r in rules for n in re.findall(r"\w+", f"{r.expr} {r.when}")}
+    used |= {n for n in open_ if _is_limited(row.attr_index[n])}
+    attrs = {n: open_[n] for n in sorted(open_, key=lambda n: n in defaults) if n in used}
+    return Check(
+        row.replace(rules=rules, combos=combos),
+        name,
+        call,
+        tuple(f for f, _ in group),
+        classes,
+        attrs,
+        {n: text for n, text in defaults.items() if n in attrs},
+    )
+
+
+def _is_limited(attr: Attr) -> bool:
+    """Whether C++ could give values that an attribute may not have."""
+    return bool(attr.choices) and (attr.kind in ENUMS or attr.kind == "int")
+
+
+def _attributes(
+    row: Row, group: list[tuple[Form, Call]]
+) -> tuple[dict[str, Any], dict[str, Attribute], dict[str, str]]:
+    """Attributes that are the same in all forms with their values, those that are template arguments, and the
+    defaults of these."""
+    fixed: dict[str, Any] = {}
+    open_: dict[str, Attribute] = {}
+    for attr in row.attrs:
+        values: list[Any] = []
+        for form, call in group:
+            if attr.name in form.fixes:
+                values.append(form.fixes[attr.name])
+            elif attr.name not in Alternative(row, form.cpp).attrs:
+                values.append(attr.default)
+            else:
+                spelled = _spelled(attr, call)
+                if spelled is not None:
+                    open_[attr.name] = Attribute(attr.name, spelled)
+        if len(values) == len(group) and all(v == values[0] for v in values):
+            fixed[attr.name] = values[0]
+        elif attr.name not in open_ and len(values) == len(group):
+            open_[attr.name] = Attribute(attr.name, _plain(attr))
+    defaults: dict[str, str] = {}
+    for attr in row.attrs:
+        if attr.name in open_ and attr.default is not None:
+            try:
+                defaults[attr.name] = open_[attr.name].spelled(attr.default)
+            except Open:
+                del open_[attr.name]
+    return fixed, open_, defaults
+
+
+def _spelled(attr: Attr, call: Call) -> Callable[[object], str] | None:
+    """How a value of an attribute is written where it is a template argument."""
+    found = re.search(rf"([\w:]*)\${attr.name}\b(?:\.([UCN]))?", call.types)
+    if found is None and not re.search(
+        rf"\b(?:{attr.name}|{attribute_class(attr) or attr.name})\b", call.types
+    ):
+        return None
+    return _plain(attr, found[1], found[2]) if found else _plain(attr)
+
+
+def _plain(attr: Attr, prefix: str = "", case: str | None = None) -> Callable[[object], str]:
+    """Values of an attribute as C++ writes them, behind a prefix and in upper or camel case."""
+
+    def spelled(value: object) -> str:
+        if case == "N":
+            return str(int(bool(value)))
+        if isinstance(value, bool):
+            return str(value).lower()
+        text = str(value)
+        if attr.kind in ENUMS and not prefix:
+            return ENUMS[attr.kind].spelling(text).removeprefix("pto::")
+        if case == "C":
+            text = "".join(w[:1].upper() + w[1:] for w in text.split("_"))
+        if prefix.endswith("::") and text.isdigit():
+            raise Open  # a number that has a name in C++
+        return prefix + (text.upper() if case == "U" else text)
+
+    return spelled
+
+
+class _Known(ast.NodeTransformer):
+    """Replaces what a form decides by its truth: what is there, and the values of attributes."""
+
+    def __init__(self, there: frozenset[str], scratch: frozenset[str], attrs: dict[str, Any]) -> None:
+        self.there, self.scratch, self.attrs = there, scratch, attrs
+
+    def rules(self, rules: Iterable[Rule]) -> Iterator[Rule]:
+        """Those that may be broken, with the code that they have as they are written."""
+        for rule in rules:
+            guard, expr = self._simplified(rule.when or "True"), self._simplified(rule.expr)
+            if guard == "False" or expr == "True" or not _owners(expr) <= self.there:
+                continue
+            if expr == "False":  # the message is that of the rule as it is written
+                rule = rule.replace(msg=rule.msg or explain(rule.expr, {})[0])
+            yield rule.replace(expr=expr, when="" if guard == "True" else guard, code=code_of(rule))
+
+    def combos(self, combos: Iterable[Combos]) -> Iterator[Combos]:
+        for one in combos:
+            guard = self._simplified(one.when or "True")
+            if guard != "False" and set(one.operands) <= self.there | self.scratch:
+                yield one.replace(when="" if guard == "True" else guard)
+
+    def _simplified(self, text: str) -> str:
+        return ast.unparse(self.visit(ast.parse(text, mode="eval").body))
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        match node:
+            case ast.Call(ast.Name("has"), [ast.Name(name)]) if name not in self.scratch:
+                return ast.Constant(name in self.there)
+            case _:
+                return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Constant(self.attrs[node.id]) if node.id in self.attrs else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        made = self.generic_visit(node)
+        assert isinstance(made, ast.Compare)
+        if all(isinstance(n, ast.Constant | ast.Tuple) for n in (made.left, *made.comparators)):
+            try:
+                return ast.Constant(bool(eval(ast.unparse(made), {"__builtins__": {}})))
+            except NameError:  # a tuple of facts
+                pass
+        return made
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        deciding = isinstance(node.op, ast.Or)
+        values: list[ast.expr] = []
+        for value in (self.visit(v) for v in node.values):
+            if isinstance(value, ast.Constant):
+                if bool(value.value) == deciding:
+                    return ast.Constant(deciding)
+            else:
+                values.append(value)
+        if not values:
+            return ast.Constant(not deciding)
+        return values[0] if len(values) == 1 else ast.BoolOp(node.op, values)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        made = self.generic_visit(node)
+        match made:
+            case ast.UnaryOp(ast.Not(), ast.Constant(value)):
+                return ast.Constant(not value)
+            case _:
+                return made
+
+
+def _owners(text: str) -> set[str]:
+    """Operands whose facts an expression asks for."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Attribute(ast.Name(name)) | ast.Attribute(ast.Subscript(ast.Name(name))):
+                names.add(name)
+            case ast.Call(ast.Name("valid_eq" | "valid_le"), args):
+                names |= {a.id for a in args if isinstance(a, ast.Name)}
+            case _:
+                pass
+    return names
+
+
+# ---- the function ----
+
+
+class Assertion(Record):
+    """A condition that has to hold, and what is said where it does not."""
+
+    condition: str
+    code: str
+    message: str
+    on: tuple[str, ...] = ISAS  # columns in which it has to hold
+    tiles: tuple[str, ...] = ()  # operands of which it is asked only where they are tiles
+
+
+def _function(check: Check) -> Iterator[str]:
+    params = [f"class {n}" for n in check.classes]
+    params += [f"auto {n}{f' = {check.defaults[n]}' if n in check.defaults else ''}" for n in check.attrs]
+    yield from filled("template <", ", ".join(params) + ">", "          ")
+    yield f"constexpr void {check.name}() {{"
+    found = list(assertions(check))
+    for on in sorted({a.on for a in found}, key=lambda on: (on != ISAS, on)):
+        if on != ISAS:
+            yield "#if " + " || ".join(f"defined(PTO_ISA_{isa.upper()})" for isa in on)
+        yield from _asserted(check, [a for a in found if a.on == on])
+        if on != ISAS:
+            yield "#endif"
+    yield "}"
+
+
+def _asserted(check: Check, found: list[Assertion]) -> Iterator[str]:
+    """Assertions of the same columns; those that speak of tiles only are apart."""
+    for tiles in sorted({a.tiles for a in found}):
+        if tiles:
+            yield f"  if constexpr ({' && '.join(f'is_tile_data_v<{n}>' for n in tiles)}) {{"
+        for one in (a for a in found if a.tiles == tiles):
+            message = f"[PTO][{one.code}] {check.call.name}: {one.message}"
+            yield from assertion(one.condition, message, "    " if tiles else "  ")
+        if tiles:
+            yield "  }"
+
+
+def assertions(check: Check) -> Iterator[Assertion]:
+    """What the types of the operands decide."""
+    row, first = check.row, next(iter(check.classes))
+    absent = [i for i in ISAS if i not in row.isas]
+    if absent:
+        where = " and ".join(ARCH_NAMES[i] for i in row.isas if i != "cpu") or "the CPU"
+        yield Assertion(f"never<{first}>", "PTO-E0601", f"only on {where}", tuple(absent))
+    for name, attr in check.attrs.items():
+        if _is_limited(row.attr_index[name]):
+            listed = " || ".join(f"{name} == {attr.spelled(v)}" for v in row.attr_index[name].choices)
+            yield Assertion(listed, "PTO-E0112", f"{name} is none of its values")
+    yield from _element_types(check)
+    for combos in row.combos:
+        yield from _combinations(check, _without_scratch(combos))
+    yield from _rules(check)
+
+
+# -- element types
+
+
+def _element_types(check: Check) -> Iterator[Assertion]:
+    row = check.row
+    for name in row.dtype_of:
+        if name not in check.classes:
+            continue
+        for on, legal in _alike({isa: frozenset(found) for isa, found in row.dtypes.items()}):
+            shown = "/".join(t for t in row.dtypes[on[0]])
+            message = f"the element type of {name} is not supported ({shown}); fix: {_FIX['dtype']}"
+            others = _elsewhere(row.dtypes, on) - legal
+            if row.dtype_code or not others:
+                code = row.dtype_code or "PTO-E0302"
+                yield Assertion(f"is_one_of<{name}>({mask_of(legal)})", code, message, on)
+                continue
+            yield Assertion(f"is_one_of<{name}>({mask_of(legal | others)})", "PTO-E0302", message, on)
+            condition = f"is_one_of<{name}>({mask_of(set(DTYPES) - others)})"
+            yield Assertion(condition, "PTO-E0602", f"the element type of {name} needs another target", on)
+
+
+def _alike(values: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Columns that have the same value, together."""
+    for value in dict.fromkeys(values[isa] for isa in ISAS if isa in values):
+        yield tuple(isa for isa in ISAS if values.get(isa) == value), value
+
+
+def _elsewhere(values: dict[str, Any], on: tuple[str, ...]) -> set[Any]:
+    """What another target has; no target has it where a program is for the simulator."""
+    if "cpu" in on and len(on) > 1:
+        return set()  # all of them have the same
+    return (
+        set[Any]().union(*(values.get(isa, ()) for isa in ISAS if isa != "cpu")) if on != ("cpu",) else set()
+    )
+
+
+def _without_scratch(combos: Combos) -> Combos:
+    """Combinations without the column of a scratch tile, which the C++ calls do not look at, and that of a
+    value that is copied bit for bit: it may be signless in the text, and then has either sign in C++."""
+    kept = [k for k, name in enumerate(combos.operands) if name not in ("tmp", "dstVal")]
+    return combos.replace(
+        operands=tuple(combos.operands[k] for k in kept),
+        legal={i: tuple(tuple(c[k] for k in kept) for c in found) for i, found in combos.legal.items()},
+    )
+
+
+def _combinations(check: Check, combos: Combos) -> Iterator[Assertion]:
+    """Legal combinations of element types, by the types of all operands but the last."""
+    kept = [k for k, n in enumerate(combos.operands) if n in check.classes]
+    names = [combos.operands[k] for k in kept]
+    legal = {i: frozenset(tuple(c[k] for k in kept) for c in found) for i, found in combos.legal.items()}
+    fix = (
+        "see the pairs with `pto isa tcvt`, convert in two steps"
+        if check.row.name == "tcvt"
+        else _FIX["dtype"]
+    )
+    message = f"the element types of {_and(names)} are no legal combination; fix: {fix}"
+    code = combos.code or check.row.dtype_code
+    for on, found in _alike(legal):
+        rule = Rule(expr="True", on=on, when=combos.when)
+        others = _elsewhere(legal, on) - found
+        if code or not others:
+            yield from _guarded(check, rule, _combined(names, found), code or "PTO-E0302", message)
+            continue
+        yield from _guarded(check, rule, _combined(names, found | others), "PTO-E0302", message)
+        wanted = f"the element types of {_and(names)} need another target"
+        yield from _guarded(check, rule, f"!{_combined(names, others)}", "PTO-E0602", wanted)
+
+
+def _combined(names: list[str], legal: Collection[tuple[str, ...]]) -> str:
+    table: dict[int, set[str]] = {}
+    for *head, last in sorted(legal, key=lambda combo: [NUMBERS[t] for t in combo]):
+        table.setdefault(sum(NUMBERS[t] << 8 * i for i, t in enumerate(head)), set()).add(last)
+    pairs = [f"{{{key:#x}, {mask_of(lasts)}}}" for key, lasts in table.items()]
+    return f"are_combined<{', '.join(names)}>({{{', '.join(pairs)}}})" if pairs else f"never<{names[0]}>"
+
+
+def _and(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+# -- rules
+
+
+def asserted(check: Check, rule: Rule) -> Assertion | None:
+    """How the compiler says that a rule of the check is broken; None if types do not decide it."""
+    return next(_guarded(check, rule, "", rule.code, rule.msg), None)
+
+
+#: Rules that many operands share: what one of them looks like, its condition over all, and its message.
+_SHARED = (
+    (re.compile(r"(\w+)\.loc == (\w+)"), "all_in<TileType::{1}, {0}>()",
+     "expects {0} to be in the {1} address space", "loc"),
+    (re.compile(r"(\w+)\.dtype == (\w+)\.dtype"), "same_dtype<{1}, {0}>()",
+     "expects {0} to have the element type of {1}", "dtype"),
+    (re.compile(r"(\w+)\.blayout == (ROW)"), "all_row_major<{0}>()",
+     "expects {0} to use row-major layout", "blayout"),
+)  # fmt: skip
+
+
+def _rules(check: Check) -> Iterator[Assertion]:
+    """The rules that types decide; like ones are taken together."""
+    shared: dict[tuple[int, Rule, str], list[str]] = {}
+    own: list[Assertion] = []
+    columns: dict[Rule, set[str]] = {}
+    for rule in check.row.rules:
+        columns.setdefault(rule.replace(on=()), set()).update(rule.on or ISAS)
+    for anywhere, on in columns.items():
+        rule = anywhere.replace(on=tuple(isa for isa in ISAS if isa in on))
+        for k, (form, *_) in enumerate(_SHARED):
+            match = form.fullmatch(rule.expr)
+            if match and not rule.msg and all(_is_plain(check, n, k) for n in match.groups()):
+                shared.setdefault((k, rule.replace(expr=""), match[2]), []).append(match[1])
+                break
+        else:
+            fact = next((f for f in _FIX if f in facts_in(rule.expr)), "")
+            message = rule.msg or explain(rule.expr, {})[0]
+            own += _guarded(check, rule, "", rule.code, message + (f"; fix: {_FIX[fact]}" if fact else ""))
+    for (k, rule, other), names in shared.items():
+        _, condition, message, fact = _SHARED[k]
+        text = condition.format(", ".join(names), LOCATIONS.get(other, other))
+        shown = message.format(_and(names), other.lower() if fact == "loc" else other)
+        yield from _guarded(check, rule, text, rule.code, f"{shown}; fix: {_FIX[fact]}")
+    yield from dict.fromkeys(own)
+
+
+def _is_plain(check: Check, name: str, shared: int) -> bool:
+    """Whether a shared rule may be asked of an operand, or what it compares with: always a tile, or any."""
+    if name not in check.classes:
+        return name not in {o.name for o in check.row.operands} and not name.islower()
+    return check.classes[name] == ("tile",) or _SHARED[shared][3] == "dtype"
+
+
+def _guarded(check: Check, rule: Rule, condition: str, code: str, message: str) -> Iterator[Assertion]:
+    """A condition, or that of the rule, where the rule applies; nothing if types do not say."""
+    scope = Scope(check.classes, check.attrs)
+    first = next(iter(check.classes))
+    try:
+        if not condition:
+            condition = f"never<{first}>" if rule.expr == "False" else scope.condition(rule.expr)
+        if rule.when:
+            condition = f"!({bare(scope.condition(rule.when))}) || {condition}"
+    except Open:
+        return
+    if scope.static:
+        known = " && ".join(f"{extent} != DYNAMIC" for extent in sorted(scope.static))
+        condition = f"!({known}) || {condition}"
+    yield Assertion(bare(condition), code, message, rule.on or ISAS, tuple(sorted(scope.tiles)))

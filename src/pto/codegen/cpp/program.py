@@ -1,0 +1,88 @@
+"""A whole program as C++: its functions in order, names of variables, `#line` directives.
+
+`emit` is what the assembler and `pto.emit_cpp` call with a program that went through the passes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...diag import DiagnosticError, Span, has_errors
+from ...ir.core import Module
+from ...isa.profiles import Profile
+from . import comm, control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
+from .function import Function, Parts
+from .prologue import prologue
+from .spelling import string
+from .unit import Unit
+
+_PARTS = Parts(guards.body, scalars.expression, memrefs.with_tiles, memrefs.memref_tensor)
+_TOKEN = re.compile("\x01(\\d+)")
+
+
+def emit(
+    module: Module,
+    profile: Profile,
+    *,
+    planned: bool = False,
+    line_directives: bool = False,
+    addptr_trace: bool = False,
+    index_type: str = "int32_t",
+    checked: bool = False,
+) -> str:
+    """The C++ of a program in manual form; raises `DiagnosticError` with everything that has no spelling.
+
+    `planned` says that the tool chose the addresses, so that tiles are declared in two steps; `index_type` is
+    the C++ type of index values, `int32_t` or `int64_t`. With `checked` the text says where it is before
+    every access to global memory, and scalar accesses go through our headers, which check them.
+    """
+    unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type, checked)
+    text = _text(unit)
+    if has_errors(unit.problems):
+        raise DiagnosticError(unit.problems)
+    return text
+
+
+def _text(unit: Unit) -> str:
+    parts: list[str] = []
+    for func in unit.ordered():
+        function = Function(unit, func, _PARTS)
+        if not func.regions[0].blocks:
+            parts.append(_named(function.signature() + ";") + "\n")
+            continue
+        lines, marks = function.emit()
+        if unit.line_directives:
+            lines = _with_lines(lines, marks)
+        parts.append(_named("\n".join(lines)) + "\n")
+    body = "\n".join(parts)
+    return prologue(body, unit.profile.name) + "\n" + body
+
+
+def _with_lines(lines: list[str], marks: list[Span | None]) -> list[str]:
+    """`#line` before every line that the count of the compiler would attribute to another source line."""
+    out: list[str] = []
+    file, expected = "", -1
+    for text, mark in zip(lines, marks, strict=True):
+        if mark is not None and text and not text.lstrip().startswith("#"):
+            line = mark.line
+            if line != expected or mark.source.name != file:
+                out.append(f"#line {line} {string(mark.source.name)}")
+            file, expected = mark.source.name, line
+        out.append(text)
+        expected += 1
+    return out
+
+
+class _Names(dict[str, str]):
+    """v1, v2, ... in order of appearance."""
+
+    def __missing__(self, number: str) -> str:
+        name = self[number] = f"v{len(self) + 1}"
+        return name
+
+
+def _named(text: str) -> str:
+    names = _Names()
+    parts = _TOKEN.split(text)  # every second part is a number
+    parts[1::2] = [names[number] for number in parts[1::2]]
+    return "".join(parts)
