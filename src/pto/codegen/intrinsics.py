@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from ..isa import meaning
 from ..isa import rows as all_rows
+from ..isa.profiles import ISAS
 from ..isa.row import Form, Operand, Row
 from .checks import Call, Check, call_of, checks_of
 from .generated import OPS, filled, head, write
