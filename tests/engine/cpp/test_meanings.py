@@ -78,7 +78,7 @@ class Entry:
 def regular(column: str) -> list[Entry]:
     """Every row that both engines derive and every combination of its types; elsewhere than on the simulator,
     those that compute something else there."""
-    rows = [r for over in (False, True) for r in intrinsics._regular(over)]
+    rows = dict.fromkeys(row for over in (False, True) for row, *_ in intrinsics._regular(over))
     found: dict[tuple[str, ...], Entry] = {}
     for row in rows:
         if row.start or not _elements(row, column):
