@@ -458,8 +458,8 @@ def as_json(row: Row) -> dict[str, Any]:
     """A row with all its fields, the derived ones included."""
     out: dict[str, Any] = {"full_name": row.full_name, "dialect": row.dialect, "profiles": profiles(row)}
     for name, value in row.as_dict().items():
-        nested = isinstance(value, tuple) and value and isinstance(value[0], Record)
-        out[name] = [v.as_dict() for v in value] if nested else value  # type: ignore[reportUnknownVariableType]
+        several: list[Any] = [*value] if isinstance(value, tuple) else []
+        out[name] = [v.as_dict() for v in several] if several and isinstance(several[0], Record) else value
     for attr, shown in zip(row.attrs, out["attrs"], strict=True):
         shown["values"] = list(attr.domain)
     out["syntax"] = syntax(row)

@@ -78,9 +78,9 @@ class Entry:
 def regular(column: str) -> list[Entry]:
     """Every row that both engines derive and every combination of its types; elsewhere than on the simulator,
     those that compute something else there."""
-    rows = dict.fromkeys(row for over in (False, True) for row, *_ in intrinsics._regular(over))
+    rows = {row.name: row for over in (False, True) for row, *_ in intrinsics._regular(over)}
     found: dict[tuple[str, ...], Entry] = {}
-    for row in rows:
+    for row in rows.values():
         if row.start or not _elements(row, column):
             continue
         for plan in column_plans(row.name, column):
