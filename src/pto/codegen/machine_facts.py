@@ -66,10 +66,12 @@ def _targets() -> Iterator[str]:
     for p in reversed(named):  # the general ones last
         yield f"#{word} defined({p.macro})"
         yield f"#define PTO_BY_TARGET_({names}) {p.name}"
+        yield f"#define PTO_ISA_{p.isa.upper()}"
         word = "elif"
     (plain,) = (p for p in PROFILES.values() if not p.macro)
     yield "#else"
     yield f"#define PTO_BY_TARGET_({names}) {plain.name}"
+    yield f"#define PTO_ISA_{plain.isa.upper()}"
     yield "#endif"
 
 

@@ -22,14 +22,19 @@
 
 #if defined(PTO_NPU_ARCH_KIRINX90)
 #define PTO_BY_TARGET_(cpu, a2a3, a5, kirin9030, kirinx90) kirinx90
+#define PTO_ISA_A2A3
 #elif defined(PTO_NPU_ARCH_KIRIN9030)
 #define PTO_BY_TARGET_(cpu, a2a3, a5, kirin9030, kirinx90) kirin9030
+#define PTO_ISA_A5
 #elif defined(PTO_NPU_ARCH_A5)
 #define PTO_BY_TARGET_(cpu, a2a3, a5, kirin9030, kirinx90) a5
+#define PTO_ISA_A5
 #elif defined(PTO_NPU_ARCH_A2A3)
 #define PTO_BY_TARGET_(cpu, a2a3, a5, kirin9030, kirinx90) a2a3
+#define PTO_ISA_A2A3
 #else
 #define PTO_BY_TARGET_(cpu, a2a3, a5, kirin9030, kirinx90) cpu
+#define PTO_ISA_CPU
 #endif
 
 // Capacities and alignments, in bytes: of the target, or as given with -D.

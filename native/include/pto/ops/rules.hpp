@@ -3,18 +3,6 @@
 
 #include "pto/core/numbers.hpp"
 
-// The column of the instruction tables, for the preprocessor: what is for others is not even parsed.
-#if PTO_BY_TARGET_(0, 1, 2, 2, 1) == 0
-#define PTO_ISA_CPU
-static_assert(pto::detail::kIsa == pto::detail::Isa::cpu);
-#elif PTO_BY_TARGET_(0, 1, 2, 2, 1) == 1
-#define PTO_ISA_A2A3
-static_assert(pto::detail::kIsa == pto::detail::Isa::a2a3);
-#else
-#define PTO_ISA_A5
-static_assert(pto::detail::kIsa == pto::detail::Isa::a5);
-#endif
-
 namespace pto::detail {
 
 /// No, but only once T is known.
