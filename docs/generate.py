@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import drawings
+import floors
 
 from pto import isa
 from pto.engine.reference.semantics import Semantics
@@ -502,6 +503,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "sanitizers": _sanitizers,
     "semantics": _semantics,
     "engines": _engines,
+    "floors": floors.floors,
     **{f"drawing {name}": make for name, make in drawings.DRAWINGS.items()},
     **{f"help {tool}": _help(tool) for tool in TOOLS},
 }
