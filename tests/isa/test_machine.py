@@ -8,7 +8,7 @@ from pto import isa
 from pto.codegen import machine_facts
 from pto.isa.enums import ENUMS, SYNC_OP_PIPE
 from pto.isa.kinds import EVENTS_APART, event_pipe, pipe_of_kind
-from pto.isa.machine import CORES, EVERY_PIPE, MEMORIES, ONLY_ON, PIPES
+from pto.isa.machine import C2V, CHAINING, CORES, EVERY_PIPE, MEMORIES, ONLY_ON, PIPES, V2C
 from pto.isa.profiles import ISAS, PROFILES
 
 #: The pipes of C++ events, as the manual of the headers lists them; V for the others.
@@ -56,6 +56,21 @@ def test_cores_and_pipes() -> None:
     assert ONLY_ON == {"MTE1": "cube", "M": "cube", "FIX": "cube", "V": "vector"}
     assert {p for c in CORES.values() for p in c.pipes} <= set(PIPES)
     assert len({p.number for p in PIPES.values()} | {EVERY_PIPE.number}) == len(PIPES) + 1
+
+
+def test_what_chains_is_there() -> None:
+    """Families that chain have rows, on the pipe that does."""
+    for family in CHAINING.families:
+        assert any(row.family == family and row.pipe == CHAINING.pipe for row in isa.rows()), family
+
+
+def test_directions_of_fifos() -> None:
+    """As the names of the frontend instructions say them."""
+    directions = {row.name: row.fifo_direction for row in isa.rows() if row.fifo_direction}
+    assert directions == {
+        "tpush_to_aiv": C2V, "tpop_from_aic": C2V, "tfree_from_aic": C2V,
+        "tpush_to_aic": V2C, "tpop_from_aiv": V2C, "tfree_from_aiv": V2C,
+    }  # fmt: skip
 
 
 def test_the_generated_headers_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..driver import Lowered, Options, lowered, verified
 from ..ir.core import Module, Operation, Value
 from ..ir.facts import entries, module_profile
+from ..isa.machine import SECTIONS
 from ..isa.profiles import Profile
 from . import registry
 
@@ -146,15 +147,14 @@ def _kinds(module: Module, function: Operation) -> set[str]:
     while waiting:
         at = waiting.pop()
         own = at.attr("pto.kernel_kind")
-        if own is None and at.parent is not None and at.parent.parent is not None:
-            around = at.parent.parent.parent  # a module may say it for all its functions
-            own = around.attr("pto.kernel_kind") if around is not None else None
+        if own is None and at.outer is not None:  # a module may say it for all its functions
+            own = at.outer.attr("pto.kernel_kind")
         if own is not None:
             found.add(str(own))
             continue
         for op in at.walk():
-            if op.name in ("pto.section.cube", "pto.section.vector"):
-                found.add(op.name.rpartition(".")[2])
+            if op.name in SECTIONS:
+                found.add(SECTIONS[op.name])
             elif op.name == "func.call":
                 callee = functions.pop(str(op.attr("callee")), None)
                 if callee is not None:

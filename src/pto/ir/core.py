@@ -140,8 +140,7 @@ class Operation:
     @property
     def outer(self) -> Operation | None:
         """The operation whose region holds this one."""
-        block = self.parent
-        return block.parent.parent if block is not None and block.parent is not None else None
+        return self.parent.outer if self.parent is not None else None
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -198,6 +197,11 @@ class Block:
         value = Value(type, self, len(self.args), name)
         self.args.append(value)
         return value
+
+    @property
+    def outer(self) -> Operation | None:
+        """The operation whose region holds this block."""
+        return self.parent.parent if self.parent is not None else None
 
     def append(self, op: Operation) -> Operation:
         op.parent = self

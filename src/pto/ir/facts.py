@@ -10,11 +10,11 @@ from typing import Any
 
 from ..isa.enums import SYNC_OP_PIPE
 from ..isa.profiles import Profile, resolve
-from ..isa.row import Row
+from ..isa.row import TOUCHING, Row
 from ..isa.rules import holds
 from ..isa.tile import LAYOUTS
 from .core import Block, Module, Operation, Value, constant_of, entry_mark
-from .types import Type, ViewType
+from .types import MemRefType, PtrType, Type, ViewType
 
 # --- a module
 
@@ -44,6 +44,9 @@ def entries(functions: dict[str, Operation]) -> list[Operation]:
 
 
 # --- an operation
+
+#: Operations whose regions may run more than once.
+LOOPS = ("scf.for", "scf.while")
 
 
 class Arg:
@@ -122,6 +125,44 @@ def pipe_of(op: Operation, profile: Profile) -> str:
     return found.removeprefix("PIPE_")
 
 
+def fifo_use(op: Operation) -> str:
+    """What an operation does to a FIFO, a word of `FIFO`; empty for others."""
+    return op.row.fifo if op.row is not None else ""
+
+
+def fifo_end(op: Operation) -> str:
+    """The kind of core of a frontend FIFO instruction, which names its FIFO by a number; empty for others,
+    which have a handle."""
+    return op.row.core if op.row is not None and op.row.fifo else ""
+
+
+def makes_fifo(op: Operation) -> bool:
+    """Whether an operation makes the handle of a FIFO."""
+    return fifo_use(op) == "open" and not fifo_end(op)
+
+
+def storage_source(op: Operation) -> Value | None:
+    """The value whose storage an operation gives another name to."""
+    return op.get(op.row.names) if op.row is not None and op.row.names else None
+
+
+def touches_global(op: Operation) -> bool:
+    """Whether an operation reads or writes global memory."""
+    row = op.row
+    if row is None or row.effect not in TOUCHING:
+        return False
+    return row.fifo in ("push", "pop") or any(in_global(v.type) for v in op.operands)
+
+
+def in_global(type: Type) -> bool:
+    """Whether values of a type are places in global memory."""
+    return (
+        isinstance(type, ViewType)
+        or (isinstance(type, PtrType) and type.space == "gm")
+        or (isinstance(type, MemRefType) and not type.local)
+    )
+
+
 def view_layout(value: Value | None) -> str | None:
     """Layout a view was declared with, upper case; None where it is left to inference."""
     while value is not None and value.op is not None:
@@ -135,9 +176,14 @@ def view_layout(value: Value | None) -> str | None:
     return None
 
 
+def function_of(place: Operation | Block) -> Operation | None:
+    """The function that an operation or a block stands in; a function stands in itself."""
+    return next((op for op in enclosing(place) if op.name == "func.func"), None)
+
+
 def enclosing(place: Operation | Block) -> Iterator[Operation]:
     """An operation (or the one a block belongs to) and everything it stands in, from the inside out."""
-    op = place if isinstance(place, Operation) else place.parent.parent if place.parent is not None else None
+    op = place if isinstance(place, Operation) else place.outer
     while op is not None:
         yield op
         op = op.outer

@@ -94,7 +94,15 @@ def problems(row: Row) -> list[str]:
             out.append(f"{row.name}: {error}")
     out += [f"{row.name}: {what}" for what in (*_algorithm(row), *_expressions(row))]
     need(not row.element_at or row.element_at in operands, f"element_at names no operand: {row.element_at!r}")
-    need(not row.part_with or row.part_with in operands, f"part_with names no operand: {row.part_with!r}")
+    for field in ("part_with", "filled_by", "accumulates", "names", "rebinds"):
+        named = getattr(row, field)
+        need(not named or named in operands, f"{field} names no operand: {named!r}")
+    need(not row.names or row.results or row.rebinds, "names storage, but has nothing that could be its name")
+    need(row.names or not row.window, "a window of no operand")
+    need(not row.accumulates or "dst" in operands, "accumulates without a destination")
+    need(not row.repeatable or (row.effect == "pure" and not row.regions), "repeatable, but not pure")
+    need(row.effect != "alias" or row.names or row.rebinds, "an alias that does not say of what")
+    need(row.fifo != "alloc" or row.rebinds, "takes a slot that nothing names")
     if row.in_place not in ("", "any", "none"):
         need(set(row.in_place.split()) <= operands, f"in_place names no operand: {row.in_place!r}")
     return out

@@ -78,6 +78,12 @@ EVENT_IDS = 8
 TOKENS = 32
 #: Semaphores of a core. A5 addresses those of the second vector core with ids from here on.
 SEMAPHORES = 16
+#: Semaphores free for programs; those above serve grid barriers.
+FREE_SEMAPHORES = 11
+#: Directions of a FIFO, as bits of `dir_mask`: from the cube to the vector cores, and back.
+C2V, V2C = 1, 2
+BOTH = C2V | V2C
+DIRECTIONS: dict[int, str] = {C2V: "C2V", V2C: "V2C"}
 
 
 class Memory(Record):
@@ -132,3 +138,16 @@ OVERLAPPING_PIPES: dict[str, frozenset[str]] = {
     "a2a3": frozenset({"V", "MTE3"}),
     "a5": frozenset({"MTE3"}),
 }
+
+
+class Chaining(Record):
+    """Where instructions of an overlapping pipe need no barrier: the later one reads exactly what the earlier
+    wrote, both go over all bytes of their tiles in order, and these are so many that it never catches up."""
+
+    pipe: str
+    families: tuple[str, ...]  # of instructions that go over their tiles in order
+    bytes: int  # at least
+
+
+#: 16 repeats of 256 bytes.
+CHAINING = Chaining("V", ("elementwise-tile-tile", "tile-scalar-and-immediate"), 16 * 256)

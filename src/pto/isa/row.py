@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .dtypes import names
 from .enums import ENUMS
 from .format import Item, parse_format
+from .machine import C2V, V2C
 from .profiles import ISAS
 from .record import Record
 from .rules import Rule
@@ -130,6 +131,7 @@ ORDERS: dict[str, str] = {
 
 #: What an instruction does to a FIFO between cores.
 FIFO: dict[str, str] = {
+    "open": "initialises one end of it",
     "alloc": "takes a free slot, to be written in place",
     "push": "hands an entry on",
     "pop": "takes the next entry",
@@ -285,6 +287,14 @@ class Row(Record):
     domain: str = ""  # elements the instruction defines, for readers
     writes: str = "part"  # how much of its destinations it replaces: see WRITES
     part_with: str = ""  # an optional operand with which it replaces a part only
+    filled_by: str = (
+        ""  # the operand that, unless as large as the destination, leaves a part of it
+    )
+    accumulates: str = ""  # the operand that hardware takes to be the destination, to which it adds
+    names: str = ""  # the operand whose storage its result, or else what it rebinds, is another name of
+    window: bool = False  # of that storage, another part or other strides than its type says
+    rebinds: str = ""  # the operand that names other storage from here on
+    repeatable: bool = False  # pure, and one result may stand for all that are computed alike
     touches: bool | None = None  # whether it uses what its operands hold; None: as its effect says
     element_at: str = ""  # it touches one element only: the operand that says which
     order: str = ""  # what it does to the order of pipes and cores: see ORDERS
@@ -379,6 +389,14 @@ class Row(Record):
     def takes_own_scratch(self, isa: str) -> bool:
         """Whether a target uses memory of its own (`Profile.own_tmp`) where no scratch is given."""
         return isa in self.own_tmp_on
+
+    @cached_property
+    def fifo_direction(self) -> int:
+        """The direction of a FIFO that it serves (a bit of `dir_mask`), where its kind of core decides: the
+        cube pushes and the vector cores take from C2V. 0 where it serves either."""
+        if not self.core or self.fifo not in ("alloc", "push", "pop", "free"):
+            return 0
+        return C2V if (self.core == "cube") == (self.fifo in ("alloc", "push")) else V2C
 
     @cached_property
     def scratch(self) -> tuple[str, ...]:

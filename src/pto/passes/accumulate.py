@@ -10,13 +10,13 @@ value that may name it is used after the write, before it gets a new meaning.
 from __future__ import annotations
 
 from ..ir.core import Block, Operation, Value
+from ..ir.facts import LOOPS
 from .liveness import Liveness
 
-#: Instructions that accumulate in place, and the operand that they take to be the destination.
-ACCUMULATING = {
-    "pto.tmatmul.acc": "acc_in", "pto.tgemv.acc": "acc_in", "pto.tmatmul.mx.acc": "c_in",
-    "pto.tgemv.mx.acc": "c_in",
-}  # fmt: skip
+
+def accumulated(op: Operation) -> Value | None:
+    """What an instruction adds to, where hardware takes it to be the destination."""
+    return op.get(op.row.accumulates) if op.row is not None and op.row.accumulates else None
 
 
 class Accumulators:
@@ -27,13 +27,11 @@ class Accumulators:
         self.wrong: list[Operation] = []
         self._group: dict[int, set[int]] = {}
         apart = [
-            (step, op)
-            for step, op in enumerate(live.steps)
-            if op.name in ACCUMULATING and op.get(ACCUMULATING[op.name]) is not op.get("dst")
+            op for op in live.steps if (source := accumulated(op)) is not None and source is not op.get("dst")
         ]
         if apart:
             self._order = _Order(live)
-            for _, op in apart:
+            for op in apart:
                 self._join(op)
 
     def groups(self, bits: list[int]) -> list[list[int]]:
@@ -45,7 +43,7 @@ class Accumulators:
 
     def _join(self, op: Operation) -> None:
         aliases = self.live.aliases
-        source, target = op.get(ACCUMULATING[op.name]), op.get("dst")
+        source, target = accumulated(op), op.get("dst")
         assert source is not None and target is not None
         mask = aliases.of(source) | aliases.of(target)
         members = {s.bit for s in aliases.members(mask)}
@@ -97,7 +95,7 @@ class _Order:
                 for value in (*op.operands, *(v for s in op.successors for v in s.args)):
                     self.uses.setdefault(value, []).append((at, loops))
                 if op.regions:
-                    again = op.name in ("scf.for", "scf.while") or any(len(r.blocks) > 1 for r in op.regions)
+                    again = op.name in LOOPS or any(len(r.blocks) > 1 for r in op.regions)
                     size = sum(1 for _ in op.walk())
                     self.end[op] = at + size
                     inner = (*loops, (at, at + size)) if again else loops
@@ -122,5 +120,5 @@ class _Order:
         """Where an argument of a block gets its meaning: just after the operation around it."""
         block = value.owner
         assert isinstance(block, Block)
-        around = block.parent.parent if block.parent is not None else None
+        around = block.outer
         return self.place.get(around, -1) if around is not None else -1

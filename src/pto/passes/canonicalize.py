@@ -21,20 +21,6 @@ from ..ir.types import ScalarType
 from .edit import constant, operations, replace_values
 from .pipeline import PassContext
 
-#: Pure instructions of PTO whose value is the same wherever they stand.
-_STABLE = frozenset(
-    f"pto.{name}"
-    for name in (
-        "make_tensor_view", "partition_view", "get_tensor_view_dim", "get_tensor_view_stride",
-        "tensor_view_addr", "castptr", "addptr", "get_block_idx", "get_block_num", "get_subblock_idx",
-        "get_subblock_num",
-    )
-)  # fmt: skip
-_SCALAR = ("arith", "math", "affine")
-
-#: What points a view or a tile at another place: its operands are not what their definition says.
-_REBINDING = ("pto.talloc", "pto.tpop", "pto.tassign", "pto.talias")
-
 #: Regions that see only what they are given.
 _CLOSED = ("func.func", "pto.strict_vecscope")
 
@@ -57,7 +43,10 @@ class _Simplify:
         self.values: dict[Value, Value] = {}  # replaced ones
         self.known: dict[Any, Value] = {}  # expression -> its value
         self.jumps = False
-        self.rebound = {v for op in operations(region) if op.name in _REBINDING for v in op.operands}
+        #: Operands of what points a view or a tile at another place: not what their definition says.
+        self.rebound = {
+            v for op in operations(region) if op.row is not None and op.row.rebinds for v in op.operands
+        }
 
     def region(self, region: Region) -> None:
         added: list[Any] = []
@@ -125,10 +114,7 @@ class _Simplify:
 
 
 def _takes_part(op: Operation) -> bool:
-    row = op.row
-    if row is None or row.effect != "pure" or len(op.results) != 1:
-        return False
-    return row.dialect in _SCALAR or op.name in _STABLE
+    return op.row is not None and op.row.repeatable and len(op.results) == 1
 
 
 def _expression(op: Operation) -> Any:

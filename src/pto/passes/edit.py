@@ -92,9 +92,3 @@ def operations(region: Region) -> Iterator[Operation]:
 
 def function_name(func: Operation) -> str:
     return str(func.attr("sym_name"))
-
-
-def enclosing(op: Operation) -> Operation | None:
-    """The operation whose region holds an operation."""
-    block = op.parent
-    return block.parent.parent if block is not None and block.parent is not None else None

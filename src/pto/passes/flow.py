@@ -297,7 +297,7 @@ class _Builder:
                 return 0
             if row.writes == "row0" and type.v_row != 1:
                 return 0
-            if row.name == "tload" and not _fills(op, storage):
+            if row.filled_by and not _fills(op.get(row.filled_by), storage):
                 return 0
         return mask
 
@@ -309,11 +309,10 @@ def _lacks_scratch(op: Operation) -> bool:
     return op.get("tmp") is None and isinstance(type, TileBufType) and type.blayout != "row_major"
 
 
-def _fills(op: Operation, storage: Storage) -> bool:
-    """Whether a load is known to fill the valid region of its tile."""
-    source = op.operands[0]
+def _fills(source: Value | None, storage: Storage) -> bool:
+    """Whether a window of memory is known to fill the valid region of a tile that is loaded from it."""
     type = storage.value.type
-    if not isinstance(source.type, ViewType) or not isinstance(type, TileBufType):
+    if source is None or not isinstance(source.type, ViewType) or not isinstance(type, TileBufType):
         return False
     valid: list[int | Value | None] = [type.v_row, type.v_col]
     made = storage.op

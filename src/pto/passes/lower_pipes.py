@@ -19,19 +19,12 @@ from __future__ import annotations
 from ..ir.attrs import Attribute, IntAttr
 from ..ir.core import Block, Operation, Value
 from ..ir.dominance import dominator_tree
+from ..ir.facts import enclosing, fifo_end, fifo_use
 from ..ir.types import TileBufType, TokenType
-from ..isa.machine import SECTIONS
-from .edit import enclosing, function_name, make, operations, replace_values, rewrite
+from ..isa.machine import BOTH, C2V, SECTIONS, V2C
+from .edit import function_name, make, operations, replace_values, rewrite
 from .pipeline import PassContext
 
-C2V, V2C, BOTH = 1, 2, 3
-
-_INITS = {"pto.aic_initialize_pipe": "cube", "pto.aiv_initialize_pipe": "vector"}
-_USERS = {
-    "pto.tpush_to_aiv": "pto.tpush", "pto.tpush_to_aic": "pto.tpush",
-    "pto.tpop_from_aic": "pto.tpop", "pto.tpop_from_aiv": "pto.tpop",
-    "pto.tfree_from_aic": "pto.tfree", "pto.tfree_from_aiv": "pto.tfree",
-}  # fmt: skip
 _PIPE = TokenType("pipe")
 
 
@@ -53,11 +46,11 @@ class _Lowering:
 
     def run(self) -> None:
         region = self.func.regions[0]
-        found = [op for op in operations(region) if op.name in _INITS or op.name in _USERS]
+        found = [op for op in operations(region) if fifo_end(op)]
         if not found:
             return
         for op in found:
-            if op.name in _INITS:
+            if fifo_use(op) == "open":
                 self.inits[_id(op)] = op
         sound = [self._in_its_kernel(op) and self._initialised(op) for op in found]
         if all(sound):
@@ -69,11 +62,8 @@ class _Lowering:
     def _in_its_kernel(self, op: Operation) -> bool:
         assert op.row is not None
         core = op.row.core
-        around = enclosing(op)
-        while around is not None and around is not self.func:
-            if around.name in SECTIONS:
-                return True  # of the right kind, or it would have been refused
-            around = enclosing(around)
+        if any(around.name in SECTIONS for around in enclosing(op)):
+            return True  # of the right kind, or it would have been refused
         if self.func.attr("pto.kernel_kind") is not None:
             return True
         self.ctx.report(
@@ -88,7 +78,7 @@ class _Lowering:
 
     def _initialised(self, op: Operation) -> bool:
         """A user is dominated by its initialisation; an initialisation has the buffers it needs."""
-        if op.name in _INITS:
+        if fifo_use(op) == "open":
             mask = int(op.attr("dir_mask"))
             needed = [name for bit, name in _BUFFERS if mask & bit and op.get(name) is None]
             if not needed or _in_memory(self.ctx, op):
@@ -129,28 +119,29 @@ class _Lowering:
                 while block is not None and block is not home:
                     block = tree.get(block)
                 return block is home
-            at = enclosing(at)
+            at = at.outer
         return False
 
     # -- lowering -------------------------------------------------------------------------------------------
 
     def _lowered(self, op: Operation) -> list[Operation] | None:
-        if op.name in _INITS:
+        if not fifo_end(op):
+            return None
+        use = fifo_use(op)
+        if use == "open":
             made = _pipe(self.ctx, op)
             self.handles[_id(op)] = made.result
             self.ctx.pipe_ids[made] = _id(op)
             return [made]
-        name = _USERS.get(op.name)
-        if name is None:
-            return None
         attrs = {key: value for key, value in op.attrs.items() if key != "id"}
         handle = self.handles[_id(op)]
-        if name == "pto.tpop":
+        if use == "pop":
             return self._popped(op, attrs, handle)
-        if name == "pto.tpush":
+        if use == "push":
             lane = op.get("aiv_subblockid")
-            return [make(name, op, (), attrs, tile=op.get("tile"), pipe_handle=handle, aiv_subblockid=lane)]
-        return [make(name, op, (), attrs, entry=op.get("entry"), pipe_handle=handle)]
+            tile = op.get("tile")
+            return [make("pto.tpush", op, (), attrs, tile=tile, pipe_handle=handle, aiv_subblockid=lane)]
+        return [make("pto.tfree", op, (), attrs, entry=op.get("entry"), pipe_handle=handle)]
 
     def _popped(self, op: Operation, attrs: dict[str, Attribute], handle: Value) -> list[Operation] | None:
         type = op.result.type

@@ -8,7 +8,7 @@ from ..diag import Source
 from ..ir.core import Operation
 from ..ir.types import TileBufType
 from ..isa.profiles import LOCATIONS, PROFILES
-from .accumulate import ACCUMULATING
+from .accumulate import accumulated
 from .aliases import Storage
 from .allocate import conflicts, smallest
 from .memory_plan import MemoryPlan, shape_of
@@ -64,9 +64,9 @@ def warn_of_sharing(ctx: PassContext, plan: MemoryPlan) -> None:
 
 def warn_of_accumulator(ctx: PassContext, op: Operation) -> None:
     """Hardware would add to the destination and never look at the accumulator."""
-    name = ACCUMULATING[op.name]
-    source, target = op.get(name), op.get("dst")
-    assert source is not None and target is not None
+    source, target = accumulated(op), op.get("dst")
+    assert op.row is not None and source is not None and target is not None
+    name = op.row.accumulates
     ctx.report(
         op,
         "PTO-E0705",

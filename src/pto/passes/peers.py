@@ -9,13 +9,11 @@ functions of one kernel.
 from __future__ import annotations
 
 from ..ir.core import Module, Operation, Value, uses
+from ..ir.facts import fifo_use, makes_fifo
+from ..isa.machine import BOTH, C2V, V2C
 from ..isa.record import Record
 from .edit import function_name, operations
 from .pipeline import PassContext
-
-INITS = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
-USERS = ("pto.tpush", "pto.tpop", "pto.tfree", "pto.talloc")
-C2V, V2C, BOTH = 1, 2, 3
 
 Key = tuple[str, str, int]
 
@@ -99,14 +97,14 @@ def pipes(ctx: PassContext) -> list[Pipe]:
     ends: list[End] = []
     groups: Groups | None = None
     for func in ctx.module.functions:
-        inits = [op for op in operations(func.regions[0]) if op.name in INITS]
+        inits = [op for op in operations(func.regions[0]) if makes_fifo(op)]
         if not inits:
             continue
         groups = groups or kernels(ctx.module)
         handles = uses(func.regions[0])
         name = function_name(func)
         for init in inits:
-            users = tuple(op for op, _ in handles.get(init.result, ()) if op.name in USERS)
+            users = tuple(op for op, _ in handles.get(init.result, ()) if fifo_use(op))
             ends.append(End(name, init, users, _keys(ctx, name, groups.find(name), init)))
     joined = Groups()
     for at, end in enumerate(ends):

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from ..ir.attrs import BoolAttr, IntAttr
 from ..ir.core import Operation
+from ..isa.machine import RESERVED_ALIGN
 from ..isa.profiles import LOCATIONS
 from .edit import operations
 from .peers import Pipe, pipes, places, reserved
 from .pipeline import PassContext
-
-ALIGN = 256  # of reserved buffers that are not placed by hand
 
 
 def run(ctx: PassContext) -> None:
@@ -33,7 +32,7 @@ def _check_base(ctx: PassContext, op: Operation) -> None:
     """A base that the program gives."""
     base, size, loc = int(op.attr("base")), int(op.attr("size")), str(op.attr("location"))
     capacity = ctx.profile.capacity[loc]
-    align = ctx.profile.align if ctx.manual else ALIGN
+    align = ctx.profile.align if ctx.manual else RESERVED_ALIGN
     if op.attr("auto") and not ctx.manual:
         ctx.report(
             op,

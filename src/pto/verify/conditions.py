@@ -173,9 +173,9 @@ def _linear(value: Value) -> tuple[Value | None, int]:
 
 def _loop_of(value: Value | None) -> Operation | None:
     """The scf.for a value is the induction variable of."""
-    if value is None or value.index != 0 or not isinstance(value.owner, Block) or value.owner.parent is None:
+    if value is None or value.index != 0 or not isinstance(value.owner, Block):
         return None
-    loop = value.owner.parent.parent
+    loop = value.owner.outer
     return loop if loop is not None and loop.name == "scf.for" else None
 
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from ..ir.context import Context
 from ..ir.core import Operation, Value, uses
-from ..ir.facts import is_manual
+from ..ir.facts import fifo_end, fifo_use, is_manual
+from ..isa.machine import C2V, DIRECTIONS, V2C
 from ..isa.record import Record
 
-_INITS = {"pto.aic_initialize_pipe": "cube", "pto.aiv_initialize_pipe": "vector"}
-_USERS = {
-    "pto.tpush_to_aiv": ("cube", 1), "pto.tpop_from_aic": ("vector", 1), "pto.tfree_from_aic": ("vector", 1),
-    "pto.tpush_to_aic": ("vector", 2), "pto.tpop_from_aiv": ("cube", 2), "pto.tfree_from_aiv": ("cube", 2),
-}  # fmt: skip
-_DIRECTION = {1: "C2V", 2: "V2C"}
-_RAW_INITS = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
-_RAW_USERS = ("pto.tpush", "pto.tpop", "pto.tfree")
+#: What is done with entries, of what is done to a FIFO.
+_USES = ("push", "pop", "free")
 _FROM = "pto.reserve_buffer or pto.import_reserved_buffer"
 _LOCAL_ALLOCS = ("pto.alloc_tile", "memref.alloc")
 
@@ -96,18 +91,20 @@ def _ends(func: Operation) -> list[End]:
     found: list[End] = []
     for op in ops:
         mask = op.attr("dir_mask")
-        if op.name in _INITS:
-            buffers = [("c2v_consumer_buf", 1), ("v2c_consumer_buf", 2)]
+        if fifo_use(op) != "open":
+            continue
+        if fifo_end(op):
+            buffers = [("c2v_consumer_buf", C2V), ("v2c_consumer_buf", V2C)]
             keys = [
                 k
                 for b, bit in buffers
                 if isinstance(mask, int) and mask & bit and (k := _key(name, op.get(b), bit))
             ]
-            found.append(End(func, op, keys, [u for u in ops if u.name in _USERS and _id(u) == _id(op)]))
-        elif op.name in _RAW_INITS:
-            places = [("local_addr", 2 if mask == 2 else 1), ("peer_local_addr", 2)]
+            found.append(End(func, op, keys, [u for u in ops if _is_user(u) and _id(u) == _id(op)]))
+        else:
+            places = [("local_addr", V2C if mask == V2C else C2V), ("peer_local_addr", V2C)]
             keys = [k for b, bit in places if (k := _key(name, op.get(b), bit))]
-            users = [u for u, _ in handles.get(op.result, []) if u.name in _RAW_USERS]
+            users = [u for u, _ in handles.get(op.result, []) if fifo_use(u) in _USES]
             found.append(End(func, op, keys, users))
     return found
 
@@ -128,7 +125,7 @@ def _peers(context: Context, ends: list[End]) -> None:
     for end in ends:
         for key in end.keys:
             groups.setdefault(key, []).append(end)
-        if end.init.name in _RAW_INITS and not end.keys and end.init.attr("flag_base") is None:
+        if not fifo_end(end.init) and not end.keys and end.init.attr("flag_base") is None:
             context.report(
                 end.init,
                 "PTO-E1107",
@@ -175,7 +172,7 @@ def _own_split(context: Context, end: End) -> None:
 
 def _function(context: Context, func: Operation) -> None:
     ops = list(func.walk())
-    inits = [op for op in ops if op.name in _INITS]
+    inits = [op for op in ops if _is_init(op)]
     if len({op.name for op in inits}) > 1:
         context.report(
             next(op for op in inits if op.name != inits[0].name),
@@ -196,9 +193,9 @@ def _function(context: Context, func: Operation) -> None:
     users: dict[int, list[Operation]] = {}
     begun: set[int] = set()
     for op in ops:
-        if op.name in _INITS:
+        if _is_init(op):
             begun.add(_id(op))
-        elif op.name in _USERS:
+        elif _is_user(op):
             users.setdefault(_id(op), []).append(op)
             if _id(op) in by_id and _id(op) not in begun:
                 d = context.report(
@@ -223,6 +220,16 @@ def _function(context: Context, func: Operation) -> None:
         )
 
 
+def _is_init(op: Operation) -> bool:
+    """Whether a frontend instruction initialises an end."""
+    return bool(fifo_end(op)) and fifo_use(op) == "open"
+
+
+def _is_user(op: Operation) -> bool:
+    """Whether a frontend instruction handles entries."""
+    return bool(fifo_end(op)) and fifo_use(op) in _USES
+
+
 def _id(op: Operation) -> int:
     found = op.attr("id")
     return found if isinstance(found, int) else 0
@@ -232,19 +239,20 @@ def _users(context: Context, init: Operation, users: list[Operation]) -> None:
     """The frontend instructions of one pipe of a function."""
     mask = init.attr("dir_mask")
     for op in users:
-        core, bit = _USERS[op.name]
-        if _INITS[init.name] != core:
+        assert op.row is not None
+        core, bit = op.row.core, op.row.fifo_direction
+        if fifo_end(init) != core:
             context.report(
                 op,
                 "PTO-E1105",
                 f"belongs into a {core} function",
-                help=f"this function initialises the {_INITS[init.name]} side",
+                help=f"this function initialises the {fifo_end(init)} side",
             )
         elif isinstance(mask, int) and not mask & bit:
             context.report(
                 op,
                 "PTO-E1105",
-                f"requires the dominating initialize_pipe op to enable {_DIRECTION[bit]}",
+                f"requires the dominating initialize_pipe op to enable {DIRECTIONS[bit]}",
                 help=f"set dir_mask = {mask | bit}",
             )
     if len({bool(op.attr("split")) for op in users}) > 1:

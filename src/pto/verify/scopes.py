@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..ir.context import Context
 from ..ir.core import LOWERED_VECSCOPE, Operation, Region, Value, entry_mark, uses
+from ..ir.facts import LOOPS, enclosing
 from ..ir.types import MaskType, TileBufType, TokenType, Type, VRegType
 from ..isa.machine import SECTIONS
 
@@ -201,8 +202,8 @@ def _loop_between(op: Operation, value: Value) -> Operation | None:
     home = value.owner.parent if isinstance(value.owner, Operation) else value.owner
     block = op.parent
     while block is not None and block is not home:
-        outer = block.parent.parent if block.parent else None
-        if outer is not None and outer.name in ("scf.for", "scf.while"):
+        outer = block.outer
+        if outer is not None and outer.name in LOOPS:
             return outer
         block = outer.parent if outer is not None else None
     return None
@@ -215,10 +216,10 @@ def _exclusive(a: Operation, b: Operation) -> bool:
 
 
 def _regions_around(op: Operation) -> Iterator[tuple[Operation, Region]]:
-    block = op.parent
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        yield block.parent.parent, block.parent
-        block = block.parent.parent.parent
+    for inner in enclosing(op):
+        outer = inner.outer
+        if outer is not None and inner.parent is not None and inner.parent.parent is not None:
+            yield outer, inner.parent.parent
 
 
 def _is_align(value: Value) -> bool:

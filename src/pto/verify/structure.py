@@ -63,7 +63,7 @@ def check_structure(context: Context) -> None:
 
 def _level(context: Context, op: Operation) -> None:
     """Functions lie in a module, everything else in a function."""
-    outer = op.parent.parent.parent if op.parent is not None and op.parent.parent is not None else None
+    outer = op.outer
     if outer is None:
         return
     if op.name in ("func.func", "builtin.module"):

@@ -104,7 +104,7 @@ def _function(b: Builder, name: str, sequence: list[Plan]) -> None:
             result.name = declared.name
     b.block = entry
     b.op("func.return")
-    func = entry.parent.parent if entry.parent else None
+    func = entry.outer
     assert func is not None
     signature = func.attrs["function_type"].value.replace(inputs=tuple(a.type for a in entry.args))
     func.attrs["function_type"] = TypeAttr(signature)

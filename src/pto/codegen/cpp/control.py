@@ -18,8 +18,7 @@ from .views import open_view
 
 def _end(f: Function, op: Operation) -> None:
     """A region inside another one closes with a semicolon, as existing tools print it."""
-    parent = op.parent.parent.parent if op.parent and op.parent.parent else None
-    f.line("}" if parent is f.op else "};")
+    f.line("}" if op.outer is f.op else "};")
 
 
 def _variable(f: Function, value: Value, init: Value | None = None) -> str:
@@ -63,7 +62,7 @@ def _never_negative(value: Value, depth: int = 12) -> bool:
         return False
     if op is None:
         block = value.owner
-        home = block.parent.parent if isinstance(block, Block) and block.parent is not None else None
+        home = block.outer if isinstance(block, Block) else None
         if home is None or home.name == "func.func":
             return home is not None and home.regions[0].blocks[0] is block
         return home.name == "scf.for" and value.index == 0 and _never_negative(home.operands[0], depth - 1)
@@ -117,8 +116,7 @@ def _for(f: Function, op: Operation) -> None:
 
 @handles("scf.yield")
 def _yield(f: Function, op: Operation) -> None:
-    region = op.parent.parent if op.parent else None
-    owner = region.parent if region is not None else None
+    owner = op.outer
     if owner is None:
         return
     assign(f, f.yields.get(owner, []), op.operands)

@@ -13,12 +13,11 @@ from typing import Any
 
 from ...diag import Span
 from ...ir.core import Block, Operation, Value
-from ...ir.facts import view_layout
+from ...ir.facts import in_global, touches_global, view_layout
 from ...ir.types import (
     ConvTileType,
     FunctionType,
     MemRefType,
-    PtrType,
     ShapedType,
     TileBufType,
     TokenType,
@@ -65,23 +64,6 @@ _HANDS_ON = frozenset(("scf.yield", "scf.condition", "func.call", "func.return",
 def reads_otherwise(op: Operation, view: Value) -> bool:
     """Whether an access reads its window in a layout of its own."""
     return str(op.attrs["layout"].value).upper() != (view_layout(view) or "ND")
-
-
-def touches_global(op: Operation) -> bool:
-    """Whether an operation reads or writes global memory."""
-    row = op.row
-    if row is None or row.effect not in ("memory", "io", "sync"):
-        return False
-    return row.fifo in ("push", "pop") or any(in_global(v.type) for v in op.operands)
-
-
-def in_global(type: Type) -> bool:
-    """Whether values of a type are places in global memory."""
-    return (
-        isinstance(type, ViewType)
-        or (isinstance(type, PtrType) and type.space == "gm")
-        or (isinstance(type, MemRefType) and not type.local)
-    )
 
 
 def _as_tile(op: Operation, value: Value) -> bool:

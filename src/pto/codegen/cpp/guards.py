@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...ir.core import Operation
+from ...ir.facts import makes_fifo
 from ...ir.types import TileBufType, ViewType
 from .control import basic_blocks
 from .function import CAST, Function, handles
@@ -77,8 +78,7 @@ def _first_vector_core_only(f: Function, owner: Operation) -> bool:
     names = {op.name for op in owner.walk()}
     if names & {"pto.get_subblock_idx", "pto.get_subblock_num"}:
         return False
-    pipes = ("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
-    return any(op.name in pipes and op.attr("nosplit") for op in f.op.walk())
+    return any(makes_fifo(op) and op.attr("nosplit") for op in f.op.walk())
 
 
 def _open_guard(f: Function, kind: str, owner: Operation) -> None:

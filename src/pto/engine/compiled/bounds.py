@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...codegen.cpp.function import touches_global
 from ...diag import Diagnostic, Span
 from ...ir.core import Operation, Value
+from ...ir.facts import function_of, storage_source, touches_global
 from ..entry import Launchable
 from .library import Outcome
 
@@ -52,10 +52,7 @@ def problem(
 
 def _arrays(op: Operation, spans: Mapping[str, Spans]) -> Iterator[tuple[str, int, int]]:
     """The arrays that an operation works on, where its operands come straight from arguments."""
-    function: Operation | None = op
-    while function is not None and function.name != "func.func":
-        region = function.parent.parent if function.parent is not None else None
-        function = region.parent if region is not None else None
+    function = function_of(op)
     if function is None:
         return
     known = spans.get(str(function.attr("sym_name"))) or ()
@@ -70,13 +67,6 @@ def _arrays(op: Operation, spans: Mapping[str, Spans]) -> Iterator[tuple[str, in
 
 def _origin(value: Value) -> Value:
     """What a view or pointer was made from."""
-    while value.op is not None and value.op.name in _VIEWS:
-        value = value.op.operands[0]
+    while value.op is not None and (source := storage_source(value.op)) is not None:
+        value = source
     return value
-
-
-#: Operations whose result is another view or pointer of the memory of their first operand.
-_VIEWS = frozenset(
-    ("pto.make_tensor_view", "pto.partition_view", "pto.addptr", "pto.castptr", "pto.tensor_view_addr",
-     "memref.cast", "memref.subview", "memref.reinterpret_cast")
-)  # fmt: skip

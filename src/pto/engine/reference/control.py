@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ...diag import Diagnostic
 from ...ir.core import LOWERED_VECSCOPE, Block, Module, Operation, Region, Value
+from ...ir.facts import function_of
 from ...isa.machine import SECTIONS
 from ...isa.row import DIALECTS
 from . import interval as intervals
@@ -373,12 +374,8 @@ def set_mark(core: Core, slot: int, mark: Any) -> None:
 def _used_outside(op: Operation, section: str) -> bool:
     """Whether results of an operation are used outside of sections of a kind."""
     results = set(op.results)
-    function = op
-    while function.name != "func.func":
-        region = function.parent.parent if function.parent is not None else None
-        if region is None or region.parent is None:
-            break
-        function = region.parent
+    function = function_of(op)
+    assert function is not None
     inside = {id(inner) for outer in function.walk() if outer.name == section for inner in outer.walk()}
     return any(id(user) not in inside and not results.isdisjoint(_operands(user)) for user in function.walk())
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
-from ...ir.facts import pipe_of
+from ...ir.facts import function_of, pipe_of
 from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
-from ...isa.machine import LOCATION_OF
+from ...isa.machine import BOTH, C2V, LOCATION_OF, V2C
 from ..memory import Buffer, Pointer, Tile, View, array_of
 from ..watch import GIVE, Event
 from . import fixpipe
@@ -29,8 +29,6 @@ from .watched import watched
 
 Handler = Callable[[Core, Operation, dict[str, Any]], Any]
 HANDLERS: dict[str, Handler] = {}
-
-C2V, V2C, BOTH = 1, 2, 3
 
 
 def fifo(*names: str) -> Callable[[Handler], Handler]:
@@ -171,12 +169,9 @@ def _meeting_point(op: Operation) -> str:
         if made is not None and made.name == "pto.import_reserved_buffer":
             return f"'{made.attr('name')}' of @{made.attr('peer_func')}"
         if made is not None and made.name == "pto.reserve_buffer":
-            block = op.parent
-            while block is not None and block.parent is not None and block.parent.parent is not None:
-                above = block.parent.parent
-                if above.name == "func.func":
-                    return f"'{made.attr('name')}' of @{above.attr('sym_name')}"
-                block = above.parent
+            function = function_of(op)
+            if function is not None:
+                return f"'{made.attr('name')}' of @{function.attr('sym_name')}"
     return ""
 
 

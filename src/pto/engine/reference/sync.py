@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...ir.core import Operation
+from ...ir.facts import enclosing
 from ...isa.enums import SYNC_OP_PIPE
 from ...isa.kinds import pipe_of_kind
 from ...isa.machine import SEMAPHORES, TOKENS
@@ -451,10 +452,7 @@ def wait_intra_core(core: Core, op: Operation, args: dict[str, Any]) -> int | No
 
 def _one_by_one(op: Operation) -> bool:
     """Whether the cube core signals each of its vector cores by an id of its own."""
-    top, block = op, op.parent
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        top = block.parent.parent
-        block = top.parent
+    *_, top = enclosing(op)
     return _names_second(top)
 
 

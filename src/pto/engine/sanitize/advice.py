@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from ...ir.core import Block, Module, Operation
-
-_LOOPS = ("scf.for", "scf.while")
-#: Semaphores free for programs; the others serve grid barriers.
-_SEMAPHORES = range(11)
+from ...ir.core import Block, Module, Operation, constant_of
+from ...ir.facts import LOOPS, enclosing
+from ...isa.machine import EVENT_IDS, FREE_SEMAPHORES, SEMAPHORES
 
 
 @dataclass(frozen=True)
@@ -67,9 +65,9 @@ def _between_cores(module: Module, isa: str, old: Side, new: Side) -> str:
         narrow = old.pipe not in ("FIX", "MTE3")
         raised = [f"pto.{'set_intra_block' if narrow else 'sync.set'} <PIPE_{old.pipe}>, {number}"]
         if old.is_cube and old.pipe != "FIX":
-            raised.append(raised[0].replace(f", {number}", f", {number + 16}"))
+            raised.append(raised[0].replace(f", {number}", f", {number + SEMAPHORES}"))
         elif not old.is_cube:
-            waits.append(number + 16)  # where the signal of the second vector core arrives
+            waits.append(number + SEMAPHORES)  # where the signal of the second vector core arrives
         word = "sync.wait" if new.pipe in ("FIX", "MTE1", "MTE2", "MTE3", "V") else "wait_intra_core"
     else:
         raised = [f"pto.sync.set <PIPE_{old.pipe}>, {number}"]
@@ -91,11 +89,10 @@ def _quoted(lines: list[str]) -> str:
 def _blocks(op: Operation) -> list[tuple[Block, Operation]]:
     """The blocks an operation stands in, innermost first, each with the operation of it that leads here."""
     out: list[tuple[Block, Operation]] = []
-    at: Operation | None = op
-    while at is not None and at.parent is not None and at.name != "func.func":
+    for at in enclosing(op):
+        if at.parent is None or at.name == "func.func":
+            break
         out.append((at.parent, at))
-        region = at.parent.parent
-        at = region.parent if region is not None else None
     return out
 
 
@@ -110,7 +107,7 @@ def _meeting(old: Operation, new: Operation) -> tuple[Operation, Operation, Oper
             continue
         if first is not second and block.ops.index(first) < block.ops.index(second):
             return first, second, None
-        loop = next((op for _, op in chain[n + 1 :] if op.name in _LOOPS), None)
+        loop = next((op for _, op in chain[n + 1 :] if op.name in LOOPS), None)
         return (first, second, loop) if loop is not None else None
     return None
 
@@ -156,32 +153,25 @@ def free_event(module: Module, source: str, target: str, taken: Set[int]) -> int
     used = set(taken)
     dynamic = False
     for op in module.walk():
-        if op.row is None or op.row.name not in ("set_flag", "wait_flag", "set_flag_dyn", "wait_flag_dyn"):
+        if op.row is None or op.row.order not in ("set", "wait"):
             continue
         if (str(op.attr("src_pipe")), str(op.attr("dst_pipe"))) != (f"PIPE_{source}", f"PIPE_{target}"):
             continue
-        if op.row.name.endswith("_dyn"):
+        if "event_id" in op.row.operand_index:
             dynamic = True
         else:
             used.add(int(str(op.attr("event_id")).removeprefix("EVENT_ID")))
-    ids = range(7, -1, -1) if dynamic else range(8)
+    ids = reversed(range(EVENT_IDS)) if dynamic else range(EVENT_IDS)
     return next((n for n in ids if n not in used), None)
 
 
 def _free_semaphore(module: Module) -> int:
     used: set[int] = set()
     for op in module.walk():
-        if op.row is not None and op.row.name in (
-            "sync.set",
-            "sync.wait",
-            "set_intra_block",
-            "wait_intra_core",
-        ):
-            given = op.attr("event_id")
-            if given is not None:
-                used.add(int(given) % 16)
-        elif op.row is not None and op.row.name in ("set_cross_core", "wait_flag_dev"):
-            source = op.get("event_id")
-            if source is not None and source.op is not None and source.op.name == "arith.constant":
-                used.add(int(source.op.attr("value")))
-    return next((n for n in _SEMAPHORES if n not in used), 0)
+        if op.row is None or op.row.order not in ("signal", "await"):
+            continue
+        operands = op.row.operand_index
+        given = constant_of(op.get("event_id")) if "event_id" in operands else op.attr("event_id")
+        if given is not None:
+            used.add(int(given) % SEMAPHORES)
+    return next((n for n in range(FREE_SEMAPHORES) if n not in used), 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...ir.core import Module
+from ...ir.facts import storage_source
 from ...isa.profiles import Profile
 from ...perf.memory_map import Life, MapStep, MemoryMap
 from ..access import Access
@@ -15,9 +16,6 @@ from ..watch import INSTRUCTION, Event, WatchedLaunch, Watcher
 
 if TYPE_CHECKING:
     from ..entry import LaunchResult
-
-#: Instructions that give other names to the storage of a tile, and the operands that name it.
-_VIEWS = {"treshape": "src", "bitcast": "src", "subview": "source", "subset": "source", "bind_tile": "source"}
 
 #: Spaces that are no on-chip buffer.
 _ELSEWHERE = ("gm", "fifo", SPECIAL)
@@ -175,13 +173,10 @@ def _roots(module: Module) -> dict[str, str]:
         return name
 
     for op in module.walk():
-        name = op.row.name if op.row is not None else ""
-        if name in _VIEWS and op.results:
-            source, made = op.get(_VIEWS[name]), op.results[0]
-        elif name == "talias":
-            source, made = op.get("src"), op.get("dst")
-        else:
+        row, source = op.row, storage_source(op)
+        if row is None or source is None or row.effect != "alias":
             continue
+        made = op.results[0] if op.results else op.get(row.rebinds)
         if source is not None and made is not None and source.name and made.name:
             parent[find(made.name)] = find(source.name)
     return {name: find(name) for name in parent}

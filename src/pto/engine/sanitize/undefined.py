@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
+from ...ir.facts import function_of
 from ...ir.types import PtrType
 from ..access import Place, start_of
 from ..elements import Array
@@ -217,11 +218,9 @@ def _help(origin: Origin, made: Operation | None) -> str:
 def _declaration(launch: WatchedLaunch, origin: Origin) -> Operation | None:
     """What made the tile: in the function that reads it, else in another one."""
     scopes: list[Operation] = [launch.module.op]
-    op = origin.op
-    while op is not None and op.parent is not None and op.parent.parent is not None:
-        op = op.parent.parent.parent
-        if op is not None and op.name == "func.func":
-            scopes.insert(0, op)
+    function = function_of(origin.op) if origin.op is not None else None
+    if function is not None:
+        scopes.insert(0, function)
     name = origin.name.removeprefix("%")
     made = (op for scope in scopes for op in scope.walk() if any(r.name == name for r in op.results))
     return next(made, None)

@@ -35,7 +35,7 @@ def _predicate(values: Sequence[str]) -> Attr:
 _SAME = R("rhs.type == lhs.type")
 _ONE_TYPE = "attr-dict : type($lhs)"
 
-_shared: dict[str, Any] = dict(effect="pure", scope="any")
+_shared: dict[str, Any] = dict(effect="pure", scope="any", repeatable=True)
 
 _int2 = Family(
     "shared-arith", "scalar", **_shared, operands="lhs=int rhs=int", results="result=int",

@@ -23,7 +23,7 @@ _UB = "memref<16x64xf32, strided<[64, 1], offset: ?>, #pto.address_space<vec>>"
 ROWS = (
     internal(
         "bind_tile", opcode=0x12A0, operands="source=memref|tile valid_row=index? valid_col=index?",
-        results="result=memref|tile", attrs=_CONFIG,
+        results="result=memref|tile", attrs=_CONFIG, names="source",
         format="$source [, $valid_row, $valid_col] attr-dict : type($source) -> type($result)",
         rules=(
             R("result.dtype == source.dtype", when="not has(config)"),

@@ -52,7 +52,7 @@ def _tsync_on_a5() -> tuple[Rule, ...]:
 
 ROWS = (
     alias(
-        "tassign", opcode=0x1200, pipe="",
+        "tassign", opcode=0x1200, pipe="", rebinds="tile",
         operands="tile=tile|conv_tile|view:inout addr=i64|index|ptr", results="result=tile|conv_tile|view?",
         format=(
             "$tile, $addr attr-dict : type($tile) -> type($result)",
@@ -154,7 +154,7 @@ ROWS = (
         types={"gm_workspace": "!pto.ptr<i32>", "attr:mode": "soft", "attr:core_type": "aiv_only"},
     ),
     alias(
-        "talias", opcode=0x1202, touches=False, operands="src dst:out", pipe="",
+        "talias", opcode=0x1202, touches=False, operands="src dst:out", pipe="", names="src", rebinds="dst",
         rules=(
             R("dst.loc == src.loc"),
             R("dst.size == src.size", msg="expects src and dst to hold the same number of bytes"),
@@ -167,7 +167,7 @@ ROWS = (
         types={"*": "!pto.tile_buf<vec, 16x64xf32>"},
     ),
     alias(
-        "subview", opcode=0x1203, aliases="tsubview", pipe="",
+        "subview", opcode=0x1203, aliases="tsubview", pipe="", names="source", window=True,
         operands="source offsets=index* valid_row=index? valid_col=index?", results="result",
         attrs=Attr("sizes", "ints", doc="rows and columns of the window"),
         format=(
@@ -221,7 +221,7 @@ ROWS = (
     ),
     alias(
         "tget_scale_addr", opcode=0x1078, aliases="get_scale_addr", also="ptoas", isas="cpu a5",
-        operands="src dst:out",
+        operands="src dst:out", rebinds="dst",
         rules=(
             R("dst.loc in (SCALING, SCALE_LEFT, SCALE_RIGHT)", on="a5"),
             R("dst.shape == src.shape", on="a5"),
@@ -322,7 +322,7 @@ ROWS = (
     ),
     order(
         "talloc", opcode=0x1206, fifo="alloc", operands="entry=tensor_view|view:out "
-        "pipe_handle=pipe", pipe="S", attrs=_SPLIT,
+        "pipe_handle=pipe", pipe="S", attrs=_SPLIT, rebinds="entry",
         format=(
             "( $entry, $pipe_handle : type($entry), type($pipe_handle) ) { split = $split } attr-dict",
             "$pipe_handle, $entry attr-dict : type($pipe_handle), type($entry)",

@@ -190,7 +190,7 @@ FUNCTIONS = (
     ),
     _func(
         "builtin.unrealized_conversion_cast", opcode=0x4019, operands="inputs=any*", results="outputs=any*",
-        format="[$inputs... : type($inputs...)] to type($outputs...) attr-dict", effect="alias",
+        format="[$inputs... : type($inputs...)] to type($outputs...) attr-dict", effect="alias", names="inputs",
         types={"inputs": "index", "outputs": "i32"},
         doc="A value seen as another type, left over from a partial conversion.",
         meaning="outputs are inputs under other types, unchanged", cpp="($T)$inputs",

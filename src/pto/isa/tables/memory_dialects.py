@@ -50,7 +50,7 @@ ROWS = (
     ),
     _alias(
         "memref.reinterpret_cast", opcode=0x5003, operands=_WINDOW, results="result=memref", attrs=_STATIC,
-        format="custom", rules=R("result.dtype == source.dtype"),
+        format="custom", names="source", window=True, rules=R("result.dtype == source.dtype"),
         types={"source": _GM, "result": _STRIDED, "attr:static_offsets": "array<i64: 0>",
                "attr:static_sizes": "array<i64: 8, 32>", "attr:static_strides": "array<i64: 64, 1>"},
         meaning="result[i0, i1, ..] = element offset + i0 * stride0 + i1 * stride1 + .. from the base of "
@@ -61,7 +61,7 @@ ROWS = (
     ),
     _alias(
         "memref.subview", opcode=0x5004, operands=_WINDOW, results="result=memref", attrs=_STATIC,
-        format="custom", rules=R("result.dtype == source.dtype"),
+        format="custom", names="source", window=True, rules=R("result.dtype == source.dtype"),
         types={"source": _GM, "result": _STRIDED, "attr:static_offsets": "array<i64: 0, 0>",
                "attr:static_sizes": "array<i64: 8, 32>", "attr:static_strides": "array<i64: 1, 1>"},
         meaning="result[i0, ..] = source[offset0 + i0 * stride0, ..] for i below sizes; "
@@ -71,7 +71,7 @@ ROWS = (
                "or a value.", "Offset, size and stride per dimension of the source; must stay inside it."),
     ),
     _alias(
-        "memref.cast", opcode=0x5005, operands="source=memref", results="dest=memref",
+        "memref.cast", opcode=0x5005, operands="source=memref", results="dest=memref", names="source",
         format="$source attr-dict : type($source) to type($dest)",
         rules=(R("dest.dtype == source.dtype"), R("dest.space == source.space"),
                R("dest.rank == source.rank")),
@@ -107,7 +107,7 @@ ROWS = (
         types={"source": _GM, "index": "index"},
         meaning="size of dimension index", cpp="$T $result = $dims[$index]", doc="Size of one dimension.",
     ),
-    Family("shared-memref", "scalar", scope="any", effect="pure")(
+    Family("shared-memref", "scalar", scope="any", effect="pure", repeatable=True)(
         "affine.apply", opcode=0x5009, algorithm="affine map",
         operands="mapOperands=index*", results="result=index", format="custom",
         infer={"result": "index"}, attrs=Attr("map", "any", required=True, doc="affine map with one result"),

@@ -11,7 +11,7 @@ from ..rules import R
 
 pointer = Family("pointer", "micro", also="scalar", scope="any")
 query = Family(
-    "block-query", "micro", also="scalar", scope="any", effect="pure", results="result=i64",
+    "block-query", "micro", also="scalar", scope="any", effect="pure", repeatable=True, results="result=i64",
     format=("attr-dict", "attr-dict : type($result)"), infer={"result": "i64"},
     notes=("known only inside a kernel launch",),
 )  # fmt: skip
@@ -31,7 +31,7 @@ _GM_MEMREF = R(
 
 ROWS = (
     pointer(
-        "castptr", opcode=0x3140, algorithm="pointer",
+        "castptr", opcode=0x3140, algorithm="pointer", names="addr", repeatable=True,
         operands="addr=i64|ptr|memref", results="result=ptr", effect="pure",
         format=(
             "$addr attr-dict : type($addr) -> type($result)",
@@ -45,7 +45,7 @@ ROWS = (
         cpp="reinterpret_cast<T*>($addr)", types={"result": "!pto.ptr<f32, ub>"},
     ),
     pointer(
-        "addptr", opcode=0x1000, algorithm="pointer",
+        "addptr", opcode=0x1000, algorithm="pointer", names="ptr", window=True, repeatable=True,
         operands="ptr=ptr offset=index|i64", results="result=ptr", effect="pure",
         format="$ptr, $offset attr-dict : type($ptr) -> type($result)",
         rules=(

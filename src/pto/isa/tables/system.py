@@ -67,7 +67,7 @@ def _end(name: str, me: str, opcode: int) -> Row:
     c2v = "c2v_consumer_buf = $c2v_consumer_buf : type($c2v_consumer_buf)"
     v2c = "v2c_consumer_buf = $v2c_consumer_buf : type($v2c_consumer_buf)"
     return setup(
-        name, opcode=opcode, core=me,
+        name, opcode=opcode, fifo="open", core=me,
         operands="gm_slot_buffer=ptr? gm_slot_tensor=tensor_view? c2v_consumer_buf=i32? "
         "v2c_consumer_buf=i32?",
         attrs=(
@@ -224,7 +224,7 @@ ROWS = (
     ),
     fifo(
         "tpop", opcode=0x1261, fifo="pop", pipe=_POP_PIPE, operands="tile=tile|view:out pipe_handle=pipe "
-        "aiv_subblockid=i64?",
+        "aiv_subblockid=i64?", rebinds="tile",
         format=(
             _HANDLE,
             "pipe($pipe_handle : type($pipe_handle)) outs($tile : type($tile)) attr-dict",
@@ -310,7 +310,7 @@ ROWS = (
     _end("aic_initialize_pipe", "cube", 0x1265),
     _end("aiv_initialize_pipe", "vector", 0x1266),
     setup(
-        "initialize_l2l_pipe", opcode=0x1267, results="pipe=pipe", operands="local_addr=any "
+        "initialize_l2l_pipe", opcode=0x1267, fifo="open", results="pipe=pipe", operands="local_addr=any "
         "peer_local_addr=any?",
         attrs=(
             _DIR, _SIZE, Attr("slot_num", "int", required=True, doc="slots per direction"),
@@ -345,7 +345,7 @@ ROWS = (
         },
     ),
     setup(
-        "initialize_l2g2l_pipe", opcode=0x1268, results="pipe=pipe",
+        "initialize_l2g2l_pipe", opcode=0x1268, fifo="open", results="pipe=pipe",
         operands="gm_addr=any local_addr=any? peer_local_addr=any?",
         attrs=(
             _DIR, _SIZE, Attr("slot_num", "int", required=True, doc="slots per direction"),

@@ -536,7 +536,7 @@ _FILLS = (
 _VIEWS = (
     move(
         "treshape", opcode=0x104C, operands="src", results="result", effect="alias", pipe="S", in_place="",
-        writes="part", domain="whole buffer",
+        names="src", writes="part", domain="whole buffer",
         doc="See the storage of a tile as a tile of another shape, layout or element type.",
         meaning="result names the bytes of src; nothing is moved; result has its own shape and valid region.",
         cpp="TRESHAPE($result, $src)",
@@ -552,7 +552,7 @@ _VIEWS = (
     ),
     move(
         "bitcast", set="ptoas", family="assembler-op", opcode=0x11A0, operands="src", results="result",
-        effect="alias", in_place="", writes="part", domain="whole buffer",
+        effect="alias", names="src", in_place="", writes="part", domain="whole buffer",
         doc="See the storage of a tile as elements of another type, shape and layout unchanged.",
         meaning="result names the bytes of src from its start, read as elements of the result type; nothing "
                 "is moved.",

@@ -237,6 +237,7 @@ ROWS = (
     ),
     acc(
         "tmatmul.acc", opcode=0x1032, algorithm="matrix product", variant=1, aliases="tmatmul_acc",
+        accumulates="acc_in",
         cpp=_phased("TMATMUL_ACC($dst, $acc_in, $lhs, $rhs)"),
         doc="Matrix product added to an accumulator.",
         meaning=f"dst[i, j] = acc_in[i, j] + {_DOT}, with a = lhs and b = rhs",
@@ -256,7 +257,7 @@ ROWS = (
         rules=_mx(), types=_witness("a a_scale b b_scale dst"),
     ),
     mx_acc(
-        "tmatmul.mx.acc", opcode=0x1033, algorithm="matrix product", variant=1,
+        "tmatmul.mx.acc", opcode=0x1033, algorithm="matrix product", variant=1, accumulates="c_in",
         cpp=_phased("TMATMUL_MX($dst, $c_in, $a, $a_scale, $b, $b_scale)"),
         doc="Matrix product of block-scaled (MX) operands added to an accumulator.",
         meaning=f"dst[i, j] = c_in[i, j] + {_MX_DOT}",
@@ -302,6 +303,7 @@ ROWS = (
     ),
     acc(
         "tgemv.acc", opcode=0x102A, algorithm="matrix product", variant=1, aliases="tgemv_acc",
+        accumulates="acc_in",
         cpp=_phased("TGEMV_ACC($dst, $acc_in, $lhs, $rhs)"), doc="Row vector times matrix, added to an accumulator.",
         meaning=f"dst[0, j] = acc_in[0, j] + {_DOT}, with i = 0, a = lhs and b = rhs",
         rules=(*_gemv("lhs", "rhs"), *_acc("acc_in")),
@@ -321,7 +323,7 @@ ROWS = (
         rules=_mx(gemv=True), types=_witness("a a_scale b b_scale dst", gemv=True),
     ),
     mx_acc(
-        "tgemv.mx.acc", opcode=0x102A, algorithm="matrix product", variant=4,
+        "tgemv.mx.acc", opcode=0x102A, algorithm="matrix product", variant=4, accumulates="c_in",
         cpp=_phased("TGEMV_MX($dst, $c_in, $a, $a_scale, $b, $b_scale)"),
         doc="Row vector times matrix on block-scaled (MX) operands, added to an accumulator.",
         meaning=f"dst[0, j] = c_in[0, j] + {_MX_DOT}, with i = 0",

@@ -62,7 +62,7 @@ _load_rules = (
 )  # fmt: skip
 
 _tload = memory(
-    "tload", opcode=0x102F, algorithm="load", pipe="MTE2", cpp="TLOAD($dst, $src)",
+    "tload", opcode=0x102F, algorithm="load", pipe="MTE2", cpp="TLOAD($dst, $src)", filled_by="src",
     doc="Load a window of global memory into a tile, converting the layout.",
     operands="src=view dst=tile|conv_tile:out pad_value=any? left_padding_num=index? right_padding_num=any?"
     " init_condition=any?",

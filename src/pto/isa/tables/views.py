@@ -11,7 +11,7 @@ from ..rules import R, Rule
 view = Family("view-and-tile-buf", "tile", effect="pure", scope="any")
 tile = view.but(effect="alias", scope="tile")
 query = view.but(
-    operands="tensor_view=tensor_view|view|memref dim_index=index", results="result=index",
+    repeatable=True, operands="tensor_view=tensor_view|view|memref dim_index=index", results="result=index",
     format=(
         "$tensor_view, $dim_index : type($tensor_view) -> type($result) attr-dict",
         "$tensor_view, $dim_index attr-dict : type($tensor_view) -> type($result)",
@@ -50,7 +50,7 @@ def _whole_boxes() -> tuple[Rule, ...]:
 
 ROWS = (
     view(
-        "make_tensor_view", opcode=0x0004, algorithm="view",
+        "make_tensor_view", opcode=0x0004, algorithm="view", names="ptr", window=True, repeatable=True,
         operands="ptr=ptr|memref shape=index* strides=index*",
         results="result=tensor_view",
         attrs=Attr("layout", "layout", doc="layout of the data; absent = inferred"),
@@ -78,7 +78,7 @@ ROWS = (
         },
     ),
     view(
-        "partition_view", opcode=0x0005, algorithm="view",
+        "partition_view", opcode=0x0005, algorithm="view", names="source", window=True, repeatable=True,
         operands="source=tensor_view offsets=index* sizes=index*",
         results="result=view", infer={"result": "partition_view($source, $sizes)"},
         format=(
@@ -129,7 +129,7 @@ ROWS = (
         no_cpp="replaced by the stride value the view was made with",
     ),
     view(
-        "tensor_view_addr", opcode=0x1222, algorithm="query",
+        "tensor_view_addr", opcode=0x1222, algorithm="query", names="src", repeatable=True,
         operands="src=tensor_view|view|memref", results="result=ptr|memref",
         format="$src attr-dict : type($src) -> type($result)",
         rules=(R("result.dtype == src.dtype"), R("result.space == GM")),
@@ -194,7 +194,7 @@ ROWS = (
         types={"source": "!pto.tile_buf<vec, 16x64xf32, valid=?x?>"},
     ),
     tile(
-        "subset", opcode=0x1072, operands="source offsets=index*", results="result",
+        "subset", opcode=0x1072, operands="source offsets=index*", results="result", names="source", window=True,
         attrs=Attr("sizes", "ints", required=True, doc="rows and columns of the window"),
         format="$source '[' $offsets... ']' sizes $sizes attr-dict : type($source)",
         infer={"result": "subset($source, $offsets, $sizes)"},
@@ -248,7 +248,7 @@ ROWS = (
     ),
     view(
         "tile_buf_addr", opcode=0x1224, algorithm="query", operands="tile", results="result=ptr|memref",
-        scope="any",
+        scope="any", names="tile",
         format="$tile attr-dict : type($tile) -> type($result)",
         rules=(
             R("result.dtype == tile.dtype"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...ir.core import Block, Operation, Value, constant_of
+from ...ir.facts import LOOPS, enclosing
 
 #: Stands for no bound.
 BIG = 1 << 60
@@ -187,7 +188,7 @@ class Forms:
     def _argument(self, value: Value) -> Symbol:
         block = value.owner
         assert isinstance(block, Block)
-        owner = block.parent.parent if block.parent is not None else None
+        owner = block.outer
         if owner is None or owner.name != "scf.for" or value.index:
             return Symbol(block, 0 if value.name.startswith(_SPMD) else -BIG)
         low, high, step = (self.of(v) for v in owner.operands[:3])
@@ -229,31 +230,17 @@ def innermost(scopes: Iterable[Block | None]) -> Block | None:
 
 
 def _depth(block: Block | None) -> int:
-    found = 0
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        block = block.parent.parent.parent
-        found += 1
-    return found
+    return sum(1 for _ in enclosing(block)) if block is not None else 0
 
 
 def inside(block: Block | None, op: Operation) -> bool:
     """Whether a block stands in an operation."""
-    while block is not None and block.parent is not None:
-        owner = block.parent.parent
-        if owner is op:
-            return True
-        block = owner.parent if owner is not None else None
-    return False
+    return block is not None and any(owner is op for owner in enclosing(block))
 
 
 def repeats(block: Block | None) -> bool:
     """Whether a block may run more than once."""
-    while block is not None and block.parent is not None:
-        owner = block.parent.parent
-        if owner is not None and owner.name in ("scf.for", "scf.while"):
-            return True
-        block = owner.parent if owner is not None else None
-    return False
+    return block is not None and any(owner.name in LOOPS for owner in enclosing(block))
 
 
 #: Values up to which a symbol is looked at one by one.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ...ir.attrs import Attribute, EnumAttr, StrAttr
 from ...ir.core import Block, Operation, Region
+from ...ir.facts import enclosing
 from ...isa.machine import SECTIONS
-from ..edit import enclosing, make
+from ..edit import make
 from .flags import Barrier, Flag, Set, Wait
 from .linear import CoreProgram, Seq, Step
 
@@ -94,11 +95,9 @@ class Emitter:
         """Operations for one kind of core, in a section of it unless they stand in one."""
         if not ops or not self._sections:
             return ops
-        holder = enclosing(at)
-        while holder is not None and holder.name != "func.func":
-            if SECTIONS.get(holder.name) == self.program.core:
-                return ops
-            holder = enclosing(holder)
+        assert at.parent is not None
+        if any(SECTIONS.get(holder.name) == self.program.core for holder in enclosing(at.parent)):
+            return ops
         section = make(f"pto.section.{self.program.core}", at)
         region = Region(section)
         section.regions = [region]

@@ -12,16 +12,13 @@ from typing import NamedTuple
 
 from ...ir.core import Operation, Value
 from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, ViewType
-from ...isa.machine import OVERLAPPING_PIPES
+from ...isa.machine import CHAINING, OVERLAPPING_PIPES
 from .affine import BIG
 from .bytes import Place
 from .linear import CoreProgram, Step, copies
 from .regions import ANYWHERE, GM, Places, fifo_of
 
 _MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
-#: A vector instruction that reads exactly these many bytes that one before wrote follows closely enough.
-_CHAINED = 16 * 256
-_CHAINING = ("elementwise-tile-tile", "tile-scalar-and-immediate")
 
 
 class Access(NamedTuple):
@@ -266,15 +263,15 @@ def is_atomic(op: Operation) -> bool:
 
 
 def chains(step: Step) -> bool:
-    """A vector instruction that goes over all bytes of its tiles, in order, and over at least 16 repeats."""
+    """An instruction of the chaining pipe that goes over all bytes of its tiles, in order, and many."""
     row = step.op.row
-    if step.pipe != "V" or row is None or row.family not in _CHAINING:
+    if step.pipe != CHAINING.pipe or row is None or row.family not in CHAINING.families:
         return False
     shapes = {(v.type, v.type.valid) for _, v in step.op.named() if isinstance(v.type, TileBufType)}
     if len(shapes) != 1:
         return False
     ((type, valid),) = shapes
-    return valid == type.shape and not type.boxed and type.compact == "null" and type.size >= _CHAINED
+    return valid == type.shape and not type.boxed and type.compact == "null" and type.size >= CHAINING.bytes
 
 
 def _quantisers(program: CoreProgram) -> list[Value]:

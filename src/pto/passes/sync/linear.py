@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ...ir.core import Block, Operation, Region, constant_of
-from ...ir.facts import pipe_of
+from ...ir.facts import fifo_end, fifo_use, function_of, pipe_of
 from ...isa.enums import SYNC_OP_PIPE
 from ...isa.kinds import pipe_of_kind
 from ...isa.machine import ONLY_ON, OVERLAPPING_PIPES, SECTIONS
@@ -303,12 +303,9 @@ def in_global_memory(op: Operation) -> bool:
     handle = op.get("pipe_handle") if "pipe_handle" in op.row.operand_index else None
     if handle is not None:
         return handle.op is None or handle.op.name != "pto.initialize_l2l_pipe"
-    function = op
-    while function.name != "func.func" and function.parent is not None and function.parent.parent is not None:
-        assert function.parent.parent.parent is not None
-        function = function.parent.parent.parent
-    for other in function.walk():
-        if other.name in ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe"):
+    function = function_of(op)
+    for other in function.walk() if function is not None else ():
+        if fifo_use(other) == "open" and fifo_end(other):
             if (other.attr("id") or 0) == (op.attr("id") or 0):
                 return bool(other.group("gm_slot_buffer") or other.group("gm_slot_tensor"))
     return True

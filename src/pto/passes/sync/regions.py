@@ -9,6 +9,7 @@ overlap) and, within one view, by the windows' offsets, also from one iteration 
 from __future__ import annotations
 
 from ...ir.core import Block, Operation, Value, constant_of
+from ...ir.facts import storage_source
 from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, Type, ViewType
 from ...isa.machine import LOCATION_OF
 from ...isa.profiles import Profile
@@ -42,17 +43,15 @@ class Places:
 
     def _scan(self, function: Operation) -> None:
         for op in function.walk():
-            name = op.name
-            if not name.startswith("pto.t"):
+            row = op.row
+            if row is None:
                 continue
-            if name in ("pto.talias", "pto.tget_scale_addr"):
-                self._moving.add(op.operands[1])
-            elif name == "pto.tassign":
-                self._moving.update((op.operands[0], *op.results))
-            elif op.row is not None and op.row.fifo in ("pop", "alloc"):
-                tile = op.results[0] if op.results else op.get("entry" if op.row.fifo == "alloc" else "tile")
+            if row.fifo in ("pop", "alloc"):
+                tile = op.results[0] if op.results else op.get(row.rebinds)
                 if tile is not None:
                     self.popped[tile] = fifo_of(op)
+            elif row.rebinds:
+                self._moving.update((*op.group(row.rebinds), *op.results))
 
     def of(self, value: Value) -> tuple[Place, ...]:
         found = self._known.get(value)
@@ -108,8 +107,9 @@ class Places:
         handler = _HANDLERS.get(op.name)
         if handler is not None:
             return handler(self, op, type)
-        if op.name in _RENAMES and op.operands:
-            return self._renamed(op, type)
+        source = storage_source(op)
+        if source is not None and op.row is not None and not op.row.window:
+            return self._renamed(op, source, type)
         return self._anywhere(type)
 
     def _joined(self, value: Value, sources: list[Value]) -> tuple[Place, ...]:
@@ -127,9 +127,9 @@ class Places:
                 found.update(dict.fromkeys(self.of(source)))
         return tuple(found)
 
-    def _renamed(self, op: Operation, type: Type) -> tuple[Place, ...]:
+    def _renamed(self, op: Operation, source: Value, type: Type) -> tuple[Place, ...]:
         """The same storage under another name or type."""
-        found = self.of(op.operands[0])
+        found = self.of(source)
         if op.name == "pto.tensor_view_addr" and any(p.box is not None for p in found):
             return tuple(self._one(_somewhere(p)) for p in found)
         size = _size(type)
@@ -320,7 +320,7 @@ def _sources(value: Value) -> list[Value]:
         return [e.operands[index + skip] for e in _ends(op, "scf.condition" if skip else "scf.yield")]
     block = value.owner
     assert isinstance(block, Block)
-    owner = block.parent.parent if block.parent is not None else None
+    owner = block.outer
     if owner is None:
         return []
     if owner.name == "scf.for" and index:
@@ -374,11 +374,6 @@ def _nested(shape: list[Form], strides: list[Form]) -> bool:
     return True
 
 
-#: Operations whose result is the storage of their first operand, from its start.
-_RENAMES = frozenset((
-    "pto.treshape", "pto.bitcast", "pto.bind_tile", "pto.tile_buf_addr", "pto.tensor_view_addr",
-    "memref.cast", "builtin.unrealized_conversion_cast",
-))  # fmt: skip
 #: The operand that says where an allocation lies.
 _ADDRESS = {"pto.alloc_tile": "addr", "pto.pointer_cast": "addrs"}
 _HANDLERS = {
