@@ -64,8 +64,9 @@ def floors() -> str:
         texts.append(f'<text x="{x + half:g}" y="{y + 17:g}" font-weight="bold">{floor}</text>')
         texts.append(f'<text x="{x + half:g}" y="{y + 32:g}" font-size="10.5">{IDEAS[floor]}</text>')
     said = "; ".join(f"{up} on {', '.join(lows)}" for up, lows in below.items() if lows)
+    high = len(levels) * _STEP - _STEP + _HIGH + 2
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {len(levels) * _STEP - _STEP + _HIGH + 2}" width="{wide}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" role="img" '
         'style="max-width:100%;height:auto" font-family="sans-serif" font-size="13">'
         f"<title>Which floor stands on which</title><desc>{said}</desc>"
         f'<g stroke="currentColor" stroke-opacity=".45" fill="none">{"".join(lines)}</g>'
