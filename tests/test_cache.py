@@ -57,7 +57,7 @@ def test_a_key_is_built_once(folder: Path) -> None:
     again = cache.built("k" * 64, "kernel", build)
     assert (first.cached, again.cached, build.times) == (False, True, 1)
     assert first.path == again.path and Path(again.path).read_bytes() == b"content"
-    assert not [p for p in folder.iterdir() if p.name.startswith(".")]
+    assert not [p for p in folder.iterdir() if p.name.startswith((".pto-build-", ".pto-gone-"))]
 
 
 def test_a_build_that_fails_leaves_nothing(folder: Path) -> None:
@@ -168,15 +168,15 @@ def test_what_was_used_a_moment_ago_is_not_evicted(folder: Path) -> None:
 def test_a_wrong_total_does_no_harm(folder: Path) -> None:
     keys = filled(3)
     for text in ("nonsense", str(1 << 60)):
-        (folder / "total").write_text(text)
+        (folder / ".pto-total").write_text(text)
         cache.built(cache.key(text), "kernel", Builder())
-        assert int((folder / "total").read_text()) == sum(e.size for e in cache.entries())
+        assert int((folder / ".pto-total").read_text()) == sum(e.size for e in cache.entries())
     assert all(cache.find(key) for key in keys)
 
 
 def test_the_rest_of_killed_builds_goes(folder: Path) -> None:
     keys = filled(1)
-    left, fresh = folder / ".build-left", folder / ".build-fresh"
+    left, fresh = folder / ".pto-build-left", folder / ".pto-build-fresh"
     for work in (left, fresh):
         work.mkdir()
         (work / "half.so").touch()
@@ -187,10 +187,24 @@ def test_the_rest_of_killed_builds_goes(folder: Path) -> None:
 
 def test_what_older_versions_left_counts_and_goes(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "0123.so").write_bytes(bytes(10))
+    (folder / f"{'0123' * 16}.so").write_bytes(bytes(10))
     assert [(e.kind, e.size) for e in cache.entries()] == [("other", 10)]
     cache.prune(0)
-    assert not (folder / "0123.so").exists()
+    assert not (folder / f"{'0123' * 16}.so").exists()
+
+
+def test_what_is_not_ours_stays(folder: Path) -> None:
+    """Where the cache was given a folder of the user's, no source of theirs is counted or removed."""
+    for name in ("kernel.cpp", "notes", ".build-debug/a.o", "project/CMakeLists.txt", "libthing.so"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("mine")
+        os.utime((folder / name).parent if "/" in name else folder / name, (1, 1))
+    filled(1)
+    assert len(cache.entries()) == 1 and len(cache.prune(0)) == 1
+    left = sorted(
+        str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.read_text() == "mine"
+    )
+    assert left == [".build-debug/a.o", "kernel.cpp", "libthing.so", "notes", "project/CMakeLists.txt"]
 
 
 def test_a_library_that_is_loaded_survives(folder: Path) -> None:

@@ -34,8 +34,11 @@ _ABANDONED = 3600
 _GRACE = 600
 #: What describes an entry, in its folder.
 _ABOUT = "entry.json"
-_LOCKS = "locks"
-_TOTAL = "total"
+#: Names of entries are digests; older versions kept files of such names. What is called otherwise is not ours: a
+#: user may have given the cache a folder that holds other things.
+_OURS = re.compile(r"(?:\w+-)?[0-9a-f]{32,64}(?:\.(?:so|includes|deps))?")
+_LOCKS = ".pto-locks"
+_TOTAL = ".pto-total"
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -152,7 +155,7 @@ def find(name: str, where: Path | None = None) -> Found | None:
 def put(name: str, kind: str, file: Path | None = None, facts: Any = None, where: Path | None = None) -> str:
     """Make an entry of a file, which moves there, and of facts; the path of the file."""
     where = where or folder()
-    place, fresh = where / name, where / f".build-{_unlike_others()}"
+    place, fresh = where / name, where / f".pto-build-{_unlike_others()}"
     fresh.mkdir()  # not private: several users may share a cache
     try:
         kept = fresh / file.name if file is not None else None
@@ -196,7 +199,7 @@ def built(name: str, kind: str, build: Callable[[Path], Built], files: Files | N
         with lock(where, name):
             if found := stored(name, files, where):  # somebody else was faster
                 return found
-            with tempfile.TemporaryDirectory(prefix=".build-", dir=where) as work:
+            with tempfile.TemporaryDirectory(prefix=".pto-build-", dir=where) as work:
                 made = build(Path(work))
                 if not made.ok:
                     return made
@@ -256,11 +259,11 @@ def lock(where: Path, name: str) -> Iterator[None]:
 
 
 def entries(where: Path | None = None) -> list[Entry]:
-    """Everything in the cache, what was used longest ago first; also what older versions of ours left."""
+    """Everything of ours in the cache, what was used longest ago first; also what older versions left."""
     found: list[Entry] = []
     with contextlib.suppress(OSError), os.scandir(where or folder()) as places:
         for place in places:
-            if place.name.startswith(".") or place.name in (_LOCKS, _TOTAL):
+            if not _OURS.fullmatch(place.name) and not os.path.isfile(os.path.join(place.path, _ABOUT)):
                 continue
             with contextlib.suppress(OSError):  # gone since
                 found.append(_entry(place))
@@ -323,7 +326,7 @@ def _note(where: Path, total: int) -> None:
 
 def _drop(place: Path) -> bool:
     """Remove an entry in one step: nobody finds a part of it. False where it is not ours to remove."""
-    gone = place.with_name(f".gone-{_unlike_others()}")
+    gone = place.with_name(f".pto-gone-{_unlike_others()}")
     try:
         os.rename(place, gone)
         if gone.is_dir():
@@ -340,7 +343,7 @@ def _drop(place: Path) -> bool:
 def _sweep(where: Path) -> None:
     """Remove what killed processes left behind."""
     with contextlib.suppress(OSError):
-        for pattern in (".build-*", ".gone-*"):
+        for pattern in (".pto-build-*", ".pto-gone-*"):
             for work in where.glob(pattern):
                 if time.time() - work.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(work, ignore_errors=True)

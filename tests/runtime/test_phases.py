@@ -229,7 +229,7 @@ def test_sources_that_cannot_be_compiled(tmp_path: Path, monkeypatch: pytest.Mon
     once(0)
     before = files()
     assert_steady(once, 1, 4)
-    assert not {f for f in files() - before if f.startswith(".build-")}
+    assert not {f for f in files() - before if f.startswith(".pto-build-")}
 
 
 def test_a_build_that_is_killed(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ print(compile_all([Job('k', {str(tmp_path / "k.cpp")!r}, 'aiv')])[0].path)
             if (tmp_path / "reached").exists():
                 break
             time.sleep(0.05)
-        (left,) = where.rglob(".build-*")
+        (left,) = where.rglob(".pto-build-*")
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()

@@ -27,7 +27,7 @@ class _Files(Mapping[str, Source]):
     def _find(self, name: str) -> Source | None:
         if name not in self._read:
             self._read[name] = None
-            generated = os.path.basename(name) == "entry.cpp" and ".build-" in name
+            generated = os.path.basename(name) == "entry.cpp" and ".pto-build-" in name
             if not name.startswith((self._ours, "/usr/")) and not generated and os.path.isfile(name):
                 with open(name, encoding="utf-8", errors="replace") as f:
                     self._read[name] = Source(name, f.read())
