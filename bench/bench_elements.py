@@ -49,7 +49,7 @@ def main() -> None:
         line(
             f"encode {name} saturating",
             lambda n=name: elements.encode(n, values, "RINT", True),
-            lambda n=name: elements.encode(n, values, "RINT", True, native=False),
+            lambda n=name: elements.encode(n, values, "RINT", True, compiled=False),
             "NumPy twin",
         )
     matrix = values.reshape(1024, 1024)
@@ -60,7 +60,7 @@ def main() -> None:
         line(
             f"pack {form.layout} f32",
             lambda f=form: layout.pack(f, matrix),
-            lambda f=form: layout.pack(f, matrix, native=False),
+            lambda f=form: layout.pack(f, matrix, compiled=False),
             "NumPy twin",
         )
 

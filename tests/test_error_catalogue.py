@@ -122,7 +122,7 @@ def test_every_entry_is_filled() -> None:
     each(entry_is_filled, errors.CATALOGUE.values())
 
 
-def entry_is_filled(entry: errors.Entry) -> None:
+def entry_is_filled(entry: errors.CatalogueEntry) -> None:
     assert errors.CATALOGUE[entry.code] is entry
     for name in ("title", "explain", "fix"):
         text = getattr(entry, name)

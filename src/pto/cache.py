@@ -34,8 +34,8 @@ _ABANDONED = 3600
 _GRACE = 600
 #: What describes an entry, in its folder.
 _ABOUT = "entry.json"
-#: Names of entries are digests; older versions kept files of such names. What is called otherwise is not ours: a
-#: user may have given the cache a folder that holds other things.
+#: Names of entries are digests; older versions kept files of such names. What is called otherwise is not
+#: ours: a user may have given the cache a folder that holds other things.
 _OURS = re.compile(r"(?:\w+-)?[0-9a-f]{32,64}(?:\.(?:so|includes|deps))?")
 _LOCKS = ".pto-locks"
 _TOTAL = ".pto-total"
@@ -73,7 +73,7 @@ class Found(Record):
     facts: Any
 
 
-class Entry(Record):
+class CacheEntry(Record):
     """An entry as `pto cache` counts it."""
 
     path: str
@@ -258,9 +258,9 @@ def lock(where: Path, name: str) -> Iterator[None]:
 # -- how much there is ------------------------------------------------------------------------------------
 
 
-def entries(where: Path | None = None) -> list[Entry]:
+def entries(where: Path | None = None) -> list[CacheEntry]:
     """Everything of ours in the cache, what was used longest ago first; also what older versions left."""
-    found: list[Entry] = []
+    found: list[CacheEntry] = []
     with contextlib.suppress(OSError), os.scandir(where or folder()) as places:
         for place in places:
             if not _OURS.fullmatch(place.name) and not os.path.isfile(os.path.join(place.path, _ABOUT)):
@@ -270,20 +270,20 @@ def entries(where: Path | None = None) -> list[Entry]:
     return sorted(found, key=lambda e: (e.used, e.path))
 
 
-def _entry(place: os.DirEntry[str]) -> Entry:
+def _entry(place: os.DirEntry[str]) -> CacheEntry:
     status = place.stat()
     if not place.is_dir():
-        return Entry(place.path, "other", status.st_size, status.st_mtime)
+        return CacheEntry(place.path, "other", status.st_size, status.st_mtime)
     with os.scandir(place) as files:
         size = sum(f.stat().st_size for f in files)
     try:
         kind = str(json.loads(Path(place.path, _ABOUT).read_text(encoding="utf-8"))["kind"])
     except (OSError, ValueError, KeyError, TypeError):
         kind = "other"
-    return Entry(place.path, kind, size, status.st_mtime)
+    return CacheEntry(place.path, kind, size, status.st_mtime)
 
 
-def prune(most: int, grace: float = 0, where: Path | None = None) -> list[Entry]:
+def prune(most: int, grace: float = 0, where: Path | None = None) -> list[CacheEntry]:
     """Remove what was used longest ago until `most` bytes are left, but nothing that was used in the last
     `grace` seconds; also what killed builds left behind. Returns what is gone."""
     where = where or folder()
@@ -294,8 +294,8 @@ def prune(most: int, grace: float = 0, where: Path | None = None) -> list[Entry]
     return gone
 
 
-def _evict(where: Path, most: int, grace: float) -> tuple[list[Entry], int]:
-    found, gone = entries(where), list[Entry]()
+def _evict(where: Path, most: int, grace: float) -> tuple[list[CacheEntry], int]:
+    found, gone = entries(where), list[CacheEntry]()
     left = sum(e.size for e in found)
     newest = time.time() - grace
     for e in found:

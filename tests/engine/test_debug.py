@@ -20,8 +20,9 @@ from pto.engine.reference.instr import IllegalInstruction, Instr
 from pto.engine.reference.registry import find
 from pto.ir.attrs import StrAttr
 from pto.ir.types import ScalarType
-from pto.isa import encoding, view
+from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
+from pto.isa.enums import ENUMS
 from pto.witness.plan import Plan
 
 from .programs import CONSTANTS, codes, program, run
@@ -160,7 +161,7 @@ def _rows(dims: tuple[int, ...]) -> list[list[tuple[int, ...]]]:
     return [[(*outer, n) for n in range(dims[-1])] for outer in np.ndindex(*dims[:-1])]
 
 
-@pytest.mark.parametrize("layout", view.GM_LAYOUTS)
+@pytest.mark.parametrize("layout", [name.upper() for name in ENUMS["layout"].values])
 def test_views_of_every_layout(layout: str) -> None:
     """Each is printed as the matrix it shows; what shows none, in index order. Nothing raises."""
     dims = (2, 2, 2, 16, 2)

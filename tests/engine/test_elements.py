@@ -43,9 +43,9 @@ def some_codes(name: str) -> np.ndarray:
     return np.array([*edges, *random.tolist()], np.uint64).astype(f"u{bits // 8}")
 
 
-@pytest.mark.parametrize("native", BACKENDS)
+@pytest.mark.parametrize("compiled", BACKENDS)
 @pytest.mark.parametrize("name", DTYPES)
-def test_decode_is_the_scalar_decode(name: str, native: bool) -> None:
+def test_decode_is_the_scalar_decode(name: str, compiled: bool) -> None:
     d = DTYPES[name]
     codes = np.arange(1 << d.bits, dtype=f"u{max(d.bits, 8) // 8}") if d.bits <= 16 else some_codes(name)
     expected = [encoding.decode(name, int(c)) for c in codes]
@@ -55,7 +55,7 @@ def test_decode_is_the_scalar_decode(name: str, native: bool) -> None:
     elif d.bits == 32 or name == "f64":
         kinds += [np.float64]
     for to in kinds:
-        got = elements.decode(name, codes, to, native=native)
+        got = elements.decode(name, codes, to, compiled=compiled)
         assert to is None or got.dtype == to
         np.testing.assert_array_equal(got, np.array(expected, got.dtype))
         if d.is_float:
@@ -68,15 +68,15 @@ def test_both_give_the_same_nan(name: str) -> None:
     """Bit for bit: quantisation looks at the bits of NaN."""
     codes = np.arange(1 << DTYPES[name].bits).astype(elements.code_dtype(name))
     for to, bits in ((np.float32, np.uint32), (np.float64, np.uint64)):
-        a, b = (elements.decode(name, codes, to, native=native).view(bits) for native in BACKENDS)
+        a, b = (elements.decode(name, codes, to, compiled=compiled).view(bits) for compiled in BACKENDS)
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("native", BACKENDS)
+@pytest.mark.parametrize("compiled", BACKENDS)
 @pytest.mark.parametrize(("name", "to"), [("i64", "f8"), ("u64", "f8"), ("f64", "f4"), ("i32", "f4")])
-def test_decode_refuses_to_lose_bits(name: str, to: str, native: bool) -> None:
+def test_decode_refuses_to_lose_bits(name: str, to: str, compiled: bool) -> None:
     with pytest.raises(ValueError, match="not exact"):
-        elements.decode(name, some_codes(name), np.dtype(to), native=native)
+        elements.decode(name, some_codes(name), np.dtype(to), compiled=compiled)
 
 
 SMALL = [n for n, d in DTYPES.items() if d.bits <= 8]
@@ -106,12 +106,12 @@ def assert_converts(
     codes: np.ndarray, src: str, dst: str, mode: str, saturate: bool, nan: str, want: list[int]
 ) -> None:
     expected = np.array(want, elements.code_dtype(dst))
-    for native in BACKENDS:
-        got = elements.convert(codes, src, dst, mode, saturate, nan, native=native)
+    for compiled in BACKENDS:
+        got = elements.convert(codes, src, dst, mode, saturate, nan, compiled=compiled)
         assert got.dtype == expected.dtype
         bad = np.flatnonzero(got != expected)[:5]
         assert not bad.size, [
-            (native, mode, saturate, hex(codes[i]), hex(got[i]), hex(expected[i])) for i in bad
+            (compiled, mode, saturate, hex(codes[i]), hex(got[i]), hex(expected[i])) for i in bad
         ]
 
 
@@ -144,8 +144,8 @@ def test_every_16_bit_code_converts_alike(src: str, dst: str) -> None:
     codes = np.arange(1 << 16, dtype=np.uint16)
     for mode in ROUNDS:
         for saturate in (False, True):
-            a = elements.convert(codes, src, dst, mode, saturate, native=False)
-            b = elements.convert(codes, src, dst, mode, saturate, native=True)
+            a = elements.convert(codes, src, dst, mode, saturate, compiled=False)
+            b = elements.convert(codes, src, dst, mode, saturate, compiled=True)
             np.testing.assert_array_equal(a, b, f"{mode} saturate={saturate}")
 
 
@@ -167,10 +167,10 @@ def test_encode_between_all_neighbours(name: str) -> None:
                 _code(name, v, negative, mode, saturate, rule)
                 for v, negative, rule in zip(values.tolist(), signs, rules, strict=True)
             ]
-            for native in BACKENDS:
-                got = elements.encode(name, values, mode, saturate, nan, native=native)
+            for compiled in BACKENDS:
+                got = elements.encode(name, values, mode, saturate, nan, compiled=compiled)
                 np.testing.assert_array_equal(
-                    got, np.array(expected, np.uint8), f"{native} {mode} {saturate} {nan}"
+                    got, np.array(expected, np.uint8), f"{compiled} {mode} {saturate} {nan}"
                 )
 
 
@@ -187,17 +187,17 @@ def test_encode_is_the_scalar_encode(
 ) -> None:
     expected = [encoding.encode(name, v, mode, saturate, nan) for v in values]
     for kind in (np.float32, np.float64):
-        for native in BACKENDS:
-            got = elements.encode(name, np.array(values, kind), mode, saturate, nan, native=native)
-            assert [int(c) for c in got] == expected, (kind, native)
+        for compiled in BACKENDS:
+            got = elements.encode(name, np.array(values, kind), mode, saturate, nan, compiled=compiled)
+            assert [int(c) for c in got] == expected, (kind, compiled)
 
 
 @settings(max_examples=80)
 @given(st.sampled_from(sorted(DTYPES)), st.floats(), st.sampled_from(ROUND_MODES), st.booleans())
 def test_encode_of_doubles(name: str, value: float, mode: str, saturate: bool) -> None:
     expected = encoding.encode(name, value, mode, saturate)
-    for native in BACKENDS:
-        assert int(elements.encode(name, np.array([value]), mode, saturate, native=native)[0]) == expected
+    for compiled in BACKENDS:
+        assert int(elements.encode(name, np.array([value]), mode, saturate, compiled=compiled)[0]) == expected
 
 
 @settings(max_examples=60)
@@ -210,34 +210,34 @@ def test_encode_of_doubles(name: str, value: float, mode: str, saturate: bool) -
 )
 def test_wide_integers_round_once(src: str, code: int, dst: str, mode: str, saturate: bool) -> None:
     expected = encoding.convert(code, src, dst, mode, saturate)
-    for native in BACKENDS:
-        got = elements.convert(np.array([code], np.uint64), src, dst, mode, saturate, native=native)
+    for compiled in BACKENDS:
+        got = elements.convert(np.array([code], np.uint64), src, dst, mode, saturate, compiled=compiled)
         assert int(got[0]) == expected
 
 
-@pytest.mark.parametrize("native", BACKENDS)
-def test_encode_of_integer_arrays(native: bool) -> None:
-    got = elements.encode("i8", np.array([127, 128, -129], np.int32), saturate=True, native=native)
+@pytest.mark.parametrize("compiled", BACKENDS)
+def test_encode_of_integer_arrays(compiled: bool) -> None:
+    got = elements.encode("i8", np.array([127, 128, -129], np.int32), saturate=True, compiled=compiled)
     assert got.tolist() == [127, 127, 128]
-    got = elements.encode("f32", np.array([-1], np.int8), native=native)
+    got = elements.encode("f32", np.array([-1], np.int8), compiled=compiled)
     assert got.tolist() == [0xBF800000]
-    assert elements.encode("i8", np.array([-1], np.int8), native=native).tolist() == [255]
+    assert elements.encode("i8", np.array([-1], np.int8), compiled=compiled).tolist() == [255]
 
 
-@pytest.mark.parametrize("native", BACKENDS)
-def test_shapes_are_kept(native: bool) -> None:
+@pytest.mark.parametrize("compiled", BACKENDS)
+def test_shapes_are_kept(compiled: bool) -> None:
     values = np.linspace(-3, 3, 24, dtype=np.float32).reshape(2, 3, 4)
-    codes = elements.encode("f16", values[:, ::-1], native=native)
+    codes = elements.encode("f16", values[:, ::-1], compiled=compiled)
     assert codes.shape == (2, 3, 4)
-    back = elements.decode("f16", codes, native=native)
+    back = elements.decode("f16", codes, compiled=compiled)
     np.testing.assert_array_equal(back, values[:, ::-1].astype(np.float16).astype(np.float32))
-    assert elements.encode("f16", np.zeros((0, 3), np.float32), native=native).shape == (0, 3)
+    assert elements.encode("f16", np.zeros((0, 3), np.float32), compiled=compiled).shape == (0, 3)
 
 
-@pytest.mark.parametrize("native", BACKENDS)
+@pytest.mark.parametrize("compiled", BACKENDS)
 @pytest.mark.parametrize("name", ["f16", "bf16", "f8e4m3", "i8"])
-def test_rows_take_the_short_way(name: str, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not native:
+def test_rows_take_the_short_way(name: str, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not compiled:
         monkeypatch.setattr(elements, "_native", None)
     values = elements.decode("f32", some_codes("f32"))
     wide = elements.decode("f32", some_codes("f32"), np.float64)
@@ -245,41 +245,41 @@ def test_rows_take_the_short_way(name: str, native: bool, monkeypatch: pytest.Mo
         for mode, saturate, nan in (("NONE", False, "max"), ("TRUNC", True, "zero")):
             with np.errstate(all="ignore"):  # as the engine calls it
                 got = elements.encode_row(name, row, mode, saturate, nan)
-                want = elements.encode(name, row, mode, saturate, nan, native=False)
+                want = elements.encode(name, row, mode, saturate, nan, compiled=False)
             assert got.dtype == want.dtype
             np.testing.assert_array_equal(got, want)
     with pytest.raises(ValueError, match="rounding mode"):
         elements.encode_row(name, values, "UP")
 
 
-@pytest.mark.parametrize("native", BACKENDS)
+@pytest.mark.parametrize("compiled", BACKENDS)
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 33])
-def test_nibbles(count: int, native: bool) -> None:
+def test_nibbles(count: int, compiled: bool) -> None:
     codes = np.random.default_rng(count).integers(0, 16, count).astype(np.uint8)
-    data = elements.pack4(codes, native=native)
+    data = elements.pack4(codes, compiled=compiled)
     assert data.size == (count + 1) // 2
     assert [int(data[i // 2]) >> (4 * (i % 2)) & 15 for i in range(count)] == codes.tolist()
     assert count % 2 == 0 or data[-1] >> 4 == 0
-    np.testing.assert_array_equal(elements.unpack4(data, count, native=native), codes)
+    np.testing.assert_array_equal(elements.unpack4(data, count, compiled=compiled), codes)
     with pytest.raises(ValueError, match="nibbles"):
-        elements.unpack4(data, 2 * data.size + 1, native=native)
+        elements.unpack4(data, 2 * data.size + 1, compiled=compiled)
 
 
-@pytest.mark.parametrize("native", BACKENDS)
-def test_bad_arguments_are_value_errors(native: bool) -> None:
+@pytest.mark.parametrize("compiled", BACKENDS)
+def test_bad_arguments_are_value_errors(compiled: bool) -> None:
     with pytest.raises(ValueError, match="f16 codes are uint16"):
-        elements.decode("f16", np.zeros(3, np.uint8), native=native)
+        elements.decode("f16", np.zeros(3, np.uint8), compiled=compiled)
     with pytest.raises(ValueError, match="rounding mode"):
-        elements.encode("f16", np.zeros(3, np.float32), "UP", native=native)
+        elements.encode("f16", np.zeros(3, np.float32), "UP", compiled=compiled)
     with pytest.raises(ValueError, match="NaN rule"):
-        elements.encode("f16", np.zeros(3, np.float32), nan="min", native=native)
+        elements.encode("f16", np.zeros(3, np.float32), nan="min", compiled=compiled)
     with pytest.raises(ValueError, match="cannot encode"):
-        elements.encode("f16", np.zeros(3, np.complex64), native=native)
+        elements.encode("f16", np.zeros(3, np.complex64), compiled=compiled)
 
 
 def test_a_missing_module_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elements, "_native", None)
-    assert not elements.has_native()
+    assert not elements.has_compiled()
     assert elements.encode("f16", np.ones(1, np.float32)).tolist() == [0x3C00]
     with pytest.raises(ImportError, match=r"pto\._native"):
-        elements.encode("f16", np.ones(1, np.float32), native=True)
+        elements.encode("f16", np.ones(1, np.float32), compiled=True)

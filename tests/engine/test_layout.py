@@ -55,15 +55,15 @@ def element(data: bytes, bits: int, at: int) -> int:
     return int.from_bytes(data[at * size : (at + 1) * size], "little")
 
 
-@pytest.mark.parametrize("native", BACKENDS)
+@pytest.mark.parametrize("compiled", BACKENDS)
 @each_layout
-def test_every_element_is_where_the_formula_says(layout: str, native: bool) -> None:
-    each(elements_follow_the_formula, ((form, valid, native) for form, valid in cases(layout)))
+def test_every_element_is_where_the_formula_says(layout: str, compiled: bool) -> None:
+    each(elements_follow_the_formula, ((form, valid, compiled) for form, valid in cases(layout)))
 
 
-def elements_follow_the_formula(form: TileForm, valid: tuple[int, int], native: bool) -> None:
+def elements_follow_the_formula(form: TileForm, valid: tuple[int, int], compiled: bool) -> None:
     matrix = sample(form, valid)
-    storage = pack(form, matrix, native=native)
+    storage = pack(form, matrix, compiled=compiled)
     data = storage.tobytes()
     used = set()
     for r in range(valid[0]):
@@ -76,7 +76,7 @@ def elements_follow_the_formula(form: TileForm, valid: tuple[int, int], native: 
     assert len(data) >= tile.size_bytes(form.rows, form.cols, form.bits)
     rest = [i for i in range(len(data) * 8 // form.bits) if i not in used]
     assert not any(element(data, form.bits, i) for i in rest)
-    np.testing.assert_array_equal(unpack(form, storage, valid, native=native), matrix)
+    np.testing.assert_array_equal(unpack(form, storage, valid, compiled=compiled), matrix)
 
 
 @each_layout
@@ -89,48 +89,48 @@ def the_rest_is_kept(form: TileForm, valid: tuple[int, int]) -> None:
     size = max(1, size_bytes(form, valid)) + 3
     before = np.random.default_rng(9).integers(0, 255, size, np.uint8, endpoint=True)
     a, b = before.copy(), before.copy()
-    assert pack(form, matrix, a, native=False) is a
-    assert pack(form, matrix, b, native=True) is b
+    assert pack(form, matrix, a, compiled=False) is a
+    assert pack(form, matrix, b, compiled=True) is b
     np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(a[-2:], before[-2:])
-    np.testing.assert_array_equal(unpack(form, a, valid, native=True), matrix)
-    np.testing.assert_array_equal(unpack(form, a, valid, native=False), matrix)
+    np.testing.assert_array_equal(unpack(form, a, valid, compiled=True), matrix)
+    np.testing.assert_array_equal(unpack(form, a, valid, compiled=False), matrix)
 
 
-@pytest.mark.parametrize("native", BACKENDS)
-def test_any_element_type_of_the_right_size(native: bool) -> None:
+@pytest.mark.parametrize("compiled", BACKENDS)
+def test_any_element_type_of_the_right_size(compiled: bool) -> None:
     matrix = np.arange(32, dtype=np.float32).reshape(4, 8)
     form = TileForm("DN", 4, 8, 32)
-    storage = pack(form, matrix, native=native)
+    storage = pack(form, matrix, compiled=compiled)
     np.testing.assert_array_equal(storage.view(np.float32).reshape(8, 4).T, matrix)
     np.testing.assert_array_equal(
-        pack(form, matrix[::-1], native=native).view(np.float32)[:4], matrix[::-1, 0]
+        pack(form, matrix[::-1], compiled=compiled).view(np.float32)[:4], matrix[::-1, 0]
     )
 
 
-@pytest.mark.parametrize("native", BACKENDS)
-def test_unaligned_storage(native: bool) -> None:
+@pytest.mark.parametrize("compiled", BACKENDS)
+def test_unaligned_storage(compiled: bool) -> None:
     form = TileForm("NZ", 16, 16, 32, (16, 8))
     raw = np.zeros(16 * 16 * 4 + 1, np.uint8)
     matrix = sample(form, (16, 16))
-    pack(form, matrix, raw[1:], native=native)
-    np.testing.assert_array_equal(unpack(form, raw[1:], native=native), matrix)
+    pack(form, matrix, raw[1:], compiled=compiled)
+    np.testing.assert_array_equal(unpack(form, raw[1:], compiled=compiled), matrix)
 
 
-@pytest.mark.parametrize("native", BACKENDS)
-def test_bad_arguments_are_value_errors(native: bool) -> None:
+@pytest.mark.parametrize("compiled", BACKENDS)
+def test_bad_arguments_are_value_errors(compiled: bool) -> None:
     form = TileForm("NZ", 32, 32, 16, (16, 16))
     good = np.zeros((32, 32), np.uint16)
     for call, text in [
         (lambda: TileForm("XY", 1, 1, 8), "unknown layout 'XY'"),
         (lambda: TileForm("ND", 1, 1, 12), "12 bits"),
         (lambda: TileForm("ND", 0, 1, 8), "must be positive"),
-        (lambda: pack(form, np.zeros((33, 1), np.uint16), native=native), "does not fit"),
-        (lambda: pack(form, np.zeros((2, 2), np.uint8), native=native), "2-byte elements"),
-        (lambda: pack(form, good, np.zeros(2047, np.uint8), native=native), "has 2047 bytes"),
-        (lambda: pack(form, good, np.zeros(1024, np.uint16), native=native), "array of bytes"),
-        (lambda: unpack(form, np.zeros(9, np.uint8), native=native), "has 9 bytes"),
-        (lambda: unpack(form, np.zeros(2048, np.uint8), (1, 40), native=native), "does not fit"),
+        (lambda: pack(form, np.zeros((33, 1), np.uint16), compiled=compiled), "does not fit"),
+        (lambda: pack(form, np.zeros((2, 2), np.uint8), compiled=compiled), "2-byte elements"),
+        (lambda: pack(form, good, np.zeros(2047, np.uint8), compiled=compiled), "has 2047 bytes"),
+        (lambda: pack(form, good, np.zeros(1024, np.uint16), compiled=compiled), "array of bytes"),
+        (lambda: unpack(form, np.zeros(9, np.uint8), compiled=compiled), "has 9 bytes"),
+        (lambda: unpack(form, np.zeros(2048, np.uint8), (1, 40), compiled=compiled), "does not fit"),
         (lambda: size_bytes(TileForm("ZZ", 32, 24, 16, (16, 16))), "not a multiple"),
         (lambda: size_bytes(TileForm("NZ", 32, 32, 16, (16, 16), 16)), "does not hold"),
         (lambda: size_bytes(TileForm("NN", 20, 32, 16, (16, 16))), "does not hold"),

@@ -234,9 +234,9 @@ def chain(a: Array, b: Array) -> Array:
 
 def every_dot(a: Array, b: Array) -> Iterator[Array]:
     """The chain in NumPy and, in both of its forms, compiled."""
-    yield fused_dot(a, b, native=False)
-    if elements.has_native():
-        yield fused_dot(a, b, native=True)
+    yield fused_dot(a, b, compiled=False)
+    if elements.has_compiled():
+        yield fused_dot(a, b, compiled=True)
         yield elements.loops(True).dot_f64(*(np.ascontiguousarray(x, np.float64) for x in (a, b)))
 
 

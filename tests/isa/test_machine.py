@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from pto import isa
+from pto.cli import common
 from pto.codegen import machine_facts
 from pto.isa.enums import ENUMS, SYNC_OP_PIPE
 from pto.isa.kinds import EVENTS_APART, event_pipe, pipe_of_kind
 from pto.isa.machine import C2V, CHAINING, CORES, EVERY_PIPE, MEMORIES, ONLY_ON, PIPES, V2C
-from pto.isa.profiles import ISAS, PROFILES
+from pto.isa.profiles import ISAS, PLATFORMS, PROFILES
 
 #: The pipes of C++ events, as the manual of the headers lists them; V for the others.
 EVENTS = {
@@ -87,3 +91,13 @@ def test_a_new_profile_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     text = machine_facts.machine()
     assert "#elif __NPU_ARCH__ == 9900\n#define PTO_NPU_ARCH_A9" in text
     assert "Isa::a2a3, Isa::a5)" in text and text.count("77u)") == len(MEMORIES)
+    monkeypatch.setitem(PROFILES, "a9", made.replace(aliases=("nine",)))
+    assert common.profile_list().endswith(", a9 (nine)")
+
+
+def test_profiles_that_users_name() -> None:
+    assert common.profile_list() == "cpu, a2a3 (a2, a3), a5, kirin9030, kirinx90"
+    assert PLATFORMS == {"a2a3sim": "a2a3", "a5sim": "a5", "a2a3": "a2a3", "a5": "a5"}
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"the\s+profiles ((?:`\w+`(?:, | and )?)+)", readme)
+    assert found is not None and re.findall(r"\w+(?=`)", found[1]) == list(PROFILES)

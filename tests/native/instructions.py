@@ -210,6 +210,6 @@ def _unequal(value: Any, got: Array, want: Array, ulp: int = 0) -> Array:
     if ulp and DTYPES[value.dtype].is_float:
         differ &= np.abs(a.astype(np.int64) - b.astype(np.int64)) > ulp
     if value.bits >= 8 and DTYPES[value.dtype].nan and differ.any():
-        nan = [np.isnan(elements.decode(value.dtype, x, native=False)) for x in (a, b)]
+        nan = [np.isnan(elements.decode(value.dtype, x, compiled=False)) for x in (a, b)]
         differ &= ~(nan[0] & nan[1])
     return differ

@@ -27,8 +27,8 @@ def test_a_million_floats_convert_like_numpy(dst: str, mode: str) -> None:
     near = (rng.standard_normal(100_000) * 2.0 ** rng.integers(-30, 70, 100_000)).astype(np.float32)
     values = np.concatenate([codes, near.view(np.uint32)])
     for saturate in (False, True):
-        a = elements.convert(values, "f32", dst, mode, saturate, native=False)
-        b = elements.convert(values, "f32", dst, mode, saturate, native=True)
+        a = elements.convert(values, "f32", dst, mode, saturate, compiled=False)
+        b = elements.convert(values, "f32", dst, mode, saturate, compiled=True)
         np.testing.assert_array_equal(a, b)
 
 

@@ -52,8 +52,8 @@ def test_products(m: int, k: int, n: int, left: str, right: str, seed: int) -> N
     rng = np.random.default_rng(seed)
     a, b = floats(rng, (m, k), left), floats(rng, (n, k), right).T
     with np.errstate(all="ignore"):
-        want = np.ascontiguousarray(fused_dot(a, b, native=False))
-        assert_same(fused_dot(a, b, native=True), want)
+        want = np.ascontiguousarray(fused_dot(a, b, compiled=False))
+        assert_same(fused_dot(a, b, compiled=True), want)
         assert_same(_native.dot_f64(a.astype(np.float64), np.ascontiguousarray(b, np.float64)), want)
 
 
@@ -67,7 +67,7 @@ def test_products_beyond_the_range_of_f32(m: int, k: int, n: int, size: int, see
         for shape in ((m, k), (k, n))
     )
     with np.errstate(all="ignore"):
-        assert_same(fused_dot(a, b, native=True), np.ascontiguousarray(fused_dot(a, b, native=False)))
+        assert_same(fused_dot(a, b, compiled=True), np.ascontiguousarray(fused_dot(a, b, compiled=False)))
 
 
 @pytest.mark.parametrize("depth", [0, 1, 258, 259, 600])
@@ -90,10 +90,10 @@ def test_folds(name: str, step: np.ufunc, rows: int, cols: int, kind: str, seed:
     x = elements.decode(name, codes)
     steps = np.dtype(np.float16 if name == "f16" else ml_dtypes.bfloat16)
     with np.errstate(all="ignore"):
-        want = fold_columns(x, step, steps, native=False).astype(np.float32)
-        assert_same(fold_columns(x, step, steps, native=True), want)
-        assert_same(fold_columns(np.asfortranarray(x), step, steps, native=True), want)
-        assert_same(fold_columns(np.asfortranarray(x), step, steps, native=False).astype(np.float32), want)
+        want = fold_columns(x, step, steps, compiled=False).astype(np.float32)
+        assert_same(fold_columns(x, step, steps, compiled=True), want)
+        assert_same(fold_columns(np.asfortranarray(x), step, steps, compiled=True), want)
+        assert_same(fold_columns(np.asfortranarray(x), step, steps, compiled=False).astype(np.float32), want)
 
 
 @settings(max_examples=60)
@@ -102,8 +102,8 @@ def test_random_words(start: int, count: int, rounds: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     ahead = rng.integers(0, 2**63, count, np.uint64)
     keys = (int(rng.integers(-(2**31), 2**32)), int(rng.integers(0, 2**32)))
-    want = _philox(start, ahead, keys, rounds, native=False)
-    np.testing.assert_array_equal(_philox(start, ahead, keys, rounds, native=True), want)
+    want = _philox(start, ahead, keys, rounds, compiled=False)
+    np.testing.assert_array_equal(_philox(start, ahead, keys, rounds, compiled=True), want)
 
 
 @settings(max_examples=100)
@@ -116,10 +116,12 @@ def test_block_orders(rows: int, cols: int, ranks: int, seed: int) -> None:
     rank, index = rng.choice(few, (rows, cols)), rng.choice(few, (rows, cols))
     if seed % 2:
         rank = rng.integers(0, 2**32, (rows, cols), np.uint64).astype(np.uint32)
-    want = block_order(rank, index, native=False)
-    np.testing.assert_array_equal(block_order(rank, index, native=True), want)
+    want = block_order(rank, index, compiled=False)
+    np.testing.assert_array_equal(block_order(rank, index, compiled=True), want)
     row = np.broadcast_to(index[:1], index.shape)
-    np.testing.assert_array_equal(block_order(rank, row, native=True), block_order(rank, row, native=False))
+    np.testing.assert_array_equal(
+        block_order(rank, row, compiled=True), block_order(rank, row, compiled=False)
+    )
 
 
 @pytest.mark.parametrize("mode", ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"])
@@ -135,7 +137,7 @@ def test_doubles_round_once(dst: str, mode: str) -> None:
     values = np.concatenate([points, *(np.nextafter(points, to) for to in (np.inf, -np.inf))])
     for saturate in (False, True):
         for nan in ("max", "zero"):
-            got = elements.encode(dst, values, mode, saturate, nan, native=True)
+            got = elements.encode(dst, values, mode, saturate, nan, compiled=True)
             np.testing.assert_array_equal(
-                got, elements.encode(dst, values, mode, saturate, nan, native=False)
+                got, elements.encode(dst, values, mode, saturate, nan, compiled=False)
             )

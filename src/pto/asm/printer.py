@@ -214,7 +214,7 @@ def _tuples(items: tuple[Item, ...], row: Row) -> Iterator[tuple[str, int]]:
             yield from _tuples(item.items, row)
 
 
-class Form:
+class PrinterForm:
     """A format of a row, with what the printer asks of it worked out once."""
 
     __slots__ = (
@@ -267,13 +267,13 @@ class Form:
         return self.has_dict or all(k in self.mentioned for k in op.attrs)
 
 
-_forms: dict[str, tuple[Form, ...]] = {}
+_forms: dict[str, tuple[PrinterForm, ...]] = {}
 
 
-def forms_of(row: Row) -> tuple[Form, ...]:
+def forms_of(row: Row) -> tuple[PrinterForm, ...]:
     found = _forms.get(row.name)
     if found is None:
-        found = _forms[row.name] = tuple(Form(items, row) for items in row.formats)
+        found = _forms[row.name] = tuple(PrinterForm(items, row) for items in row.formats)
     return found
 
 

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.max is not None and options.action != "prune":
         p.error("--max is an option of prune")
     folder = cache.folder()
-    gone: list[cache.Entry] = []
+    gone: list[cache.CacheEntry] = []
     if options.action != "show":
         most = 0 if options.action == "clear" else cache.limit() if options.max is None else options.max
         gone = cache.prune(most)
@@ -54,7 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     return OK
 
 
-def _facts(folder: str, left: Sequence[cache.Entry], gone: Sequence[cache.Entry] | None) -> dict[str, object]:
+def _facts(
+    folder: str, left: Sequence[cache.CacheEntry], gone: Sequence[cache.CacheEntry] | None
+) -> dict[str, object]:
     facts: dict[str, object] = {
         "path": folder,
         "entries": len(left),
@@ -67,7 +69,7 @@ def _facts(folder: str, left: Sequence[cache.Entry], gone: Sequence[cache.Entry]
     return facts
 
 
-def _lines(folder: str, left: Sequence[cache.Entry]) -> list[str]:
+def _lines(folder: str, left: Sequence[cache.CacheEntry]) -> list[str]:
     lines = [
         f"path     {folder}",
         f"entries  {len(left)}",
@@ -82,7 +84,7 @@ def _lines(folder: str, left: Sequence[cache.Entry]) -> list[str]:
     return lines
 
 
-def _kinds(found: Sequence[cache.Entry]) -> dict[str, tuple[int, int]]:
+def _kinds(found: Sequence[cache.CacheEntry]) -> dict[str, tuple[int, int]]:
     """How many there are of each kind, and how many bytes."""
     kinds: dict[str, tuple[int, int]] = {}
     for e in sorted(found, key=lambda e: e.kind):
@@ -91,11 +93,11 @@ def _kinds(found: Sequence[cache.Entry]) -> dict[str, tuple[int, int]]:
     return kinds
 
 
-def _count(found: Sequence[cache.Entry]) -> str:
+def _count(found: Sequence[cache.CacheEntry]) -> str:
     return f"{len(found)} entr{'y' if len(found) == 1 else 'ies'}"
 
 
-def _total(found: Sequence[cache.Entry]) -> str:
+def _total(found: Sequence[cache.CacheEntry]) -> str:
     return shown(sum(e.size for e in found))
 
 

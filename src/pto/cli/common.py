@@ -61,6 +61,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
+    from ..isa.profiles import DEFAULT
+
     parser.add_argument(
         "--arch",
         "--pto-arch",
@@ -68,8 +70,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         dest="arch",
         metavar="PROFILE",
         type=profile_name,
-        help="target profile: cpu, a2a3 (a2, a3), a5, kirin9030, kirinx90 "
-        "(default: the module's pto.target_arch, else a2a3)",
+        help=f"target profile: {profile_list()} (default: the module's pto.target_arch, else {DEFAULT})",
     )
 
 
@@ -102,6 +103,14 @@ def target(options: argparse.Namespace, module: Module) -> str | Profile | None:
     from ..ir.facts import module_profile
 
     return module_profile(module, options.arch).override(dict(options.capacity))
+
+
+def profile_list() -> str:
+    """Every profile, each with its other names, as the help of options says it."""
+    from ..isa.profiles import PROFILES
+
+    named = ((p.name, ", ".join(p.aliases)) for p in PROFILES.values())
+    return ", ".join(f"{name} ({others})" if others else name for name, others in named)
 
 
 def profile_name(text: str) -> str:

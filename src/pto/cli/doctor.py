@@ -195,7 +195,7 @@ def _compiler() -> str:
     except DiagnosticError as error:
         problem = error.diagnostics[0]
         raise Problem(problem.message.removeprefix("no C++ compiler: "), problem.help) from error
-    tuned = "" if found.native else "; it knows no -march=native"
+    tuned = "" if found.march_native else "; it knows no -march=native"
     vectors = platform.machine() if found.vectors == "baseline" else found.vectors
     linked = f"with the package's code for {vectors}" if compiler.common(found) else "from headers alone"
     common = f"; kernels are built {linked}"
@@ -209,12 +209,12 @@ def _color() -> str:
 
 
 #: name, whether the tools need it, how to find out.
-Entry = tuple[str, bool, Callable[[], str]]
+NamedCheck = tuple[str, bool, Callable[[], str]]
 
 
-def checks() -> list[Entry]:
+def checks() -> list[NamedCheck]:
     """What is looked at. The usual engine is `engine`; those that compile come after the compiler."""
-    engines: list[tuple[bool, Entry]] = []
+    engines: list[tuple[bool, NamedCheck]] = []
     for n, e in enumerate(ENGINES.values()):
         engines.append((e.compiles, ("engine" if not n else f"engine {e.name}", e.required, _engine(e))))
     return [

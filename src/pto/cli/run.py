@@ -16,6 +16,7 @@ from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..engine import registry
 from ..engine.registry import Engine
 from ..engine.sanitize import NAMES, parse_names
+from ..isa.machine import SUBBLOCKS
 from .common import (
     FAILED,
     OK,
@@ -78,8 +79,9 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "--subblocks",
         type=int,
-        choices=(1, 2),
-        help="vector cores per block of a mixed kernel (default: 2, or 1 as the kernel is written)",
+        choices=(1, SUBBLOCKS),
+        help="vector cores per block of a mixed kernel "
+        f"(default: {SUBBLOCKS}, or 1 as the kernel is written)",
     )
     p.add_argument(
         "--threads",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
 from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
 from .interrupt import EndOnInterrupt
 from .terminal import Screen
@@ -67,8 +68,8 @@ def _add_run(verbs: Any) -> None:
     which.add_argument("--all", action="store_true", help="run all cases")
     add("-r", "--runtime", metavar="NAME", help="runtime to use instead of the folder's: host_build_graph, "
         "aicpu_build_graph or tensormap_and_ringbuffer")  # fmt: skip
-    add("-p", "--platform", choices=("a2a3sim", "a5sim", "a2a3", "a5"), default="a2a3sim",
-        help="what kernels are compiled for; all are simulated (default: a2a3sim)")  # fmt: skip
+    add("-p", "--platform", choices=tuple(PLATFORMS), default=DEFAULT_PLATFORM,
+        help=f"what kernels are compiled for; all are simulated (default: {DEFAULT_PLATFORM})")  # fmt: skip
     add(
         "--threads",
         type=_number(1, 256),
@@ -152,7 +153,7 @@ class _Session:
         runtime = o.runtime or config.runtime
         if runtime not in folders.RUNTIMES:
             return
-        jobs = config.jobs(runtime, folders.PLATFORMS[o.platform])
+        jobs = config.jobs(runtime, PLATFORMS[o.platform])
         if not any(job.is_program for job in jobs):
             self._ahead = Ahead(jobs, self._progress.step, o.jobs)
 

@@ -18,7 +18,7 @@ from ..isa import encoding
 from ..isa.dtypes import DTYPES, NUMBERS, DType
 from ..isa.enums import OPS
 from ..isa.kinds import event_pipe
-from ..isa.machine import EVENT_IDS, EVERY_PIPE, MEMORIES, PIPES, SEMAPHORES
+from ..isa.machine import EVENT_IDS, EVERY_PIPE, MEMORIES, PIPES, SEMAPHORES, SUBBLOCKS
 from ..isa.profiles import ISAS, PROFILES, Profile
 from .generated import OPS as HEADERS
 from .generated import laid_out, write
@@ -138,7 +138,7 @@ def _pipes() -> Iterator[str]:
     names = ", ".join(f'"{p.name}"' for p in pipes)
     yield f"inline constexpr const char* kPipeNames[kPipes] = {{{names}}};"
     yield "/// Ids of a core, then those by which A5 addresses the second vector core."
-    yield f"inline constexpr int kSecondVector = {SEMAPHORES}, kSemaphores = 2 * kSecondVector;"
+    yield f"inline constexpr int kSecondVector = {SEMAPHORES}, kSemaphores = {SUBBLOCKS} * kSecondVector;"
     yield "}  // namespace pto::detail"
 
 

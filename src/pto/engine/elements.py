@@ -3,7 +3,7 @@
 Codes are unsigned arrays (`code_dtype`); a 4-bit element takes one byte here, and `pack4`/`unpack4` go to and
 from storage with two per byte, low nibble first. Values are float32 (float64 for f64) or integer arrays.
 
-Every function takes `native`: True asks for the compiled loops, False for NumPy, None (default) for the
+Every function takes `compiled`: True asks for the compiled loops, False for NumPy, None (default) for the
 compiled loops when the module is there. Both give the same codes, and so does `pto.isa.encoding`; the tests
 prove it.
 """
@@ -55,16 +55,16 @@ def _quiet(f: Callable[P, Array]) -> Callable[P, Array]:
     return wrapped
 
 
-def has_native() -> bool:
+def has_compiled() -> bool:
     """Whether the compiled module is importable."""
     return _native is not None
 
 
-def loops(native: bool | None) -> Any:
-    """The compiled module if `native` allows it and it is there, else None; see the module docstring."""
-    if native and _native is None:
+def loops(compiled: bool | None) -> Any:
+    """The compiled module if `compiled` allows it and it is there, else None; see the module docstring."""
+    if compiled and _native is None:
         raise ImportError("the compiled module pto._native is not there; build it with `make setup`")
-    return None if native is False else _native
+    return None if compiled is False else _native
 
 
 @cache
@@ -73,10 +73,10 @@ def code_dtype(dtype: str) -> np.dtype[Any]:
     return np.dtype(f"u{max(8, DTYPES[dtype].bits) // 8}")
 
 
-def decode(dtype: str, codes: Array, to: Any = None, *, native: bool | None = None) -> Array:
+def decode(dtype: str, codes: Array, to: Any = None, *, compiled: bool | None = None) -> Array:
     """Values of `codes`: float32 (f64: float64) or the integer type; or `to`, a float type that is exact."""
     wide = _WIDE.get(dtype)
-    if wide is not None and to is None and native is not False and _native is not None:
+    if wide is not None and to is None and compiled is not False and _native is not None:
         if codes.dtype != code_dtype(dtype):
             raise _unfit(dtype, codes)
         if codes.ndim == 1:  # a short way for short arrays
@@ -90,7 +90,7 @@ def decode(dtype: str, codes: Array, to: Any = None, *, native: bool | None = No
         not np.can_cast(natural, out, "safe") or (natural.itemsize == 8 and out != natural)
     ):
         raise ValueError(f"{dtype} values are not exact in {out}")
-    if out.kind == "f" and (fast := loops(native)):
+    if out.kind == "f" and (fast := loops(compiled)):
         return fast.decode(dtype, codes.ravel(), out.itemsize == 8).reshape(codes.shape)
     return _decode(d, codes, out)
 
@@ -102,13 +102,13 @@ def encode(
     saturate: bool = False,
     nan: str = "max",
     *,
-    native: bool | None = None,
+    compiled: bool | None = None,
 ) -> Array:
     """Codes of float or integer `values`; see `pto.isa.encoding.encode`."""
     values = np.asarray(values)
     if values.dtype in (_F32, _F64):
         mode = _rounding(dtype, mode, nan)
-        if fast := loops(native):
+        if fast := loops(compiled):
             if values.ndim == 1 and values.flags.c_contiguous:
                 return fast.encode(dtype, values, mode, saturate, nan)
             flat = np.ascontiguousarray(values).ravel()
@@ -119,7 +119,7 @@ def encode(
         codes = np.ascontiguousarray(values).view(code_dtype(source))
         if source == dtype:
             return codes
-        return convert(codes, source, dtype, mode, saturate, nan, native=native)
+        return convert(codes, source, dtype, mode, saturate, nan, compiled=compiled)
     _rounding(dtype, mode, nan)
     raise ValueError(f"cannot encode an array of {values.dtype}: expected float32, float64 or integers")
 
@@ -141,34 +141,34 @@ def convert(
     saturate: bool = False,
     nan: str = "max",
     *,
-    native: bool | None = None,
+    compiled: bool | None = None,
 ) -> Array:
     """Codes in `dst` of the values that `codes` have in `src`; see `pto.isa.encoding.convert`."""
     s, d = DTYPES[src], DTYPES[dst]
     codes = _codes(s, codes)
     mode = _rounding(dst, mode, nan)
-    if fast := loops(native):
+    if fast := loops(compiled):
         saturate = saturate and not encoding.keeps_infinity(s, d)
         return fast.convert(src, dst, codes.ravel(), mode, saturate, nan).reshape(codes.shape)
     return _convert(codes, s, d, mode, saturate, nan)
 
 
-def pack4(codes: Array, *, native: bool | None = None) -> Array:
+def pack4(codes: Array, *, compiled: bool | None = None) -> Array:
     """Bytes holding two 4-bit codes each, low nibble first; an odd count leaves the last high nibble zero."""
     flat = np.ascontiguousarray(codes, np.uint8).ravel()
-    if fast := loops(native):
+    if fast := loops(compiled):
         return fast.pack4(flat)
     nibbles = np.zeros(flat.size + flat.size % 2, np.uint8)
     nibbles[: flat.size] = flat & 0xF
     return nibbles[0::2] | nibbles[1::2] << 4
 
 
-def unpack4(data: Array, count: int, *, native: bool | None = None) -> Array:
+def unpack4(data: Array, count: int, *, compiled: bool | None = None) -> Array:
     """The first `count` 4-bit codes of `data`, one per byte."""
     flat = np.ascontiguousarray(data, np.uint8).ravel()
     if not 0 <= count <= 2 * flat.size:
         raise ValueError(f"{flat.size} bytes hold {2 * flat.size} nibbles, asked for {count}")
-    if fast := loops(native):
+    if fast := loops(compiled):
         return fast.unpack4(flat, count)
     return np.stack([flat & 0xF, flat >> 4], axis=-1).ravel()[:count]
 
@@ -252,15 +252,15 @@ def _convert(codes: Array, s: DType, d: DType, mode: str, saturate: bool, nan: s
     if s == d:
         return codes & np.asarray((1 << s.bits) - 1, codes.dtype)
     if s.is_int and d.is_int:
-        return _int_to_int(s, d, decode(s.name, codes, native=False), saturate)
+        return _int_to_int(s, d, decode(s.name, codes, compiled=False), saturate)
     if s.is_int and s.bits == 64:
         if d.name == "f64" and mode != "RINT":  # rare: scalars only, and no NumPy cast rounds that way
             exact = [encoding.convert(int(c), s, d, mode, saturate) for c in codes.ravel()]
             return np.array(exact, np.uint64).reshape(codes.shape)
-        values = decode(s.name, codes, native=False)
+        values = decode(s.name, codes, compiled=False)
         wide = values.astype(np.float64) if d.name == "f64" else _round_to_odd(values)
     else:
-        wide = decode(s.name, codes, np.float64, native=False)
+        wide = decode(s.name, codes, np.float64, compiled=False)
     return _encode(d, wide, mode, saturate and not encoding.keeps_infinity(s, d), nan)
 
 

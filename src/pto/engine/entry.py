@@ -9,7 +9,7 @@ from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..driver import Lowered, Options, lowered, verified
 from ..ir.core import Module, Operation, Value
 from ..ir.facts import entries, module_profile
-from ..isa.machine import SECTIONS
+from ..isa.machine import SECTIONS, SUBBLOCKS
 from ..isa.profiles import Profile
 from . import registry
 
@@ -53,7 +53,7 @@ class Launchable:
         self.name, self.functions = find_entry(module, entry)
         self.roles = find_roles(module, self.functions)
         #: Vector cores of a mixed kernel, unless a launch says otherwise.
-        self.subblocks = 1 if _one_lane(module) else 2
+        self.subblocks = 1 if _one_lane(module) else SUBBLOCKS
 
     def lowered(self, passes: str, insert_sync: bool = False) -> Lowered:
         """What the driver makes of the program, which has been verified; raises where that is impossible."""
@@ -93,8 +93,8 @@ def check_options(
     for name, value, least in (("blocks", blocks, 1), ("max_steps", max_steps, 1), ("schedule", schedule, 0)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
             raise ValueError(f"{name} is a whole number from {least} on, got {value!r}")
-    if subblocks not in (None, 1, 2):
-        raise ValueError(f"subblocks is 1 or 2, got {subblocks!r}")
+    if subblocks not in (None, 1, SUBBLOCKS):
+        raise ValueError(f"subblocks is 1 or {SUBBLOCKS}, got {subblocks!r}")
     if not isinstance(memory_map, bool):
         raise ValueError(
             f"memory_map is True or False, got {memory_map!r}; the result's memory_map can be drawn"
@@ -131,12 +131,16 @@ def find_roles(module: Module, functions: list[Operation]) -> list[tuple[str, in
     """(kind of core, sub-block, function) for every core of a block."""
     if len(functions) == 2:
         aic, aiv = functions
-        return [("cube", 0, aic), ("vector", 0, aiv), ("vector", 1, aiv)]
+        return _mixed(aic, aiv)
     function = functions[0]
     kinds = _kinds(module, function)
     if kinds == {"cube", "vector"}:
-        return [("cube", 0, function), ("vector", 0, function), ("vector", 1, function)]
+        return _mixed(function, function)
     return [(kinds.pop() if len(kinds) == 1 else "mix", 0, function)]
+
+
+def _mixed(cube: Operation, vector: Operation) -> list[tuple[str, int, Operation]]:
+    return [("cube", 0, cube), *(("vector", sub, vector) for sub in range(SUBBLOCKS))]
 
 
 def _kinds(module: Module, function: Operation) -> set[str]:

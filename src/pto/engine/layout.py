@@ -1,7 +1,7 @@
 """Tile storage: a matrix of element codes to and from the bytes of a tile, for every tile layout.
 
 The index arrays come from `pto.isa.tile.offset`, which is a sum of a row part and a column part; the native
-module has its own formulas, and the tests compare the two. `native` means what it means in
+module has its own formulas, and the tests compare the two. `compiled` means what it means in
 `pto.engine.elements`.
 
     form = TileForm("NZ", rows=32, cols=32, bits=16, box=(16, 16))
@@ -61,7 +61,7 @@ def size_bytes(form: TileForm, valid: tuple[int, int] | None = None) -> int:
     return -(-(last + 1) * form.bits // 8)
 
 
-def pack(form: TileForm, matrix: Array, into: Array | None = None, *, native: bool | None = None) -> Array:
+def pack(form: TileForm, matrix: Array, into: Array | None = None, *, compiled: bool | None = None) -> Array:
     """Store `matrix` (at most rows x cols elements) as bytes.
 
     `into` receives the bytes if given and keeps the ones that no element occupies; a fresh array has zeros
@@ -77,32 +77,32 @@ def pack(form: TileForm, matrix: Array, into: Array | None = None, *, native: bo
     if into is None:
         into = np.zeros(max(need, tile.size_bytes(form.rows, form.cols, form.bits)), np.uint8)
     _check_storage(into, need)
-    if fast := elements.loops(native):
+    if fast := elements.loops(compiled):
         fast.pack(codes, into, form.layout, form.rows, form.cols, *form.box, form.pitch, form.bits)
         return into
     at = _index(form, *valid)
     if form.bits == 4:
-        nibbles = elements.unpack4(into, 2 * into.size, native=False)
+        nibbles = elements.unpack4(into, 2 * into.size, compiled=False)
         nibbles[at] = codes & 0xF
-        into[:] = elements.pack4(nibbles, native=False)
+        into[:] = elements.pack4(nibbles, compiled=False)
     else:
         _typed(into, item)[at] = codes
     return into
 
 
 def unpack(
-    form: TileForm, storage: Array, valid: tuple[int, int] | None = None, *, native: bool | None = None
+    form: TileForm, storage: Array, valid: tuple[int, int] | None = None, *, compiled: bool | None = None
 ) -> Array:
     """The codes of the valid part (default: everything) of a stored tile, as an unsigned matrix."""
     rows, cols = _check(form, valid)
     storage = np.ascontiguousarray(storage)
     _check_storage(storage, size_bytes(form, (rows, cols)))
-    if fast := elements.loops(native):
+    if fast := elements.loops(compiled):
         f = form
         return fast.unpack(storage, f.layout, f.rows, f.cols, *f.box, f.pitch, f.bits, rows, cols)
     at = _index(form, rows, cols)
     if form.bits == 4:
-        return elements.unpack4(storage, 2 * storage.size, native=False)[at]
+        return elements.unpack4(storage, 2 * storage.size, compiled=False)[at]
     return _typed(storage, form.bits // 8)[at]
 
 

@@ -13,7 +13,7 @@ from .own_errors import FACTS
 from .record import Record
 
 
-class Entry(Record):
+class CatalogueEntry(Record):
     code: str
     title: str
     explain: str
@@ -360,11 +360,11 @@ def _ids(text: str, prefix: str) -> Iterator[str]:
             yield f"{prefix}-{number:04d}"
 
 
-def _entry(code: str, where: str, title: str, condition: str, fix: str) -> Entry:
-    return Entry(code, f"{where}: {title}", f"Raised when {condition}.", RECIPES.get(fix, fix))
+def _entry(code: str, where: str, title: str, condition: str, fix: str) -> CatalogueEntry:
+    return CatalogueEntry(code, f"{where}: {title}", f"Raised when {condition}.", RECIPES.get(fix, fix))
 
 
-def _field() -> Iterator[Entry]:
+def _field() -> Iterator[CatalogueEntry]:
     """The field's entries; where a code comes twice, the later entry is the more specific one."""
     for first, op, checks in _RUNS:
         prefix, number = first.split("-")
@@ -380,12 +380,12 @@ def _field() -> Iterator[Entry]:
 # ---- Our own codes -------------------------------------------------------------------------------------
 
 #: PTO-Exxxx, in numeric order.
-OWN: tuple[Entry, ...] = tuple(Entry(*facts) for facts in FACTS)
+OWN: tuple[CatalogueEntry, ...] = tuple(CatalogueEntry(*facts) for facts in FACTS)
 
 #: Every entry by code, sorted by code.
-CATALOGUE: dict[str, Entry] = dict(sorted({e.code: e for e in (*_field(), *OWN)}.items()))
+CATALOGUE: dict[str, CatalogueEntry] = dict(sorted({e.code: e for e in (*_field(), *OWN)}.items()))
 
 
-def entry(code: str) -> Entry:
+def entry(code: str) -> CatalogueEntry:
     """The entry of a code, in any case (`sa-0134`); `KeyError` for an unknown one."""
     return CATALOGUE[code.upper()]

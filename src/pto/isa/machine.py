@@ -43,7 +43,7 @@ EVERY_PIPE = Pipe("ALL", 6, 6)
 QUEUES: tuple[str, ...] = tuple(name for name in PIPES if name != "S")
 
 
-class Core(Record):
+class CoreKind(Record):
     """A kind of core. A block has a cube core and two vector cores, or one core."""
 
     kind: str
@@ -51,11 +51,11 @@ class Core(Record):
     pipes: tuple[str, ...]
 
 
-CORES: dict[str, Core] = {
+CORES: dict[str, CoreKind] = {
     c.kind: c
     for c in (
-        Core("cube", "pto.section.cube", ("MTE2", "MTE1", "M", "FIX", "MTE3", "S")),
-        Core("vector", "pto.section.vector", ("MTE2", "V", "MTE3", "S")),
+        CoreKind("cube", "pto.section.cube", ("MTE2", "MTE1", "M", "FIX", "MTE3", "S")),
+        CoreKind("vector", "pto.section.vector", ("MTE2", "V", "MTE3", "S")),
     )
 }
 

@@ -70,6 +70,16 @@ ALIASES: dict[str, str] = {a: p.name for p in PROFILES.values() for a in (p.name
 #: The profile of a program that names none.
 DEFAULT = "a2a3"
 
+#: Platforms of the task runtime, with the profile of each one's kernels: the targets that a column of the
+#: legality tables is made for, simulated or not; here all are simulated.
+PLATFORMS: dict[str, str] = {
+    p.name + suffix: p.name
+    for suffix in ("sim", "")
+    for p in PROFILES.values()
+    if p.name == p.isa and p.macro
+}
+DEFAULT_PLATFORM = f"{DEFAULT}sim"
+
 #: Columns of the legality tables, and how messages name them.
 ISAS = ("cpu", "a2a3", "a5")
 ARCH_NAMES = {"cpu": "CPU", "a2a3": "A2/A3", "a5": "A5"}

@@ -287,9 +287,7 @@ class Row(Record):
     domain: str = ""  # elements the instruction defines, for readers
     writes: str = "part"  # how much of its destinations it replaces: see WRITES
     part_with: str = ""  # an optional operand with which it replaces a part only
-    filled_by: str = (
-        ""  # the operand that, unless as large as the destination, leaves a part of it
-    )
+    filled_by: str = ""  # the operand that, unless as large as the destination, leaves a part of it
     accumulates: str = ""  # the operand that hardware takes to be the destination, to which it adds
     names: str = ""  # the operand whose storage its result, or else what it rebinds, is another name of
     window: bool = False  # of that storage, another part or other strides than its type says

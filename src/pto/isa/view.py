@@ -8,13 +8,6 @@ from math import prod
 
 from .record import Record
 
-#: C++ `Layout` in its enum order.
-GM_LAYOUTS = (
-    "ND", "DN", "NZ", "SCALE", "MX_A_ND", "MX_A_DN", "MX_A_ZZ", "MX_B_ND", "MX_B_DN", "MX_B_NN",
-    "HIF4_A_ZZ", "HIF4_B_NN", "NC1HWC0", "GNC1HWC0", "NCHW", "GNCHW", "NHWC", "NDC1HWC0", "NCDHW",
-    "FRACTAL_Z", "FRACTAL_Z_S16S8", "FRACTAL_Z_3D",
-)  # fmt: skip
-
 Index5 = tuple[int, int, int, int, int]
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.core import Operation
 from ..ir.facts import pipe_of
-from .memory_plan import FunctionPlan, MemoryPlan, Space, Tile
+from .memory_plan import FunctionPlan, MemoryPlan, PlacedTile, Space
 from .share_memory import SHARING
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _space(plan: MemoryPlan, function: FunctionPlan, space: Space) -> str:
     return "\n".join(out)
 
 
-def _life(tile: Tile, steps: int) -> str:
+def _life(tile: PlacedTile, steps: int) -> str:
     """Steps at which a tile is needed: '#', or '+' for some of them."""
     if not tile.spans:
         return "|no use|"

@@ -22,7 +22,7 @@ from .edit import operations
 from .pipeline import PassContext
 
 
-class Access(Record):
+class LayoutAccess(Record):
     """A load or store: its tile and the window it goes through."""
 
     op: Operation
@@ -33,7 +33,7 @@ class Access(Record):
 def run(ctx: PassContext) -> None:
     for func in ctx.module.functions:
         roots: dict[Value, Operation] = {}  # view -> the make_tensor_view it comes from
-        accesses: dict[Operation, list[Access]] = {}
+        accesses: dict[Operation, list[LayoutAccess]] = {}
         for op in operations(func.regions[0]):
             if op.name == "pto.make_tensor_view":
                 roots[op.result] = op
@@ -47,7 +47,7 @@ def run(ctx: PassContext) -> None:
                 root = roots.get(view) if view is not None else None
                 if root is not None and tile is not None and view is not None:
                     if isinstance(tile.type, TileBufType) and isinstance(view.type, ViewType):
-                        accesses[root].append(Access(op, tile.type, view.type))
+                        accesses[root].append(LayoutAccess(op, tile.type, view.type))
         for op, users in accesses.items():
             _infer(ctx, op, users)
 
@@ -55,7 +55,7 @@ def run(ctx: PassContext) -> None:
 _ACCESSES = {"pto.tload": ("dst", "src"), "pto.tstore": ("src", "dst"), "pto.tstore_fp": ("src", "dst")}
 
 
-def _infer(ctx: PassContext, op: Operation, users: list[Access]) -> None:
+def _infer(ctx: PassContext, op: Operation, users: list[LayoutAccess]) -> None:
     type = op.result.type
     assert isinstance(type, ViewType)
     shape = tuple(_extent(d, v) for d, v in zip(type.dims, op.group("shape"), strict=True))
@@ -97,7 +97,7 @@ def _compare(ctx: PassContext, op: Operation, given: str, found: Strided) -> Non
         )
 
 
-def _write(op: Operation, users: list[Access], shape: tuple[Extent, ...], found: Strided) -> None:
+def _write(op: Operation, users: list[LayoutAccess], shape: tuple[Extent, ...], found: Strided) -> None:
     """A layout for the view, and for accesses that show another one."""
     layout = found.layout
     seen = [_seen(access, found) for access in users]
@@ -118,12 +118,12 @@ def _write(op: Operation, users: list[Access], shape: tuple[Extent, ...], found:
     _set(op, layout)
 
 
-def _is_matrix(access: Access) -> bool:
+def _is_matrix(access: LayoutAccess) -> bool:
     """Whether a window has two dimensions only: its elements then lie at the same places in ND and in DN."""
     return all(d == 1 for d in access.window.dims[:-2])
 
 
-def _seen(access: Access, found: Strided) -> str | None:
+def _seen(access: LayoutAccess, found: Strided) -> str | None:
     """The layout an access shows; None where only the run can say."""
     dims, tile = access.window.dims, access.tile
     if _is_matrix(access):
@@ -135,13 +135,13 @@ def _seen(access: Access, found: Strided) -> str | None:
     return views.window_layout(found, five, access.window.bits or 8, tile.layout, tile.valid, scales)
 
 
-def _wanted(users: list[Access]) -> str | None:
+def _wanted(users: list[LayoutAccess]) -> str | None:
     """The layout that the vector tiles of a view hold, where they agree."""
     wanted = {access.tile.layout for access in users if access.tile.loc == "vec"}
     return next(iter(wanted)) if len(wanted) == 1 and wanted <= {"ND", "DN"} else None
 
 
-def _loadable(layout: str, users: list[Access]) -> bool:
+def _loadable(layout: str, users: list[LayoutAccess]) -> bool:
     """Whether vector tiles can be loaded from a layout; a single row or column can from both."""
     return all(
         access.tile.loc != "vec"
@@ -151,7 +151,7 @@ def _loadable(layout: str, users: list[Access]) -> bool:
     )
 
 
-def _is_dn(found: Strided, strides: tuple[Extent, ...], users: list[Access]) -> bool:
+def _is_dn(found: Strided, strides: tuple[Extent, ...], users: list[LayoutAccess]) -> bool:
     """Whether a view of unknown extents is DN: by its strides, or by its tiles where these leave it open."""
     if found.layout == "DN" and not found.either:
         return True

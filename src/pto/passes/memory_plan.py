@@ -31,7 +31,7 @@ class Use:
         self.writes = writes
 
 
-class Tile:
+class PlacedTile:
     """A placed tile. Its steps are those of its function, from 0."""
 
     __slots__ = ("address", "name", "size", "space", "spans", "storage")
@@ -96,7 +96,7 @@ class Space:
         self.loc = planner.loc
         self.capacity = planner.capacity
         self.sharing = planner.sharing  # a key of SHARING
-        self.tiles: list[Tile] = []
+        self.tiles: list[PlacedTile] = []
 
     @property
     def title(self) -> str:
@@ -164,9 +164,11 @@ class MemoryPlan:
             spans = storage.spans
             if len(live.ranges) > 1:
                 spans = [(max(a, first), min(b, end - 1)) for a, b in spans if first <= b and a < end]
-            space.tiles.append(Tile(space, storage, address, [(a - first, b - first) for a, b in spans]))
+            space.tiles.append(
+                PlacedTile(space, storage, address, [(a - first, b - first) for a, b in spans])
+            )
 
-    def tiles(self) -> Iterator[Tile]:
+    def tiles(self) -> Iterator[PlacedTile]:
         for function in self.functions.values():
             for space in function.spaces.values():
                 yield from space.tiles

@@ -76,7 +76,7 @@ class End(Record):
         return {bool(op.attr("split")) for op in self.users}
 
 
-class Pipe:
+class LogicalPipe:
     """A logical pipe."""
 
     def __init__(self, ends: list[End]) -> None:
@@ -92,7 +92,7 @@ class Pipe:
         return 4 if any(end.init.attr("dir_mask") == BOTH for end in self.ends) else 2
 
 
-def pipes(ctx: PassContext) -> list[Pipe]:
+def pipes(ctx: PassContext) -> list[LogicalPipe]:
     """The logical pipes of a module, in the order of their first initialisation."""
     ends: list[End] = []
     groups: Groups | None = None
@@ -113,7 +113,7 @@ def pipes(ctx: PassContext) -> list[Pipe]:
     found: dict[str, list[End]] = {}
     for at, end in enumerate(ends):
         found.setdefault(joined.find(str(at)), []).append(end)
-    return [Pipe(group) for group in found.values()]
+    return [LogicalPipe(group) for group in found.values()]
 
 
 def places(init: Operation) -> list[tuple[Value, int]]:

@@ -12,7 +12,7 @@ from ..ir.core import Operation
 from ..isa.machine import RESERVED_ALIGN
 from ..isa.profiles import LOCATIONS
 from .edit import operations
-from .peers import Pipe, pipes, places, reserved
+from .peers import LogicalPipe, pipes, places, reserved
 from .pipeline import PassContext
 
 
@@ -63,7 +63,7 @@ def _check_base(ctx: PassContext, op: Operation) -> None:
         )
 
 
-def _make_room(found: list[Pipe]) -> None:
+def _make_room(found: list[LogicalPipe]) -> None:
     """A buffer to be placed holds all the slots of its FIFO."""
     needed: dict[tuple[str, str], int] = {}
     here: dict[tuple[str, str], Operation] = {}
@@ -81,7 +81,7 @@ def _make_room(found: list[Pipe]) -> None:
             op.set_attr("size", IntAttr(needed[name]))
 
 
-def _settle(pipe: Pipe) -> None:
+def _settle(pipe: LogicalPipe) -> None:
     given = [bool(end.init.attrs["nosplit"].value) for end in pipe.ends if "nosplit" in end.init.attrs]
     splits = {split for end in pipe.ends for split in end.splits}
     nosplit = given[0] if given else splits == {False}
@@ -90,7 +90,7 @@ def _settle(pipe: Pipe) -> None:
             end.init.set_attr("nosplit", BoolAttr(nosplit))
 
 
-def _sound(ctx: PassContext, pipe: Pipe) -> bool:
+def _sound(ctx: PassContext, pipe: LogicalPipe) -> bool:
     for end in pipe.ends:
         if len(end.splits) > 1:
             odd = next(

@@ -21,7 +21,7 @@ from ..isa.profiles import LOCATIONS
 from ..isa.record import Record
 from .aliases import location, storage_bytes
 from .edit import constant, function_name, operations, replace_values, rewrite
-from .peers import Groups, Pipe, called_together, kernels, pipes, reserved
+from .peers import Groups, LogicalPipe, called_together, kernels, pipes, reserved
 from .pipeline import PassContext
 
 ALIGN = 256
@@ -31,7 +31,7 @@ Range = tuple[int, int]  # first byte, byte behind the last
 Name = tuple[str, str]  # function, buffer
 
 
-class Buffer(Record):
+class ReservedBuffer(Record):
     """A reserve_buffer of a function."""
 
     function: str
@@ -49,7 +49,7 @@ class Buffer(Record):
 def run(ctx: PassContext) -> None:
     _set_flags(ctx, pipes(ctx))
     buffers = {
-        (function_name(func), str(op.attr("name"))): Buffer(function_name(func), op)
+        (function_name(func), str(op.attr("name"))): ReservedBuffer(function_name(func), op)
         for func in ctx.module.functions
         for op in operations(func.regions[0])
         if op.name == "pto.reserve_buffer"
@@ -66,7 +66,7 @@ def run(ctx: PassContext) -> None:
 class _Places:
     """Chooses where reserved buffers lie."""
 
-    def __init__(self, ctx: PassContext, buffers: dict[Name, Buffer]) -> None:
+    def __init__(self, ctx: PassContext, buffers: dict[Name, ReservedBuffer]) -> None:
         self.ctx = ctx
         self.buffers = buffers
         self.together = called_together(ctx.module)
@@ -86,7 +86,7 @@ class _Places:
                     self.bases[name] = base
         return self.bases
 
-    def _hole(self, buffer: Buffer) -> int | None:
+    def _hole(self, buffer: ReservedBuffer) -> int | None:
         capacity = self.ctx.profile.capacity[buffer.loc]
         taken: list[Range] = []
         for function in self._neighbours(buffer):
@@ -122,7 +122,7 @@ class _Places:
         )
         return None
 
-    def _neighbours(self, buffer: Buffer) -> list[str]:
+    def _neighbours(self, buffer: ReservedBuffer) -> list[str]:
         """Functions that may use the memory of the same core while the buffer is in use."""
         kinds = self.ctx.kinds
         mine = kinds.get(buffer.function, "mix")
@@ -212,12 +212,12 @@ def _fix(ctx: PassContext, bases: dict[Name, int]) -> None:
 # -- flags -------------------------------------------------------------------------------------------------
 
 
-def _set_flags(ctx: PassContext, found: list[Pipe]) -> None:
+def _set_flags(ctx: PassContext, found: list[LogicalPipe]) -> None:
     if not found:
         return
     groups = kernels(ctx.module)
-    given: list[Pipe] = []
-    asked: list[Pipe] = []
+    given: list[LogicalPipe] = []
+    asked: list[LogicalPipe] = []
     for pipe in found:
         explicit = [end for end in pipe.ends if end.init.attr("flag_base") is not None]
         for end in explicit[1:]:
@@ -245,7 +245,7 @@ def _set_flags(ctx: PassContext, found: list[Pipe]) -> None:
             end.init.set_attr("flag_base", IntAttr(base))
 
 
-def _free_flags(pipe: Pipe, placed: list[tuple[Pipe, int]], groups: Groups) -> int | None:
+def _free_flags(pipe: LogicalPipe, placed: list[tuple[LogicalPipe, int]], groups: Groups) -> int | None:
     """The lowest even base that no FIFO of the kernel uses; else one that none of the same functions uses."""
     mine = {groups.find(name) for name in pipe.functions}
     kernel = [(p, b) for p, b in placed if not mine.isdisjoint(groups.find(name) for name in p.functions)]
@@ -257,7 +257,7 @@ def _free_flags(pipe: Pipe, placed: list[tuple[Pipe, int]], groups: Groups) -> i
     return None
 
 
-def _too_many(ctx: PassContext, pipe: Pipe, placed: list[tuple[Pipe, int]]) -> None:
+def _too_many(ctx: PassContext, pipe: LogicalPipe, placed: list[tuple[LogicalPipe, int]]) -> None:
     mine = [p for p, _ in placed if not pipe.functions.isdisjoint(p.functions)]
     needed = sum(p.flags for p in (*mine, pipe))
     ctx.report(

@@ -23,7 +23,7 @@ from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..engine.cpp import compiler
 from ..engine.cpp.compiler import Compiler
 from ..engine.cpp.handwritten import kinds
-from ..isa.profiles import PROFILES, Profile
+from ..isa.profiles import DEFAULT, PROFILES, Profile
 from ..isa.record import Record
 from .compiler_messages import explain
 from .elf import exports
@@ -54,7 +54,7 @@ class Job(Record):
     source: str
     core_type: str = ""
     runtime: str = "tensormap_and_ringbuffer"
-    profile: str = "a2a3"
+    profile: str = DEFAULT
     entry: str = ""
 
     @property

@@ -30,8 +30,6 @@ RUNTIMES: dict[str, tuple[int, int, str]] = {
 DEFAULT_RUNTIME = "host_build_graph"
 CORE_TYPES = ("aic", "aiv")
 MAX_BLOCK_DIM = 24
-#: Platforms that users name, and the profile each one's kernels are checked and compiled for.
-PLATFORMS = {"a2a3sim": "a2a3", "a5sim": "a5", "a2a3": "a2a3", "a5": "a5"}
 
 _KERNEL_KEYS = ("func_id", "source", "core_type", "name", "entry", "function", "args")
 

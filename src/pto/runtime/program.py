@@ -21,7 +21,7 @@ from ..engine.cpp.build import Unit
 from ..engine.entry import SPMD, Launchable
 from ..ir.core import Value
 from ..ir.types import ScalarType, ViewType
-from ..isa.profiles import PROFILES, Profile
+from ..isa.profiles import DEFAULT, PROFILES, Profile
 from ..reading import read
 
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ _DEFINES = {
     "vector": ("__DAV_VEC__",),
     "mix": ("__DAV_CUBE__", "__DAV_VEC__"),
 }
-
-
-#: The target of a job that names no other: a program that says what it is for has its way then.
-DEFAULT = "a2a3"
 
 
 def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
@@ -67,6 +63,7 @@ def _opened(job: Job) -> Launchable:
     module, problems = parse_source(source)
     if module is None:
         raise DiagnosticError(problems)
+    # A job that names no target has the default one: a program that says what it is for has its way then.
     own = job.profile == DEFAULT and "pto.target_arch" in module.attrs
     return Launchable(module, job.entry or None, None if own else PROFILES[job.profile], True)
 

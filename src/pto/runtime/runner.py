@@ -13,11 +13,12 @@ from typing import Any, Protocol
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError
+from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
 from ..isa.record import Record
 from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
 from .compile import Ahead, CompiledJob, Progress, compile_all
-from .folder import PLATFORMS, RUNTIMES, Folder
+from .folder import RUNTIMES, Folder
 from .golden import Arguments
 from .memory import TensorMemory
 
@@ -51,7 +52,7 @@ class RunnerOptions(Record):
     """How to run; what is None or 0 is as the folder says."""
 
     runtime: str | None = None
-    platform: str = "a2a3sim"
+    platform: str = DEFAULT_PLATFORM
     block_dim: int = 0
     aicpu_threads: int = 0
     threads: int = 0  # of the host; 0 for as many as there are processors

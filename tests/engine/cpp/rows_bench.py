@@ -250,8 +250,8 @@ def ulps(dtype: str, got: Array, want: Array) -> Array:
         c = codes.astype(np.int64)
         return np.where(c >= top, top - c, c)
 
-    both_nan = np.isnan(elements.decode(dtype, got, native=False)) & np.isnan(
-        elements.decode(dtype, want, native=False)
+    both_nan = np.isnan(elements.decode(dtype, got, compiled=False)) & np.isnan(
+        elements.decode(dtype, want, compiled=False)
     )
     return np.where(both_nan, 0, np.abs(line(got) - line(want)))
 

@@ -28,7 +28,7 @@ from ...isa.enums import ENUMS
 from ...isa.record import Record
 from .spelling import NARROW, Unspellable, identifier
 from .template import Alternative, template
-from .tensors import View
+from .tensors import KnownView
 from .unit import Unit
 
 #: How tightly a text binds: a name or call, a cast, anything else.
@@ -94,7 +94,7 @@ class Function:
         self.known: dict[Value, tuple[str, int]] = {}  # value -> text, how tightly it binds
         self.bare: dict[Value, str] = {}  # induction variables without the cast to the index type
         self.tile_types: dict[Value, str] = {}
-        self.views: dict[Value, View] = {}
+        self.views: dict[Value, KnownView] = {}
         self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage a window of a tile lies in
         self.pipes: dict[Value, str] = {}  # FIFO handles -> C++ type
         self.hoisted: list[str] = []

@@ -12,7 +12,7 @@ from ...ir.core import Operation, Value
 from ...ir.shape import DYNAMIC
 from ...ir.types import MemRefType, TileBufType
 from .function import ATOM, OTHER, Function, Handler, handles
-from .tensors import Extent, View
+from .tensors import Extent, KnownView
 from .views import declare_tensor, extent, index_text, memref_view, number_text
 
 
@@ -50,7 +50,7 @@ def _tile(f: Function, op: Operation, value: Value) -> None:
     f.tile_types[value] = type
 
 
-def _strided_tile(value: Value, view: View) -> TileBufType | None:
+def _strided_tile(value: Value, view: KnownView) -> TileBufType | None:
     type = value.type
     assert isinstance(type, MemRefType)
     dims = [d for d in view.dims if isinstance(d, int)]
@@ -89,7 +89,7 @@ def _term(f: Function, offset: Extent, stride: Extent) -> str:
     return f"{number_text(f, offset)} * {number_text(f, stride)}"
 
 
-def _pointer(f: Function, value: Value, view: View, text: str, kind: int) -> None:
+def _pointer(f: Function, value: Value, view: KnownView, text: str, kind: int) -> None:
     f.define(value, text, kind)
     view.pointer = f.operand(value) if value in f.known else text
     f.views[value] = view
@@ -104,7 +104,7 @@ def _reinterpret(f: Function, op: Operation) -> None:
         return
     offset = offsets[0]
     base = f.operand(source)
-    view = View(base, _mixed(op, "sizes"), _mixed(op, "strides"), "ND", memref_view(f, source).elem)
+    view = KnownView(base, _mixed(op, "sizes"), _mixed(op, "strides"), "ND", memref_view(f, source).elem)
     terms = [] if offset == 0 else [number_text(f, offset)]
     _pointer(f, result, view, *_plus(f, base, terms))
 
@@ -123,7 +123,7 @@ def _subview(f: Function, op: Operation) -> None:
         f.unit.no_spelling(op, "with 'strides'")
         return
     strides: list[Extent] = [s if t == 1 else s * t for s, t in pairs]  # type: ignore[operator]
-    _pointer(f, result, View(of.pointer, sizes, strides, "ND", of.elem), *_plus(f, of.pointer, terms))
+    _pointer(f, result, KnownView(of.pointer, sizes, strides, "ND", of.elem), *_plus(f, of.pointer, terms))
 
 
 @handles("memref.cast")

@@ -7,7 +7,7 @@ from ...ir.core import Value
 Extent = int | Value
 
 
-class View:
+class KnownView:
     """What is known of a view: where it starts, and its extents and strides."""
 
     def __init__(
@@ -22,6 +22,6 @@ class View:
         self.terms = terms  # offset and stride of every window taken
         self.type = ""
 
-    def but(self, layout: str) -> View:
+    def but(self, layout: str) -> KnownView:
         """The same window in another layout."""
-        return View(self.pointer, self.dims, self.strides, layout, self.elem, self.terms)
+        return KnownView(self.pointer, self.dims, self.strides, layout, self.elem, self.terms)

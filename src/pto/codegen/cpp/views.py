@@ -13,7 +13,7 @@ from ...ir.facts import view_layout
 from ...ir.types import MemRefType, PtrType, ViewType
 from .function import ATOM, CAST, OTHER, Function, handles, reads_otherwise
 from .spelling import QUALIFIER
-from .tensors import Extent, View
+from .tensors import Extent, KnownView
 
 
 def extent(value: Value, static: int | None = None) -> Extent:
@@ -29,7 +29,7 @@ def _make(f: Function, op: Operation) -> None:
     assert isinstance(result.type, ViewType)
     pointer = op.operands[0]
     shape = [extent(v, d) for v, d in zip(op.group("shape"), result.type.dims, strict=False)]
-    view = View(
+    view = KnownView(
         f.operand(pointer), shape, [extent(v) for v in op.group("strides")],
         view_layout(result) or "ND", f.types.scalar(result.type.elem),
     )  # fmt: skip
@@ -48,7 +48,7 @@ def _partition(f: Function, op: Operation) -> None:
     offsets, sizes = op.group("offsets"), op.group("sizes")
     same = result.type.rank == len(sizes)
     dims = [extent(v, result.type.dims[i] if same else None) for i, v in enumerate(sizes)]
-    view = View(
+    view = KnownView(
         source.pointer, dims, source.strides, view_layout(result) or source.layout, source.elem,
         (*source.terms, *zip(offsets, source.strides, strict=False)),
     )  # fmt: skip
@@ -57,7 +57,7 @@ def _partition(f: Function, op: Operation) -> None:
         _declare(f, result, view)
 
 
-def _argument(f: Function, value: Value) -> View:
+def _argument(f: Function, value: Value) -> KnownView:
     """A view that came as an argument or out of control flow: its strides are asked of the object."""
     assert isinstance(value.type, ViewType)
     name = f.text(value)
@@ -66,7 +66,7 @@ def _argument(f: Function, value: Value) -> View:
     for i, d in enumerate(value.type.dims):
         dims.append(d if d is not None else _query(f, name, "GetShape", 5 - rank + i))
     strides: list[Extent] = [_query(f, name, "GetStride", 5 - rank + i) for i in range(rank)]
-    return View(f"{name}.data()", dims, strides, "ND", f.types.scalar(value.type.elem))
+    return KnownView(f"{name}.data()", dims, strides, "ND", f.types.scalar(value.type.elem))
 
 
 def _query(f: Function, name: str, member: str, dim: int) -> Value:
@@ -89,7 +89,7 @@ def _text(f: Function, extent: Extent) -> str:
     return str(extent) if isinstance(extent, int) else f.text(extent)
 
 
-def pointer_text(f: Function, view: View) -> str:
+def pointer_text(f: Function, view: KnownView) -> str:
     """Address of the first element."""
     if not view.terms:
         return view.pointer
@@ -111,7 +111,7 @@ def pointer_text(f: Function, view: View) -> str:
     return f"{view.pointer} + ({' + '.join(terms)})"
 
 
-def _strides(f: Function, view: View) -> list[int | str]:
+def _strides(f: Function, view: KnownView) -> list[int | str]:
     """Strides in five dimensions: a padded one spans the dimension after it."""
     pad = 5 - len(view.dims)
     shape: list[Extent] = [1] * pad + view.dims
@@ -128,7 +128,7 @@ def _strides(f: Function, view: View) -> list[int | str]:
     return strides
 
 
-def _five(f: Function, view: View) -> tuple[list[str], list[str], list[str], list[str]]:
+def _five(f: Function, view: KnownView) -> tuple[list[str], list[str], list[str], list[str]]:
     """Static shape and strides in five dimensions (-1: at run time), and the run-time ones."""
     shape: list[Extent] = [1] * (5 - len(view.dims)) + view.dims
     static = ["-1" if isinstance(d, Value) else str(d) for d in shape]
@@ -138,7 +138,7 @@ def _five(f: Function, view: View) -> tuple[list[str], list[str], list[str], lis
     return static, given, steps, [s for s in strides if isinstance(s, str)]
 
 
-def _declare(f: Function, value: Value, view: View) -> None:
+def _declare(f: Function, value: Value, view: KnownView) -> None:
     """The tensor of a view."""
     if len(view.dims) > 5:
         f.unit.report(
@@ -148,7 +148,7 @@ def _declare(f: Function, value: Value, view: View) -> None:
     declare_tensor(f, view, value)
 
 
-def declare_tensor(f: Function, view: View, value: Value | None = None) -> str:
+def declare_tensor(f: Function, view: KnownView, value: Value | None = None) -> str:
     """Shape, stride and tensor of a window; the tensor is the variable of `value`, if there is one."""
     shape, given, steps, run_time = _five(f, view)
     shape_type = f"pto::Shape<{', '.join(shape)}>"
@@ -187,7 +187,7 @@ def _access(f: Function, op: Operation) -> None:
         f.known[view] = known
 
 
-def memref_view(f: Function, value: Value) -> View:
+def memref_view(f: Function, value: Value) -> KnownView:
     """What is known of a memref: tracked, or what its type says."""
     found = f.views.get(value)
     if found is not None:
@@ -203,7 +203,7 @@ def memref_view(f: Function, value: Value) -> View:
         for d in reversed(type.dims[1:]):
             strides.insert(0, strides[0] * (d or 1))  # type: ignore[operator]
     dims: list[Extent] = [d if d is not None else 1 for d in type.dims]
-    return View(f.operand(value), dims, strides, "ND", f.types.scalar(type.elem))
+    return KnownView(f.operand(value), dims, strides, "ND", f.types.scalar(type.elem))
 
 
 def open_view(f: Function, value: Value) -> str:

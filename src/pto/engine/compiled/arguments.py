@@ -16,7 +16,7 @@ from ..memory import GlobalMemory, Pointer, View
 from .library import ViewArgument
 
 
-class Memory:
+class LaunchMemory:
     """The memory a launch sees: arrays themselves, or copies of those that must not change."""
 
     def __init__(self, gm: GlobalMemory) -> None:

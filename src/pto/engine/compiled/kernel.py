@@ -16,7 +16,7 @@ from ..binding import Binding
 from ..entry import SPMD, Launchable, LaunchResult, check_options
 from ..memory import GlobalMemory
 from . import bounds
-from .arguments import Memory, word
+from .arguments import LaunchMemory, word
 from .library import STUCK, Library, Outcome
 
 _CODE = re.compile(r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4})\]\s*(?P<text>.*)", re.DOTALL)
@@ -62,7 +62,7 @@ class CompiledKernel(Launchable):
         problems = binding.bind(args)
         if problems:
             raise DiagnosticError(problems)
-        kept = Memory(gm)
+        kept = LaunchMemory(gm)
         try:
             problem = self._launch(
                 binding, kept, blocks, subblocks or self.subblocks, threads, out or sys.stdout
@@ -79,7 +79,7 @@ class CompiledKernel(Launchable):
         return Binding(self, gm)
 
     def _launch(
-        self, binding: Binding, kept: Memory, blocks: int, subblocks: int, threads: int, out: TextIO
+        self, binding: Binding, kept: LaunchMemory, blocks: int, subblocks: int, threads: int, out: TextIO
     ) -> Diagnostic | None:
         values = binding.values[self._longest]
         words = [
@@ -96,7 +96,7 @@ class CompiledKernel(Launchable):
         )
         return self._problem(done, kept, binding) if done.status else None
 
-    def _problem(self, done: Outcome, kept: Memory, binding: Binding) -> Diagnostic:
+    def _problem(self, done: Outcome, kept: LaunchMemory, binding: Binding) -> Diagnostic:
         """What a launch said, as a diagnostic at the function, or at the operation that left its array."""
         text = done.text
         if done.status == STUCK:

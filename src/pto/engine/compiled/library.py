@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...cache import Built
+from ...isa.machine import SUBBLOCKS
 
 _ERROR_SIZE = 8192
 
@@ -104,7 +105,7 @@ class Library:
         symbol: str,
         words: Sequence[int],
         blocks: int = 1,
-        subblocks: int = 2,
+        subblocks: int = SUBBLOCKS,
         threads: int = 1,
         special: bytes | None = None,
         write: Callable[[str], Any] | None = None,
@@ -119,7 +120,7 @@ class Library:
         symbol: str,
         words: Sequence[int],
         blocks: int = 1,
-        subblocks: int = 2,
+        subblocks: int = SUBBLOCKS,
         threads: int = 1,
         special: bytes | None = None,
         write: Callable[[str], Any] | None = None,

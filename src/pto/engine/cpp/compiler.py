@@ -80,7 +80,7 @@ class Compiler(Record):
 
     command: tuple[str, ...]
     version: str  # first line of --version
-    native: bool  # whether -march=native works
+    march_native: bool  # whether -march=native works
     linker: str = ""  # one that needs less time than the usual one, for -fuse-ld; empty where there is none
     vectors: str = ""  # which of our libraries it compiles for, see `common`; empty where there is none
 
@@ -92,12 +92,14 @@ class Compiler(Record):
     def flags(self) -> list[str]:
         """What every kernel is compiled with."""
         more = CLANG_FLAGS if self.is_clang else GCC_FLAGS
-        return [*FLAGS, *more, *DIVISION, *(["-march=native"] if self.native else [])]
+        return [*FLAGS, *more, *DIVISION, *(["-march=native"] if self.march_native else [])]
 
     @property
     def identity(self) -> str:
         """What makes two compilers the same for the cache, together with the processor it compiles for."""
-        return "\n".join((*self.command, self.version, _processor() if self.native else platform.machine()))
+        return "\n".join(
+            (*self.command, self.version, _processor() if self.march_native else platform.machine())
+        )
 
 
 _asking = threading.Lock()  # held by who asks a compiler

@@ -22,6 +22,7 @@ from ...cache import Built
 from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
 from ...ir.types import Type, ViewType
 from ...isa.dtypes import SPELLINGS
+from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import Profile, profile, resolve
 from ...isa.record import Record
 from ...reading import SUFFIXES, read
@@ -65,7 +66,7 @@ class About(Record):
     symbol: str
     kind: str
     params: tuple[Param, ...]
-    subblocks: int = 2
+    subblocks: int = SUBBLOCKS
 
 
 class FileKernel(CompiledKernel):

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from ...isa.machine import SUBBLOCKS
 from ...isa.record import Record
 
 _LAUNCH = '#include "pto/core/describe.hpp"\n#include "pto/launch.hpp"\n'
@@ -29,7 +30,7 @@ class Entry(Record):
     mix: str = ""  # function that no core is named for
     args: tuple[str, ...] = ()  # names of the arguments, for messages
     types: tuple[str, ...] = ()  # their types in the program; empty for C++ of users, where the library says
-    subblocks: int = 2  # vector cores of a mixed kernel, unless a launch says otherwise
+    subblocks: int = SUBBLOCKS  # vector cores of a mixed kernel, unless a launch says otherwise
 
     @property
     def mixed(self) -> bool:

@@ -16,7 +16,7 @@ from ...isa.row import Row
 from ..elements import Array
 from ..memory import ConvTile
 from .instr import Instr, Place, Shape
-from .meaning import Form, Numbers, compiled
+from .meaning import Numbers, RowExpression, compiled
 from .packed import load_bits, store_bits
 from .registry import Execute, expressed
 
@@ -33,8 +33,8 @@ _READ: dict[str, Callable[[int, int], Shape]] = {
 @expressed("tile", "row 0")
 def build(row: Row) -> Execute:
     """The executor of a row with an expression over the elements of its operands."""
-    once = Form(row.expr)
-    others = {text: Form(text) for text in row.expr_on.values()}
+    once = RowExpression(row.expr)
+    others = {text: RowExpression(text) for text in row.expr_on.values()}
     skips = compiled(row.skip) if row.skip else None
     packed, single = row.packed.split(), row.single.split()
     bits = "dst" in packed
@@ -43,7 +43,7 @@ def build(row: Row) -> Execute:
     wanted = dict.fromkeys(n for f in (once, *others.values(), *((skips,) if skips else ())) for n in f.names)
     floats = row.floats.split()
     read = _READ.get(row.over)
-    forms: dict[tuple[str, str], Form] = {}
+    forms: dict[tuple[str, str], RowExpression] = {}
 
     def operand(i: Instr, numbers: Numbers, name: str, shape: Shape) -> Any:
         value = i.args[name]

@@ -67,10 +67,10 @@ def random(i: Instr) -> None:
 
 
 def _philox(
-    start: int, ahead: Array, keys: tuple[int, int], rounds: int, *, native: bool | None = None
+    start: int, ahead: Array, keys: tuple[int, int], rounds: int, *, compiled: bool | None = None
 ) -> Array:
     """The four output words of the counters start + ahead (128 bits, `ahead` below 2**63), lowest first."""
-    if fast := elements.loops(native):
+    if fast := elements.loops(compiled):
         low, high, (key0, key1) = start & _MASK64, start >> 64 & _MASK64, (k & 0xFFFFFFFF for k in keys)
         return fast.philox(low, high, ahead, key0, key1, rounds)
     low = np.uint64(start & _MASK64) + ahead

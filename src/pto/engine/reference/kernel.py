@@ -146,5 +146,5 @@ def made(request: Request) -> ReferenceKernel:
 
 def remark() -> str:
     """What `pto doctor` adds."""
-    how = "C++" if elements.has_native() else "NumPy, which is slower: no native module"
+    how = "C++" if elements.has_compiled() else "NumPy, which is slower: no native module"
     return f"; element conversions in {how}"

@@ -68,13 +68,13 @@ def integer_dot(a: Array, b: Array) -> Array:
     return (a.astype(wide) @ b.astype(wide)).astype(np.int64).astype(np.int32)
 
 
-def fused_dot(a: Array, b: Array, *, native: bool | None = None) -> Array:
+def fused_dot(a: Array, b: Array, *, compiled: bool | None = None) -> Array:
     """f32 results of acc = fma(a[i, k], b[k, j], acc), k = 0, 1, .. from 0.
 
-    The operands are floats whose products are exact in a double: f32 numbers, or scaled small ones. `native`
-    means what it means in `pto.engine.elements`.
+    The operands are floats whose products are exact in a double: f32 numbers, or scaled small ones.
+    `compiled` means what it means in `pto.engine.elements`.
     """
-    if fast := elements.loops(native):
+    if fast := elements.loops(compiled):
         short = [_as_single(x) for x in (a, b)]
         if short[0] is not None and short[1] is not None:
             return fast.dot_f32(*short)
@@ -124,9 +124,9 @@ def _chain_single(a: Array, b: Array) -> Array:
     return acc
 
 
-def saturated_dot(a: Array, b: Array, *, native: bool | None = None) -> Array:
+def saturated_dot(a: Array, b: Array, *, compiled: bool | None = None) -> Array:
     """As `fused_dot`, where every sum that leaves the range of f32 becomes its largest number."""
-    out = fused_dot(a, b, native=native)
+    out = fused_dot(a, b, compiled=compiled)
     over = ~np.isfinite(out)
     if over.any():
         r, c = np.nonzero(over)

@@ -402,7 +402,7 @@ def compiled(text: str) -> Meaning:
     return Meaning(meaning.read(text))
 
 
-class Form:
+class RowExpression:
     """An expression of a row: the values it wants, and its compiled form under an instruction's attributes.
     `moved` are the operands that it only chooses from."""
 

@@ -80,9 +80,9 @@ def _stepped(n: Numbers, x: Array, step: Meaning, row: Row) -> Array:
     return total
 
 
-def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any], *, native: bool | None = None) -> Array:
+def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any], *, compiled: bool | None = None) -> Array:
     """The columns of a matrix folded from the first row to the last one, every step rounded to `steps`."""
-    if steps.itemsize == 2 and (fast := elements.loops(native)):
+    if steps.itemsize == 2 and (fast := elements.loops(compiled)):
         name = "f16" if steps == np.float16 else "bf16"
         return fast.fold(name, np.ascontiguousarray(x, np.float32), step is np.multiply)
     x = x.astype(steps, copy=False)

@@ -49,10 +49,10 @@ def records(values: Array, index: Array, dtype: str) -> Array:
     return made.reshape(len(values), -1)
 
 
-def block_order(rank: Array, index: Array, *, native: bool | None = None) -> Array:
+def block_order(rank: Array, index: Array, *, compiled: bool | None = None) -> Array:
     """Positions in a matrix of its records (rank, index), ascending within every block; equal ones stay in
     order."""
-    if fast := elements.loops(native):
+    if fast := elements.loops(compiled):
         return fast.sort_blocks(rank, np.ascontiguousarray(index))
     rows, cols = rank.shape
     records = rank.astype(np.uint64) << np.uint64(32) | index

@@ -37,7 +37,7 @@ class Symbol:
         self.step = step
 
 
-class Form:
+class Affine:
     """constant + sum of factor * symbol."""
 
     __slots__ = ("_range", "constant", "key", "terms")
@@ -49,7 +49,7 @@ class Form:
         self.key = (constant, frozenset(self.terms.items())) if terms else constant
         self._range: Range | None = None
 
-    def plus(self, other: Form, factor: int = 1) -> Form:
+    def plus(self, other: Affine, factor: int = 1) -> Affine:
         terms = dict(self.terms)
         for symbol, n in other.terms.items():
             total = terms.get(symbol, 0) + factor * n
@@ -57,10 +57,10 @@ class Form:
                 terms[symbol] = total
             else:
                 terms.pop(symbol, None)
-        return Form(self.constant + factor * other.constant, terms)
+        return Affine(self.constant + factor * other.constant, terms)
 
-    def times(self, factor: int) -> Form:
-        return Form(
+    def times(self, factor: int) -> Affine:
+        return Affine(
             self.constant * factor, {s: n * factor for s, n in self.terms.items()} if factor else None
         )
 
@@ -87,41 +87,41 @@ class Forms:
     """The forms of the values of a function, each computed once; equal computations are one symbol."""
 
     def __init__(self) -> None:
-        self._known: dict[Value, Form] = {}
+        self._known: dict[Value, Affine] = {}
         self._rests: dict[tuple[object, int], Symbol] = {}
         self._symbols: dict[object, Symbol] = {}
 
-    def of(self, value: Value, depth: int = 24) -> Form:
+    def of(self, value: Value, depth: int = 24) -> Affine:
         found = self._known.get(value)
         if found is None:
             found = self._known[value] = self._compute(value, depth)
         return found
 
-    def _compute(self, value: Value, depth: int) -> Form:
+    def _compute(self, value: Value, depth: int) -> Affine:
         op = value.op
         if op is None:
-            return Form(0, {self._argument(value): 1})
+            return Affine(0, {self._argument(value): 1})
         constant = constant_of(value)
         if isinstance(constant, int):
-            return Form(constant)
+            return Affine(constant)
         if depth and op.name in _COMPUTED:
             forms = [self.of(v, depth - 1) for v in op.operands]
             found = self._folded(op, forms)
             return found if found is not None else self._symbol(op, forms)
         if op.name in _COUNTS:
-            return Form(0, {Symbol(op.parent, 0): 1})
-        return Form(0, {Symbol(op.parent): 1})
+            return Affine(0, {Symbol(op.parent, 0): 1})
+        return Affine(0, {Symbol(op.parent): 1})
 
-    def _symbol(self, op: Operation, forms: list[Form], low: int = -BIG, high: int = BIG) -> Form:
+    def _symbol(self, op: Operation, forms: list[Affine], low: int = -BIG, high: int = BIG) -> Affine:
         """What an operation computes of some numbers, the same wherever it is computed."""
         key = (op.name, *(f.key for f in forms))
         symbol = self._symbols.get(key)
         if symbol is None:
             scope = innermost(s.scope for f in forms for s in f.terms)
             symbol = self._symbols[key] = Symbol(scope, low, high)
-        return Form(0, {symbol: 1})
+        return Affine(0, {symbol: 1})
 
-    def _folded(self, op: Operation, forms: list[Form]) -> Form | None:
+    def _folded(self, op: Operation, forms: list[Affine]) -> Affine | None:
         name = op.name
         a, b = forms[0], forms[-1]
         if name in ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"):
@@ -154,7 +154,7 @@ class Forms:
                 return self._symbol(op, forms, low // by, high // by if high < BIG else BIG)
         return None
 
-    def _extreme(self, op: Operation, a: Form, b: Form) -> Form | None:
+    def _extreme(self, op: Operation, a: Affine, b: Affine) -> Affine | None:
         """The smaller or the larger of two numbers: one of them, where their ranges say which."""
         if op.name.endswith("ui") and (a.range[0] < 0 or b.range[0] < 0):
             return None
@@ -166,7 +166,7 @@ class Forms:
         pick = min if smaller else max
         return self._symbol(op, [a, b], pick(a.range[0], b.range[0]), pick(a.range[1], b.range[1]))
 
-    def _rest(self, op: Operation, a: Form, by: int, signed: bool) -> Form:
+    def _rest(self, op: Operation, a: Affine, by: int, signed: bool) -> Affine:
         """a % by: numbers that differ by a multiple of `by` share a symbol; of two, odd ones are 1 - even."""
         low, high = a.range
         negative = signed and low < 0
@@ -174,16 +174,16 @@ class Forms:
             return a
         odd = a.constant % by
         if not negative and by == 2 and odd:
-            return Form(1).plus(self._rest(op, Form(a.constant - odd, a.terms), by, signed), -1)
+            return Affine(1).plus(self._rest(op, Affine(a.constant - odd, a.terms), by, signed), -1)
         key: tuple[object, int] = (op, by)  # residues of numbers below zero depend on more
         if low >= 0 or (not signed and by & (by - 1) == 0):
-            key = (Form(odd, {s: n % by for s, n in a.terms.items() if n % by}).key, by)
+            key = (Affine(odd, {s: n % by for s, n in a.terms.items() if n % by}).key, by)
         symbol = self._rests.get(key)
         if symbol is None:
             scopes = [s.scope for s in a.terms]
             symbol = Symbol(innermost(scopes), 1 - by if negative else 0, by - 1)
             self._rests[key] = symbol
-        return Form(0, {symbol: 1})
+        return Affine(0, {symbol: 1})
 
     def _argument(self, value: Value) -> Symbol:
         block = value.owner
@@ -247,7 +247,7 @@ def repeats(block: Block | None) -> bool:
 _FEW = 4
 
 
-def separate(now: Form, front: Form, size: int, other: int) -> bool:
+def separate(now: Affine, front: Affine, size: int, other: int) -> bool:
     """Whether ranges of `size` and `other` that start at two forms never meet, going through the values of a
     symbol that has few: `i % 2` and `1 - i % 2` are apart, although both lie between 0 and 1."""
     apart = now.plus(front, -1)
@@ -255,7 +255,7 @@ def separate(now: Form, front: Form, size: int, other: int) -> bool:
     if few is None:
         return False
     factor = apart.terms[few]
-    rest = apart.plus(Form(0, {few: 1}), -factor)
+    rest = apart.plus(Affine(0, {few: 1}), -factor)
     for value in range(few.low, few.high + 1):
         low, high = rest.range
         if not (low + factor * value >= other or high + factor * value <= -size):
@@ -263,7 +263,7 @@ def separate(now: Form, front: Form, size: int, other: int) -> bool:
     return True
 
 
-def difference(now: Form, front: Form, loop: Operation | None) -> Range:
+def difference(now: Affine, front: Affine, loop: Operation | None) -> Range:
     """The range of `now - front`, where `front` belongs to an earlier iteration of `loop`; None: to the same
     iteration of everything."""
     if loop is None:

@@ -10,7 +10,7 @@ from ...ir.core import Block, Operation
 from ...ir.types import TileBufType
 from ...isa.profiles import Profile
 from ...isa.tile import LAYOUTS
-from .affine import BIG, Form, difference, inside, repeats, separate
+from .affine import BIG, Affine, difference, inside, repeats, separate
 
 
 class Box:
@@ -23,7 +23,7 @@ class Box:
     def __init__(
         self,
         frame: object,
-        offsets: tuple[Form, ...],
+        offsets: tuple[Affine, ...],
         sizes: tuple[int, ...],
         scope: Block | None = None,
     ) -> None:

@@ -21,7 +21,7 @@ from .regions import ANYWHERE, GM, Places, fifo_of
 _MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
 
 
-class Access(NamedTuple):
+class PlaceAccess(NamedTuple):
     place: Place
     write: bool
     #: Whether it has to come after conflicting ones, and whether later ones have to come after it.
@@ -96,7 +96,7 @@ class Hazards:
         self.program = program
         self.places = places
         self._quantisers = _quantisers(program)
-        self.accesses: list[list[Access]] = [self._accesses(step) for step in program.ops]
+        self.accesses: list[list[PlaceAccess]] = [self._accesses(step) for step in program.ops]
         self._users: dict[Place, _Users] = {}
         self._atomic = 0
         self._chains = "V" in OVERLAPPING_PIPES[program.profile.isa]
@@ -107,13 +107,13 @@ class Hazards:
 
     # -- what an instruction touches -------------------------------------------------------------------
 
-    def _accesses(self, step: Step) -> list[Access]:
-        found: dict[tuple[Place, bool], Access] = {}
+    def _accesses(self, step: Step) -> list[PlaceAccess]:
+        found: dict[tuple[Place, bool], PlaceAccess] = {}
 
         def add(value: Value, write: bool, follows: bool = True, leads: bool = True) -> None:
             places = self.places.of(value) if index is None else self.places.element(value, index)
             for place in places:
-                found.setdefault((place, write), Access(place, write, follows, leads))
+                found.setdefault((place, write), PlaceAccess(place, write, follows, leads))
 
         index: Value | None = None
 
@@ -146,9 +146,9 @@ class Hazards:
                     add(tensor, declared.writes)
         everywhere = Place(GM, ANYWHERE)
         if name.endswith("tnotify"):  # whoever waits for the signal relies on all that came before
-            found[everywhere, True] = Access(everywhere, True, True, False)
+            found[everywhere, True] = PlaceAccess(everywhere, True, True, False)
         elif name == "pto.wait_async_event":  # what was transferred is there from here on
-            found[everywhere, True] = Access(everywhere, True, False, True)
+            found[everywhere, True] = PlaceAccess(everywhere, True, False, True)
         return list(found.values())
 
     def _fifo(self, step: Step, add: object) -> None:

@@ -14,7 +14,7 @@ from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, Type, Vi
 from ...isa.machine import LOCATION_OF
 from ...isa.profiles import Profile
 from ...isa.tile import size_bytes
-from .affine import BIG, Form, Forms, innermost
+from .affine import BIG, Affine, Forms, innermost
 from .bytes import Box, Geometry, Place
 
 GM = "gm"
@@ -200,7 +200,7 @@ class Places:
         box = Box(frame, offsets, tuple(extents), scope)
         return (self._one(Place(GM, found[0].root, low, high, box=box)),)
 
-    def _frame(self, view: Value) -> tuple[object, list[Form], Block | None]:
+    def _frame(self, view: Value) -> tuple[object, list[Affine], Block | None]:
         """What views have in common whose indices name the same elements, the strides where they are known,
         and the block where all that is computed; None for a view of which two elements may share memory."""
         op = view.op
@@ -216,7 +216,7 @@ class Places:
         return (pointer, tuple(s.key for s in strides)), strides, scope
 
     def _hull(
-        self, whole: Place, type: Type, offsets: tuple[Form, ...], extents: list[int], strides: list[Form]
+        self, whole: Place, type: Type, offsets: tuple[Affine, ...], extents: list[int], strides: list[Affine]
     ) -> tuple[int, int]:
         """The bytes between which a window lies, wherever it is."""
         first = last = 0
@@ -348,9 +348,9 @@ def _ends(op: Operation, name: str) -> list[Operation]:
     return [end for end in found if end.name == name]
 
 
-def _nested(shape: list[Form], strides: list[Form]) -> bool:
+def _nested(shape: list[Affine], strides: list[Affine]) -> bool:
     """Whether no two elements of a view share memory: every stride steps over what lies inside."""
-    inner: Form | None = None  # elements that the dimensions inside take
+    inner: Affine | None = None  # elements that the dimensions inside take
     order = range(len(shape))
     if all(not s.terms for s in strides):
         order = sorted(order, key=lambda d: -strides[d].constant)
@@ -364,13 +364,13 @@ def _nested(shape: list[Form], strides: list[Form]) -> bool:
         elif stride.key != inner.key and (stride.terms or inner.terms or stride.constant < inner.constant):
             return False
         if not shape[d].terms and not stride.terms:
-            inner = Form(shape[d].constant * stride.constant)
+            inner = Affine(shape[d].constant * stride.constant)
         elif not stride.terms:
             inner = shape[d].times(stride.constant)
         elif not shape[d].terms:
             inner = stride.times(shape[d].constant)
         else:
-            inner = Form(BIG)  # fits only in front of nothing
+            inner = Affine(BIG)  # fits only in front of nothing
     return True
 
 

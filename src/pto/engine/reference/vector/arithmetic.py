@@ -15,7 +15,7 @@ from ....isa.meaning import Apply, Expression, assigned, names, uses
 from ....isa.row import Row
 from ...elements import Array
 from ..instr import Instr
-from ..meaning import Form, Numbers
+from ..meaning import Numbers, RowExpression
 from ..registry import Execute, executor, expressed
 from .lanes import active, bits, full, numbers, put, put_mask, put_raw, raw, width
 
@@ -24,7 +24,7 @@ from .lanes import active, bits, full, numbers, put, put_mask, put_raw, raw, wid
 def build(row: Row) -> Execute:
     """The executor of a row with an expression over lanes. Bits of floats are taken as they are."""
     expressions = {target or row.results[0].name: e for target, e in assigned(row.expr).items()}
-    forms = [(target, Form(e)) for target, e in expressions.items()]
+    forms = [(target, RowExpression(e)) for target, e in expressions.items()]
     (first, form), *others = forms
     truths = {r.name for r in row.results if "mask" in r.kinds}
     masks = {o.name for o in row.operands if "mask" in o.kinds}
@@ -77,7 +77,7 @@ def _is_bitwise(expression: Expression, vectors: set[str]) -> bool:
 @expressed("vector", "part")
 def build_part(row: Row) -> Execute:
     """Of narrower operands, every other lane."""
-    form = Form(row.expr)
+    form = RowExpression(row.expr)
     source = next(iter(form.names))
 
     def execute(i: Instr) -> None:
@@ -95,7 +95,7 @@ def build_part(row: Row) -> Execute:
 @expressed("vector", "front")
 def build_front(row: Row) -> Execute:
     """Narrower results, in the front lanes of a register of zeros."""
-    form = Form(row.expr)
+    form = RowExpression(row.expr)
     source = next(iter(form.names))
 
     def execute(i: Instr) -> None:

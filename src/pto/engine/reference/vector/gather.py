@@ -17,7 +17,7 @@ from ...registers import Register
 from ..instr import Instr
 from ..registry import executor
 from .lanes import active, bits, full, image, put_raw, raw, width
-from .memory import BLOCK, Grid, aligned, inside, post_update
+from .memory import BLOCK, PointerGrid, aligned, inside, post_update
 
 #: Blocks of a register.
 BLOCKS = 8
@@ -162,7 +162,7 @@ def vsldb(i: Instr) -> Pointer | None:
     on = image(i, "mask")[::BLOCK] != 0
     _based(i, source, BLOCK, on)
     if np.count_nonzero(on) == BLOCKS:
-        found = i.raw(Grid(start, start.offset, start.dtype, step // size, 1), (BLOCKS, BLOCK // size))
+        found = i.raw(PointerGrid(start, start.offset, start.dtype, step // size, 1), (BLOCKS, BLOCK // size))
         put_raw(i, "r", found.reshape(-1))
     else:
         found = i.raw_at(start, _strided(step, size)[on]).reshape(-1)

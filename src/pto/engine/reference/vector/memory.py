@@ -24,7 +24,7 @@ from .lanes import WIDTH, active, bits, full, put_raw, raw
 BLOCK = 32
 
 
-class Grid(Pointer):
+class PointerGrid(Pointer):
     """A pointer to items in rows and columns, each a number of items apart."""
 
     __slots__ = ("col_step", "row_step")
@@ -168,7 +168,7 @@ def items(i: Instr, name: str, at: Pointer, mode: Mode, start: int = 0) -> Array
     size = DTYPES[register.dtype].bits // 8
     same = mode.width == size == mode.slot
     dtype = register.dtype if same else f"u{8 * mode.width}"
-    place = Grid(at, at.offset + start * mode.width, dtype, mode.row_step, mode.col_step)
+    place = PointerGrid(at, at.offset + start * mode.width, dtype, mode.row_step, mode.col_step)
     found = i.raw(place, (mode.rows, mode.cols)).reshape(-1)
     if mode.slot != mode.width:
         found = found.astype(f"u{mode.slot}")
@@ -242,7 +242,7 @@ def put_items(
     i: Instr, at: Pointer, dtype: str, mode: Mode, found: Array, on: Array | None, start: int = 0
 ) -> None:
     """Store items on the grid of a mode; those that are not `on` are not touched."""
-    place = Grid(at, at.offset + start * mode.width, dtype, mode.row_step, mode.col_step)
+    place = PointerGrid(at, at.offset + start * mode.width, dtype, mode.row_step, mode.col_step)
     count = found.size
     if on is not None:
         count = int(np.count_nonzero(on))
