@@ -164,6 +164,24 @@ def tile_steps(
     return at(ir, 0), at(1, 0) if ir > 1 else 0, at(0, ic), at(0, 1) if ic > 1 else 0
 
 
+@lru_cache(maxsize=4096)
+def _tile_axes(
+    layout: str,
+    pitch: tuple[int, int],
+    box: tuple[int, int],
+    compact: str,
+    v_row: int,
+    rows: int,
+    cols: int,
+    r: int,
+    c: int,
+) -> tuple[Axis, Axis]:
+    """Row and column part of the offsets of a rectangle of a tile."""
+    between = tiles.compact_pitch(compact, pitch[0], v_row)
+    block_row, row, block_col, col = tile_steps(layout, *pitch, box, between)
+    return blocked(r, rows, box[0], block_row, row), blocked(c, cols, box[1], block_col, col)
+
+
 class Tile:
     """A tile: a typed window of an on-chip buffer with a valid region.
 
@@ -218,13 +236,10 @@ class Tile:
         """`rows` x `cols` elements from element (r, c)."""
         if self.address is None:
             raise LookupError(self.name)
-        pitch = tiles.compact_pitch(self.compact, self.pitch[0], self.v_row)
-        ir, ic = self.box
-        block_row, row, block_col, col = tile_steps(self.layout, *self.pitch, self.box, pitch)
-        return Region(
-            self.address, blocked(r, rows, ir, block_row, row), blocked(c, cols, ic, block_col, col),
-            self.bits, self.nibble, (r, c),
-        )  # fmt: skip
+        row_axis, col_axis = _tile_axes(
+            self.layout, self.pitch, self.box, self.compact, self.v_row, rows, cols, r, c
+        )
+        return Region(self.address, row_axis, col_axis, self.bits, self.nibble, (r, c))
 
     def element_offset(self, r: int, c: int) -> int:
         """Storage offset of one element, in elements from the start of the tile."""

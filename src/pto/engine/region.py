@@ -85,7 +85,10 @@ class Region:
     @property
     def dense(self) -> bool:
         """Whether every byte of `bounds` belongs to the region."""
-        low, high = self.bounds
+        return self.fills(*self.bounds)
+
+    def fills(self, low: int, high: int) -> bool:
+        """Whether all of these bytes, its `bounds`, belong to the region."""
         return self.rows.size * self.cols.size * self.bits == (high - low) * 8
 
     def byte_offsets(self) -> Array:

@@ -24,6 +24,7 @@ nobody watches there is no `Watchers`, and nothing is made or called.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..diag import Diagnostic, Span
@@ -258,6 +259,12 @@ HOOKS = tuple(n for n, f in vars(Watcher).items() if callable(f) and not n.start
 Hooks = tuple[Callable[..., None], ...]
 
 
+@cache
+def _replaced(kind: type[Watcher]) -> tuple[str, ...]:
+    """The hooks that a class of watchers has of its own."""
+    return tuple(name for name in HOOKS if getattr(kind, name) is not getattr(Watcher, name))
+
+
 class Watchers:
     """The watchers of a launch, as an engine sees them: by hook those who have it, in their order."""
 
@@ -266,30 +273,37 @@ class Watchers:
             if not isinstance(watcher, Watcher):
                 raise ValueError(f"watchers takes objects of pto.Watcher, got {watcher!r}")
         self.watchers = tuple(watchers)
-        self.memory = any(w.memory for w in watchers)
-        self.tracks = any(w.tracks for w in watchers)
-        self._hooks = {name: self.of(name) for name in HOOKS}
-        self._gave = self._hooks["gave"]
-        self._issued, self._took, self._started, self._finished = (
-            {what: self.of(hook, what=what) for what in Watcher.wants}
-            for hook in ("issued", "took", "started", "finished")
-        )
+        self.memory = any([w.memory for w in watchers])
+        self.tracks = any([w.tracks for w in watchers])
+        #: By hook those who have it.
+        self._with: dict[str, list[Watcher]] = {name: [] for name in HOOKS}
+        for watcher in watchers:
+            for name in _replaced(type(watcher)):
+                self._with[name].append(watcher)
+        self._gave = self.of("gave")
+        self._issued = self._by_event("issued")
+        self._took = self._by_event("took")
+        self._started = self._by_event("started")
+        self._finished = self._by_event("finished")
         self._count = 0
 
-    def of(self, hook: str, registers: bool = False, what: str = "") -> Hooks:
-        """Who has a hook: with `registers` of those who want registers, with `what` of those who want such
-        events."""
-        return tuple(
-            getattr(w, hook)
-            for w in self.watchers
-            if getattr(type(w), hook) is not getattr(Watcher, hook)
-            and (w.registers or not registers)
-            and (not what or what in w.wants)
-        )
+    def of(self, hook: str, registers: bool = False) -> Hooks:
+        """Who has a hook: with `registers` of those who want registers."""
+        return tuple([getattr(w, hook) for w in self._with[hook] if w.registers or not registers])
+
+    def _by_event(self, hook: str) -> dict[str, list[Callable[[Event], None]]]:
+        """Who has a hook, by what the events are that they want."""
+        found: dict[str, list[Callable[[Event], None]]] = {what: [] for what in Watcher.wants}
+        for watcher in self._with[hook]:
+            hear = getattr(watcher, hook)
+            for what, those in found.items():
+                if what in watcher.wants:
+                    those.append(hear)
+        return found
 
     def tell(self, hook: str, *facts: Any) -> None:
-        for hear in self._hooks[hook]:
-            hear(*facts)
+        for watcher in self._with[hook]:
+            getattr(watcher, hook)(*facts)
 
     # -- the way of an event ---------------------------------------------------------------------------
 

@@ -100,7 +100,7 @@ _EXTENTS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 
 def matrix_shape(layout: str, shape: Sequence[int], c0: int = 1) -> tuple[int, int]:
     """Rows and columns of the matrix that a 5-D tensor of a layout is."""
-    rows, cols = (prod(shape[d] for d in dims) for dims in _EXTENTS[layout])
+    rows, cols = [prod([shape[d] for d in dims]) for dims in _EXTENTS[layout]]
     return rows, cols * c0 if layout == "NDC1HWC0" else cols
 
 

@@ -143,7 +143,14 @@ def test_bad_options(scale: Any, options: Any) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"sanitize": "race"}, {"schedule": 0}, {"shadow": "f64"}, {"memory_map": True}, {"max_steps": 5}],
+    [
+        {"sanitize": "race"},
+        {"schedule": 0},
+        {"shadow": "f64"},
+        {"memory_map": True},
+        {"max_steps": 5},
+        {"watchers": [pto.Watcher()]},
+    ],
 )
 def test_e2403_options_of_the_reference_engine(scale: Any, options: Any) -> None:
     x = np.zeros(1, np.float32)

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...isa.row import Row
-from ..elements import Array
 from ..memory import ConvTile
 from .instr import Instr, Place, Shape
-from .meaning import Numbers, RowExpression, compiled
+from .meaning import Numbers, RowExpression, compiled, spread
 from .packed import load_bits, store_bits
 from .registry import Execute, expressed
 
@@ -63,14 +62,14 @@ def build(row: Row) -> Execute:
         dtype = i.args[first].dtype
         numbers = Numbers(i, dtype)
         extent = read(*shape) if read else shape
-        if form.moved and not skips and dtype == i.dtype("dst"):
-            values: dict[str, Any] = {}
-            for name in wanted:
-                get = _raw if name in form.moved else operand
-                values[name] = get(i, numbers, name, extent)
-            i.store_raw("dst", _spread(form(i)(numbers, values), shape))
+        moved = form.moved if not skips and dtype == i.dtype("dst") else ()
+        values: dict[str, Any] = {}
+        for name in wanted:
+            get = _raw if name in moved else operand
+            values[name] = get(i, numbers, name, extent)
+        if moved:
+            i.store_raw("dst", spread(form(i)(numbers, values), shape))
             return
-        values = {name: operand(i, numbers, name, extent) for name in wanted}
         if skips is not None and skips(numbers, values):
             return
         result = form(i)(numbers, values)
@@ -80,7 +79,7 @@ def build(row: Row) -> Execute:
             exact = numbers.round(result) if result.dtype.kind == "f" else result
             i.store("dst", exact, mode="RINT", saturate=True)
         else:
-            i.store("dst", _spread(result, shape))
+            i.store("dst", spread(result, shape))
 
     if others or skips or len(wanted) > 1 or not once.moved:
         return execute
@@ -98,13 +97,9 @@ def _copy(row: Row, name: str, otherwise: Execute) -> Execute:
             return
         shape = _elements(i) if row.over == "storage" else i.valid("dst")
         found = _raw(i, Numbers(i, dtype), name, read(*shape) if read else shape)
-        i.store_raw("dst", _spread(found, shape))
+        i.store_raw("dst", spread(found, shape))
 
     return execute
-
-
-def _spread(found: Array, shape: Shape) -> Array:
-    return found if found.shape == shape else np.broadcast_to(found, shape)
 
 
 def _raw(i: Instr, numbers: Numbers, name: str, shape: Shape) -> Any:

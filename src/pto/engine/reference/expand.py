@@ -7,7 +7,7 @@ import numpy as np
 from ...isa.row import Row
 from ..elements import Array
 from .instr import Instr
-from .meaning import Numbers, compiled
+from .meaning import Numbers, compiled, spread
 from .registry import Execute, expressed
 
 
@@ -22,7 +22,7 @@ def with_columns(row: Row) -> Execute:
             return
         n = Numbers(i, i.dtype("dst"))
         values = {name: _repeated(n, name, rows, cols) for name in operation.names}
-        i.store("dst", np.broadcast_to(operation(n, values), (rows, cols)))
+        i.store("dst", spread(operation.compute(n, values), (rows, cols)))
 
     return execute
 
@@ -38,7 +38,7 @@ def with_row(row: Row) -> Execute:
         if rows and cols:
             n = Numbers(i, i.dtype("dst"))
             values = {name: n.read(name, (rows if name == whole else 1, cols)) for name in operation.names}
-            i.store("dst", np.broadcast_to(operation(n, values), (rows, cols)))
+            i.store("dst", spread(operation.compute(n, values), (rows, cols)))
 
     return execute
 

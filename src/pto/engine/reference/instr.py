@@ -208,9 +208,12 @@ class Instr:
 
     def raw(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
         """Elements to be moved and not computed with: bit patterns are kept."""
-        if shape is not None and (found := self._packed(name, shape)) is not None:
-            return found
-        place, region = self._region(name, shape, at)
+        place: Any = self.args[name] if isinstance(name, str) else name
+        if isinstance(place, Pointer) and shape is not None:
+            found = self._packed(place, shape)
+            if found is not None:
+                return found
+        _, region = self._region(place, shape, at)
         return self.port.load(self, place, region, array_of(place.dtype))
 
     def joined(self, parts: Sequence[tuple[str, int]], cols: int) -> Array:
@@ -232,9 +235,12 @@ class Instr:
 
     def bits(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
         """Bit patterns as unsigned integers (4-bit elements one per byte); no shadow follows them."""
-        if shape is not None and (packed := self._packed(name, shape)) is not None:
-            return packed.view(elements.code_dtype(self._place(name).dtype))
-        place, region = self._region(name, shape, at)
+        place: Any = self.args[name] if isinstance(name, str) else name
+        if isinstance(place, Pointer) and shape is not None:
+            packed = self._packed(place, shape)
+            if packed is not None:
+                return packed.view(elements.code_dtype(place.dtype))
+        _, region = self._region(place, shape, at)
         found = self.port.load(self, place, region, elements.code_dtype(place.dtype))
         return found if found.dtype.kind == "u" else self.encoded(found, place.dtype)
 
@@ -274,11 +280,13 @@ class Instr:
 
     def store_raw(self, name: str | Place, codes: Array, at: Shape = (0, 0)) -> None:
         """Write elements that `raw` or `bits` gave, or bit patterns of the right width."""
-        found = self._packed(name, codes.shape)
-        if found is not None and found.flags.writeable:
-            found.view(codes.dtype)[...] = codes
-            return
-        place, region = self._region(name, (codes.shape[0], codes.shape[1]), at)
+        place: Any = self.args[name] if isinstance(name, str) else name
+        if isinstance(place, Pointer):
+            found = self._packed(place, codes.shape)
+            if found is not None and found.flags.writeable:
+                found.view(codes.dtype)[...] = codes
+                return
+        _, region = self._region(place, (codes.shape[0], codes.shape[1]), at)
         self.port.store(self, place, region, codes)
 
     def store_at(self, name: str | Place, at: Array, values: Array) -> None:
@@ -342,10 +350,9 @@ class Instr:
     def _place(self, name: str | Place) -> Place:
         return self.args[name] if isinstance(name, str) else name
 
-    def _packed(self, name: str | Place, shape: tuple[int, ...]) -> Array | None:
+    def _packed(self, place: Pointer, shape: tuple[int, ...]) -> Array | None:
         """Rows of elements from a pointer on, in place, where nobody watches and all are in the buffer."""
-        place: Any = self.args[name] if isinstance(name, str) else name
-        if not self.port.plain or not isinstance(place, Pointer):
+        if not self.port.plain:
             return None
         (rows, cols), dtype, data = shape, array_of(place.dtype), place.buffer.data
         steps = place.spacing(cols)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -42,6 +43,11 @@ _ZERO, _INFINITY = np.array(0.0), np.array(np.inf)
 _FEW = 512
 
 
+def spread(values: Array, shape: Shape) -> Array:
+    """Values for every element of a shape, those of one row or column repeated."""
+    return values if values.shape == shape else np.broadcast_to(values, shape)
+
+
 def computed(values: Array) -> Array:
     """Elements in the type they compute in."""
     return values.astype(np.int32) if values.dtype.kind in "iu" and values.itemsize < 4 else values
@@ -58,7 +64,8 @@ class Numbers:
 
     def read(self, name: str | Place, shape: Shape) -> Array:
         """The first `shape` elements of an operand, in the type they compute in."""
-        return computed(self.instr.values(name, shape))
+        found = self.instr.values(name, shape)
+        return found if found.dtype.kind == "f" else computed(found)
 
     def scalar(self, value: float | int) -> Any:
         """A scalar operand converted to the element type."""
@@ -108,12 +115,15 @@ def select(condition: Any, a: Any, b: Any) -> Array:
         return np.where(condition, a, b)
     bits = np.dtype(f"i{dtype.itemsize}")
     mask = np.negative(condition.view(np.int8)).astype(bits, copy=False)
-    chosen = a.view(bits) & mask
-    chosen |= b.view(bits) & ~mask
+    other = b.view(bits)
+    chosen = (a.view(bits) ^ other) & mask
+    chosen ^= other
     return chosen.view(dtype)
 
 
 def _divided(n: Numbers, a: Any, b: Any) -> Array:
+    if isinstance(b, int) and b > 0 and not b & (b - 1) and not _whole(a):
+        return a * (1 / b)  # a power of two has an exact reciprocal, and a product takes less time
     if not (_whole(a) and _whole(b)):
         return a / b
     return (a - np.fmod(a, b)) // b
@@ -208,6 +218,14 @@ def _extreme(which: Any, a: Any, b: Any) -> Array:
         np.copyto(found.view(bits), equal, where=a == b)
         return found
     return select(a == b, equal, found.view(bits)).view(found.dtype)
+
+
+def _relu(n: Numbers, a: Any) -> Array:
+    """What is positive, else +0: that of a NaN, too, which `fmax` leaves out."""
+    found = np.fmax(a, 0)
+    if not _whole(found):
+        found += 0  # which makes -0 positive
+    return found
 
 
 def _fma(n: Numbers, a: Any, b: Array, c: Array) -> Array:
@@ -322,7 +340,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "trunc": _Plain(np.trunc),
     "round_away": lambda n, a: elements.round_integral(a, "ROUND"),
     "where": _Plain(select),
-    "relu": lambda n, a: select(a > 0, a, 0),
+    "relu": _relu,
     "round": Numbers.round,
     "f32": Numbers.single,
     "f16": lambda n, a: n.instr.round(a, "f16"),
@@ -351,6 +369,10 @@ def _narrowed(function: Callable[..., Any]) -> Callable[..., Any]:
     return narrowed
 
 
+#: An expression as a function of `Numbers` and the values of its names.
+Compute = Callable[[Numbers, Mapping[str, Any]], Any]
+
+
 class Meaning:
     """A compiled expression. `names` are the values it wants."""
 
@@ -365,22 +387,32 @@ class Meaning:
                 self._start.append(part.name if isinstance(part, meaning.Name) else part.value)
         self._within = False
         self._result = self._place(expression)
-        #: The only function and its operands, where nothing else is to be computed.
-        self._only: Callable[..., Any] | None = None
-        if isinstance(expression, meaning.Apply) and all(
-            isinstance(a, meaning.Name) for a in expression.args
-        ):
-            function = OPERATIONS[expression.operation]
-            self._only = function.function if isinstance(function, _Plain) else None
-            self._operands = [a.name for a in expression.args if isinstance(a, meaning.Name)]
+        self.compute: Compute = self._function()
 
     def __call__(self, numbers: Numbers, values: Mapping[str, Any]) -> Any:
-        if self._only is not None:
-            return self._only(*[values[n] for n in self._operands])
-        found: list[Any] = [values[n] if isinstance(n, str) else n for n in self._start]
+        return self.compute(numbers, values)
+
+    def _function(self) -> Callable[..., Any]:
+        """The steps as one Python function, in which a value that is wanted once has no name."""
+        wanted = Counter(place for _, at in self._steps for place in at)
+        values = [f"v[{n!r}]" if isinstance(n, str) else str(n) for n in self._start]
+        lines: list[str] = []
+        known: dict[str, Any] = {}
         for function, at in self._steps:
-            found.append(function(numbers, *[found[k] for k in at]))
-        return found[self._result]
+            place, args = len(values), [values[k] for k in at]
+            if isinstance(function, _Plain):
+                known[f"f{place}"] = function.function
+            else:
+                known[f"f{place}"] = function
+                args.insert(0, "n")
+            value = f"f{place}({', '.join(args)})"
+            if wanted[place] > 1:
+                lines.append(f"t{place} = {value}")
+                value = f"t{place}"
+            values.append(value)
+        body = "".join(f"    {line}\n" for line in (*lines, f"return {values[self._result]}"))
+        exec(f"def compute(n, v):\n{body}", known)
+        return known["compute"]
 
     def _place(self, part: meaning.Expression) -> int:
         """Where the value of a part will stand."""
@@ -411,15 +443,15 @@ class RowExpression:
         self.names = meaning.names(self.expression)
         self.moved = meaning.moved(self.expression)
         self._attributes = meaning.attributes(self.expression)
-        self._made: dict[tuple[str, ...], Meaning] = {}
-        self._plain = None if self._attributes else Meaning(self.expression)
+        self._made: dict[tuple[str, ...], Compute] = {}
+        self._plain = None if self._attributes else Meaning(self.expression).compute
 
-    def __call__(self, i: Instr) -> Meaning:
+    def __call__(self, i: Instr) -> Compute:
         if self._plain is not None:
             return self._plain
         values = tuple([i.chosen(name) for name in self._attributes])
         found = self._made.get(values)
         if found is None:
             given = dict(zip(self._attributes, values, strict=True))
-            found = self._made[values] = Meaning(meaning.decided(self.expression, given))
+            found = self._made[values] = Meaning(meaning.decided(self.expression, given)).compute
         return found

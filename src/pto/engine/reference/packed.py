@@ -16,12 +16,10 @@ def store_bits(i: Instr, name: str, truth: Array) -> None:
     dst = i.tile(name)
     code = code_dtype(dst.dtype)
     packed = np.packbits(truth, axis=1, bitorder="little")
-    short = -packed.shape[1] % code.itemsize
-    words = np.ascontiguousarray(np.pad(packed, ((0, 0), (0, short)))).view(code.newbyteorder("<"))
-    rows, cols = min(len(words), dst.rows), min(words.shape[1], dst.v_col)
-    out = np.zeros(dst.shape, code)
-    out[:rows, :cols] = words[:rows, :cols]
-    i.store_raw(name, out)
+    words = np.zeros(dst.shape, code.newbyteorder("<"))
+    rows, cols = min(len(packed), dst.rows), min(packed.shape[1], dst.v_col * code.itemsize)
+    words.view(np.uint8)[:rows, :cols] = packed[:rows, :cols]
+    i.store_raw(name, words.astype(code, copy=False))
 
 
 def load_bits(i: Instr, name: str, shape: Shape) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ...ir.core import Operation
@@ -34,6 +34,7 @@ def sync(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
+@cache
 def pipe_name(written: Any) -> str:
     text = str(written)
     return SYNC_OP_PIPE.get(text, text).removeprefix("PIPE_")
@@ -78,7 +79,12 @@ class WaitFlag(Item):
 def _event_id(op: Operation, args: dict[str, Any]) -> int:
     if "event_id" in args:
         return _checked("event id", int(args["event_id"]), 7)
-    text = str(op.attr("event_id"))
+    return _digits(str(op.attr("event_id")))
+
+
+@cache
+def _digits(text: str) -> int:
+    """The number in the name of an event: EVENT_ID3."""
     return int("".join(c for c in text if c.isdigit()) or 0)
 
 

@@ -38,7 +38,7 @@ def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], Any]) -> Any:
     event.result = execute(i)
     row = i.op.row
     if row is not None:
-        if scratch := row.scratch_on(i.core.profile.isa):
+        if row.scratch and (scratch := row.scratch_on(i.core.profile.isa)):
             event.scratch = list(_scratch(i, scratch))
             event.accesses += event.scratch
         if row.family == "signal":
@@ -101,17 +101,18 @@ class Recording(Telling):
 
     def __init__(self, watch: Watchers) -> None:
         super().__init__(watch)
-        self._loaded, self._storing, self._stored = (watch.of(n) for n in ("loaded", "storing", "stored"))
+        hooks = "loaded", "storing", "stored"
+        self._loaded, self._storing, self._stored = [watch.of(n) for n in hooks]
         #: Those who also want to know of vector registers, which belong to one value of one core.
-        self._registers = tuple(watch.of(n, registers=True) for n in ("loaded", "storing", "stored"))
+        self._registers = [watch.of(n, registers=True) for n in hooks]
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
-        found = super().load(i, place, region, dtype)
+        found = Port.load(self, i, place, region, dtype)
         self._tell_load(i, place, region, None, found)
         return found
 
     def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
-        found = super().load_at(i, place, at, dtype)
+        found = Port.load_at(self, i, place, at, dtype)
         self._tell_load(i, place, None, at, found)
         return found
 
@@ -119,27 +120,24 @@ class Recording(Telling):
         self, i: Instr, place: Place, region: Region | None, at: Array | None, found: Array
     ) -> None:
         event: Event = i.event
-        if place.buffer.space == SPACE:
+        access = Access(place, region, at, False)
+        if isinstance(place, Register) and place.space == SPACE:
             hooks = self._registers[0]
-            if not hooks:
-                return
-            access = Access(place, region, at, False)
         else:
             hooks = self._loaded
-            access = Access(place, region, at, False)
             event.accesses.append(access)
         for hear in hooks:
             hear(event, access, found)
 
     def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
         access, after = self._tell_store(i, place, region, None, codes)
-        super().store(i, place, region, codes)
+        Port.store(self, i, place, region, codes)
         for hear in after:
             hear(i.event, access)
 
     def store_at(self, i: Instr, place: Place, at: Array, codes: Array) -> None:
         access, after = self._tell_store(i, place, None, at, codes)
-        super().store_at(i, place, at, codes)
+        Port.store_at(self, i, place, at, codes)
         for hear in after:
             hear(i.event, access)
 
@@ -149,7 +147,7 @@ class Recording(Telling):
         """Tell of a store that is to come; who wants to know when it is done."""
         access = Access(place, region, at, True)
         event: Event = i.event
-        if place.buffer.space == SPACE:
+        if isinstance(place, Register) and place.space == SPACE:
             _, before, after = self._registers
         else:
             before, after = self._storing, self._stored

@@ -5,11 +5,15 @@ Each is a watcher (`engine/watch.py`) in a file of its own; a new one is that fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..watch import Watcher, Watchers
+
+if TYPE_CHECKING:
+    from .reports import Reports
 
 
 class Named(NamedTuple):
@@ -67,8 +71,8 @@ def watching(
         from .reports import Reports
 
         found.append(reports := Reports())
-        asked = sorted((s for s in SANITIZERS if s.name in names), key=lambda s: s.turn)
-        found += (_load(watcher)(reports) for watcher in (*(s.watcher for s in asked), *ALWAYS))
+        for made in _classes(names):
+            found.append(made(reports))
     if shadow is not None:
         if shadow != "f64":
             raise ValueError(f"unknown shadow {shadow!r}: expected f64")
@@ -81,6 +85,13 @@ def watching(
         found.append(MapWatcher())
     found += more
     return Watchers(found) if found else None
+
+
+@cache
+def _classes(names: frozenset[str]) -> tuple[Callable[[Reports], Watcher], ...]:
+    """The sanitizers of these names, in their turns, and those that always come with them."""
+    asked = sorted((s for s in SANITIZERS if s.name in names), key=lambda s: s.turn)
+    return tuple(_load(watcher) for watcher in (*(s.watcher for s in asked), *ALWAYS))
 
 
 def _load(watcher: str) -> type:

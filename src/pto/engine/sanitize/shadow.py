@@ -113,13 +113,13 @@ class Shadow(Watcher):
         finite = np.isfinite(twin)
         lost = finite & ~np.isfinite(actual)
         error = np.where(finite & ~lost, np.abs(actual - twin), 0.0)
-        self._count(dtype, error, twin, lost)
+        size = np.abs(np.where(finite, twin, 0.0))
+        self._count(dtype, error, size, lost)
         bad = lost if self.had_nan else lost | np.isnan(actual)
         if bad.any() and not self.poisoned:
             self.poisoned = True
             what = "NaN" if np.isnan(actual[bad][0]) else "an infinity"
             self._report(event, place, where, actual, twin, bad, f"{what} appears", "PTO-E2302")
-        size = np.abs(np.where(finite, twin, 0.0))
         scale = np.maximum(size, np.sqrt(np.mean(size**2)))
         bad = error > tolerance(min(self.coarsest, mantissa_bits(dtype))) * scale
         if bad.any() and not self.diverged:
@@ -128,9 +128,9 @@ class Shadow(Watcher):
                 event, place, where, actual, twin, bad, "first departure from the float64 shadow", "PTO-E2301"
             )
 
-    def _count(self, dtype: str, error: Array, twin: Array, lost: Array) -> None:
+    def _count(self, dtype: str, error: Array, size: Array, lost: Array) -> None:
+        """Count errors of values of some size."""
         man = mantissa_bits(dtype)
-        size = np.abs(np.where(np.isfinite(twin), twin, 0.0))
         _, exponent = np.frexp(np.where(size > 0, size, 1.0))
         ulps = error / np.ldexp(1.0, exponent - 1 - man)
         ulps = np.where(size > 0, ulps, np.where(error > 0, np.inf, 0.0))

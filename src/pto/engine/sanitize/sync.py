@@ -39,12 +39,11 @@ class Sync(Sanitizer):
     # -- flags set twice -------------------------------------------------------------------------------
 
     def issued(self, event: Event) -> None:
-        if event.kind == "flag":
-            self._count(event, self.cores[event.core].balance)
-        elif event.kind == "token" and event.what == TAKE:
+        if event.kind == "token" and event.what == TAKE:
             self.cores[event.core].tokens.setdefault(event.key, {})
-
-    def _count(self, event: Event, balance: dict[Flag, tuple[int, Operation | None]]) -> None:
+        if event.kind != "flag":
+            return
+        balance = self.cores[event.core].balance
         raised, before = balance.get(event.key, (0, None))
         if event.what == TAKE:
             balance[event.key] = raised - 1, before

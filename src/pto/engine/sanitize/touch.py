@@ -32,8 +32,8 @@ class Touch:
         self.region = region = access.region
         self.at: Array | None = None
         if region is not None:
-            self.low, self.high = region.bounds
-            self.dense = region.dense
+            self.low, self.high = low, high = region.bounds
+            self.dense = region.fills(low, high)
         elif access.at is None or not access.at.size:
             self.low = self.high = 0
             self.dense = False

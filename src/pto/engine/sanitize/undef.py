@@ -39,6 +39,7 @@ class Undef(Sanitizer):
         self.stores: list[tuple[Place, Any, Array]] = []
         #: What the instruction leaves unspecified, whatever it wrote there.
         self.unspecified: list[Access] = []
+        #: Whether an operand is undefined.
         self.tainted = bool(event.poison)
 
     def loaded(self, event: Event, access: Access, data: Array) -> None:
@@ -69,7 +70,7 @@ class Undef(Sanitizer):
         self.unspecified.append(access)
 
     def finished(self, event: Event) -> None:
-        if repeatable(event.op):
+        if self.tainted and repeatable(event.op):
             self._follow(event)
         for access in self.unspecified:
             self._undefine(event.op, access, PADDING)
@@ -89,8 +90,6 @@ class Undef(Sanitizer):
         """What the instruction makes of undefined operands."""
         undefined = self.undefined
         load = next((n for n in self.loads if n.mask is not None), None)
-        if load is None and not event.poison:
-            return
         if load is not None and load.mask is not None:
             origin = undefined.origin(event, load.place, load.where, load.mask)
         else:

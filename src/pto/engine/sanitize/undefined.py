@@ -6,6 +6,7 @@ the number of an origin: why it is, and what it was computed from.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from .reports import Reports
 NEVER = 1
 #: The last origin number; it stands for all that find no room.
 LAST = 254
+
+#: `Array.any` with one call less.
+_any = np.logical_or.reduce
 
 #: Why an element is undefined, and what to do about it.
 UNWRITTEN = "which nobody wrote"
@@ -97,7 +101,9 @@ class Undefined:
         found = buffer.shadows.get("undef")
         size = buffer.data.size
         if found is None or found[0].size < size:
-            undefined, origin = np.full(size, 0xFF, np.uint8), np.full(size, NEVER, np.uint8)
+            undefined, origin = np.empty(size, np.uint8), np.empty(size, np.uint8)
+            undefined.fill(0xFF)  # many a register is as small as a call of `np.full`
+            origin.fill(NEVER)
             if found is not None:
                 undefined[: found[0].size], origin[: found[1].size] = found
             found = buffer.shadows["undef"] = undefined, origin
@@ -109,7 +115,7 @@ class Undefined:
         shadow = self.shadow(place.buffer)
         if shadow is not None:
             marks = region.load(shadow[0], _unsigned(region.bits))
-            if marks.any():
+            if _any(marks, axis=None):
                 found = marks != 0
         if isinstance(place, Tile):
             (r, c), (rows, cols) = region.first, region.shape
@@ -127,7 +133,7 @@ class Undefined:
             return None
         base, bits, nibble = start_of(place)
         marks = load_at(shadow[0], base, at, bits, _unsigned(bits), nibble)
-        return marks != 0 if marks.any() else None
+        return marks != 0 if _any(marks, axis=None) else None
 
     def define(self, place: Place, where: Any, taint: Array | None = None, origin: int = NEVER) -> None:
         """Mark what was written, a region or element offsets: defined, but for the elements of `taint`."""
@@ -226,6 +232,7 @@ def _declaration(launch: WatchedLaunch, origin: Origin) -> Operation | None:
     return next(made, None)
 
 
+@cache
 def _unsigned(bits: int) -> np.dtype[Any]:
     return np.dtype(f"u{max(8, bits) // 8}")
 

@@ -35,9 +35,7 @@ def build(row: Row) -> Execute:
     as_bits = not others and _is_bitwise(expressions[first], vectors)
     moved = form.moved if not others and set(form.moved) <= vectors else ()
 
-    def operand(i: Instr, rules: Numbers, name: str, size: int) -> Any:
-        if name in vectors:
-            return numbers(i, name, fused)
+    def operand(i: Instr, rules: Numbers, name: str, size: int) -> Any:  # a mask, or a scalar
         return active(i, name, size) if name in masks else rules.scalar(i.args[name])
 
     def execute(i: Instr) -> None:
@@ -49,7 +47,9 @@ def build(row: Row) -> Execute:
             found = {n: read(i, n) if n in vectors else active(i, n, size) for n in wanted}
             put_raw(i, first, form(i)(rules, found), on)
             return
-        operands = {name: operand(i, rules, name, size) for name in wanted}
+        operands: dict[str, Any] = {}
+        for name in wanted:
+            operands[name] = numbers(i, name, fused) if name in vectors else operand(i, rules, name, size)
         if not others and first not in truths:
             put(i, first, form(i)(rules, operands), on)
             return
