@@ -19,8 +19,8 @@ from pto.ir.core import Module
 from pto.ir.facts import module_profile
 from pto.passes import Options, plan_memory
 from pto.passes.allocate import Item, conflicts, load, place, smallest, top
-from pto.passes.memory_plan import MemoryPlan
 from pto.passes.pipeline import PassContext
+from pto.passes.placements import MemoryPlan
 
 TILE, VIEW = "!pto.tile_buf<vec, 16x64xf32>", "!pto.partition_tensor_view<16x64xf32>"
 BODY = f"""\

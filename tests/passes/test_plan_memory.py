@@ -16,8 +16,8 @@ from pto.ir.core import Module
 from pto.isa.profiles import LOCATIONS, Profile, profile
 from pto.passes import Options, compile
 from pto.passes.allocate import Item, conflicts, load, pack, place, smallest, top
-from pto.passes.memory_plan import MemoryPlan, Space
 from pto.passes.pipeline import PassContext
+from pto.passes.placements import MemoryPlan, Space
 from pto.passes.spread_memory import spread
 
 from .memory_programs import Programs

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.core import Operation
 from ..ir.facts import pipe_of
-from .memory_plan import FunctionPlan, MemoryPlan, PlacedTile, Space
+from .placements import FunctionPlan, MemoryPlan, PlacedTile, Space
 from .share_memory import SHARING
 
 if TYPE_CHECKING:

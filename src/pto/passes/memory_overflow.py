@@ -11,7 +11,7 @@ from ..isa.profiles import LOCATIONS, PROFILES
 from .accumulate import accumulated
 from .aliases import Storage
 from .allocate import conflicts, smallest
-from .memory_plan import MemoryPlan, shape_of
+from .placements import MemoryPlan, shape_of
 
 if TYPE_CHECKING:
     from .pipeline import PassContext

@@ -24,8 +24,8 @@ from .accumulate import Accumulators
 from .aliases import Aliases, Storage
 from .edit import constant, function_name, make
 from .liveness import Liveness
-from .memory_plan import MemoryPlan
 from .pipeline import PassContext
+from .placements import MemoryPlan
 from .share_memory import Planner
 
 __all__ = ["MemoryPlan", "components", "run"]

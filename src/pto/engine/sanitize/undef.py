@@ -18,7 +18,7 @@ from ..region import Region
 from ..watch import INSTRUCTION, Event, WatchedCore, WatchedLaunch
 from .replay import Load, dependence
 from .sanitizer import Sanitizer
-from .undefined import FREED, PADDING, SCRATCH, Origin, Undefined, name_of
+from .undefined_bytes import FREED, PADDING, SCRATCH, Origin, Undefined, name_of
 
 
 class Undef(Sanitizer):
