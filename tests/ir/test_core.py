@@ -7,6 +7,7 @@ import pytest
 from pto.asm import parse, to_text
 from pto.ir import Builder, Operation, ScalarType, StrAttr, constant_of, replace_uses, uses
 from pto.ir.types import INDEX, ElemName, TileBufType
+from pto.isa.machine import Pipe
 
 F32 = ScalarType("f32")
 TILE = TileBufType(F32, "vec", 16, 64, 16, 64)
@@ -96,6 +97,8 @@ def test_types_compare_by_value_and_do_not_change() -> None:
         TILE.rows = 8  # type: ignore[misc]
     with pytest.raises(TypeError, match="unknown field color"):
         TILE.replace(color=1)
+    with pytest.raises(TypeError, match="unknown field space"):  # although their number is right
+        Pipe(name="V", number=1, space=3)  # type: ignore[call-arg]
 
 
 def test_signless_names_stand_for_both_signs() -> None:

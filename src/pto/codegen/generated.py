@@ -1,7 +1,9 @@
 """Text of generated headers: laid out here, so that it is the same wherever it is made.
 
     lines = [*filled("template <", "class dst, class src>"), *assertion("dst::Rows == 1", "[PTO][SA-0001]")]
-write(path, text, "pto.codegen.legality", check=True)
+    write(path, text, "pto.codegen.legality", check=True)
+
+Nothing outside the project has a say in it.
 """
 
 from __future__ import annotations

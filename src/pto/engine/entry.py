@@ -174,7 +174,7 @@ def _one_lane(module: Module) -> bool:
         for op in module.walk()
         if op.row is not None and op.row.fifo in ("push", "pop") and "split" in op.row.attr_index
     ]
-    asks = any(op.name in ("pto.get_subblock_idx", "pto.get_subblock_num") for op in module.walk())
+    asks = any(op.row is not None and op.row.lanes for op in module.walk())
     takes = any(
         a.name == SPMD[2] for f in module.functions for r in f.regions for b in r.blocks[:1] for a in b.args
     )

@@ -28,12 +28,14 @@ class Record:
     else:
         _fields: tuple[str, ...] = ()
         _defaults: dict[str, Any] = {}
+        _names: frozenset[str] = frozenset()
 
         def __init_subclass__(cls) -> None:
             own = [n for n, a in cls.__annotations__.items() if not a.startswith("ClassVar")]
             cls._fields = (*cls._fields, *(n for n in own if n not in cls._fields))
             given = {n: cls.__dict__[n] for n in own if n in cls.__dict__}
             cls._defaults = {**cls._defaults, **given}
+            cls._names = frozenset(cls._fields)
             for n in given:  # a field is found in the record or nowhere
                 delattr(cls, n)
 
@@ -47,7 +49,7 @@ class Record:
                 values.update(zip(self._fields, args, strict=False))
             if kwargs:
                 values.update(kwargs)
-            if len(values) != len(self._fields) or len(args) > len(self._fields):
+            if values.keys() != self._names or len(args) > len(self._fields):
                 unknown = sorted(set(values) - set(self._fields))
                 missing = [n for n in self._fields if n not in values]
                 wrong = f"unknown field {unknown[0]}" if unknown else f"missing field {(missing or ['?'])[0]}"

@@ -292,6 +292,7 @@ class Row(Record):
     names: str = ""  # the operand whose storage its result, or else what it rebinds, is another name of
     window: bool = False  # of that storage, another part or other strides than its type says
     rebinds: str = ""  # the operand that names other storage from here on
+    lanes: bool = False  # it asks which vector core of its block it runs on, or of how many
     repeatable: bool = False  # pure, and one result may stand for all that are computed alike
     touches: bool | None = None  # whether it uses what its operands hold; None: as its effect says
     element_at: str = ""  # it touches one element only: the operand that says which

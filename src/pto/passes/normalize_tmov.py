@@ -40,7 +40,6 @@ def run(ctx: PassContext) -> None:
 
 
 _CANNOT = "cannot normalize A5 vec->vec col_major TMOV"
-_WINDOWS = ("pto.subview", "pto.subset")
 
 
 def _columns(tile: Value) -> bool:
@@ -51,7 +50,7 @@ def _columns(tile: Value) -> bool:
 def _dense(tile: Value) -> bool:
     """Whether columns follow each other without a gap, as in every tile but a window of fewer rows."""
     made = tile.op
-    while made is not None and made.name in _WINDOWS:
+    while made is not None and made.row is not None and made.row.window:
         source = made.operands[0]
         if getattr(source.type, "rows", None) != getattr(made.result.type, "rows", None):
             return False

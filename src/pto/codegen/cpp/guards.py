@@ -75,8 +75,7 @@ def _first_vector_core_only(f: Function, owner: Operation) -> bool:
     """On A5 a FIFO that is not split is served by the first vector core."""
     if not f.unit.a5:
         return False
-    names = {op.name for op in owner.walk()}
-    if names & {"pto.get_subblock_idx", "pto.get_subblock_num"}:
+    if any(op.row is not None and op.row.lanes for op in owner.walk()):
         return False
     return any(makes_fifo(op) and op.attr("nosplit") for op in f.op.walk())
 

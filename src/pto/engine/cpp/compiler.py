@@ -148,7 +148,7 @@ def _stamp(path: str) -> tuple[int, int]:
 def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
     """What the compiler is, or why it cannot be used. A compiler that works is asked once per version of its
     file: the answer, which takes longer than to run a kernel, is kept in the cache."""
-    key = cache.key("compiler", repr((_PROGRAM, command, stamp, _processor(), Compiler._fields)))
+    key = cache.key("compiler", repr((_PROGRAM, command, stamp, _processor())))
     kept = cache.find(key)
     with contextlib.suppress(TypeError):  # facts of another version of ours
         if kept is not None:

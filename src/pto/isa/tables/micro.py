@@ -119,10 +119,10 @@ ROWS = (
           meaning="i64 in [0, get_block_num).", cpp="get_block_idx()"),
     query("get_block_num", opcode=0x0001, algorithm="query", doc="Number of launched blocks.",
           meaning="i64 >= 1; 1 unless the launch says otherwise.", cpp="get_block_num()"),
-    query("get_subblock_idx", opcode=0x0002, algorithm="query", doc="Index of this vector core in its block.",
+    query("get_subblock_idx", opcode=0x0002, algorithm="query", lanes=True, doc="Index of this vector core in its block.",
           meaning="i64 in [0, get_subblock_num); 0 on the cube side and in single-vector launches.",
           cpp="get_subblockid()"),
-    query("get_subblock_num", opcode=0x0003, algorithm="query", doc="Number of vector cores of a block.",
+    query("get_subblock_num", opcode=0x0003, algorithm="query", lanes=True, doc="Number of vector cores of a block.",
           meaning="i64 >= 1; 1 unless the launch says otherwise.", cpp="get_subblockdim()"),
     Family("sort-status", "micro", also="scalar", scope="any", effect="pure", core="vector")(
         "get_vms4_sr", opcode=0x3146, algorithm="merge status",
