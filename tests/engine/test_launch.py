@@ -296,8 +296,8 @@ def test_a_kernel_is_made_from_a_module_and_names_itself() -> None:
         pto.kernel("k.pto")  # type: ignore[arg-type]
     kernel = pto.kernel(pto.parse(program("", "%n: i32")), "@k")
     assert repr(kernel) == "<Kernel @k(%n: i32)>"
-    assert repr(kernel(4)) == "<Run ok>"
-    assert repr(kernel.run(4, sanitize="oob")) == "<Run ok, checked for oob>"
+    assert repr(kernel(4)) == "<LaunchResult ok>"
+    assert repr(kernel.run(4, sanitize="oob")) == "<LaunchResult ok, checked for oob>"
 
 
 @pytest.mark.parametrize(("limit", "ok"), [(1, False), (10, False), (10_000, True)])
