@@ -26,7 +26,7 @@ from ..ir.attrs import (
 )
 from ..ir.core import Block, Operation, Value
 from ..ir.types import ERROR, I64, FunctionType, MaskType, ScalarType, Type, VRegType
-from ..isa.enums import ENUMS, same_enum
+from ..isa.enums import ENUMS, WORDS, same_enum
 from ..isa.row import Attr
 from .lexer import EOF, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
@@ -362,6 +362,8 @@ class Cursor:
         m = _ENUM_DOT.match(text) or _ENUM_SPACE.match(text)
         if m and m[1] in ENUMS:
             found = self.enum_value(m[1], m[2].strip().strip('"'), at)
+        elif m and m[1] in WORDS:
+            found = StrAttr(m[2].strip().strip('"'))
         elif m and m[1] == "tile_buf_config":
             found = OpaqueAttr(" ".join(text.split()))
         elif text.startswith("#pto"):

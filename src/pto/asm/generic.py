@@ -21,6 +21,7 @@ from ..ir.attrs import (
 from ..ir.core import Operation
 from ..ir.types import I1, I64, FunctionType
 from ..isa.row import Row
+from .attributes import settle
 from .cursor import Cursor, Fail
 from .writer import Writer
 
@@ -43,6 +44,7 @@ def from_generic(p: Cursor, op: Operation, row: Row, at: int) -> None:
         op.segments = _segments(op, row, sizes, at)
     elif len(op.operands) != len(row.operands):
         raise Fail(at, f"{row.name} takes {len(row.operands)} operands, got {len(op.operands)}")
+    settle(row, op.attrs)
     for attr in row.attrs:
         found = op.attrs.get(attr.name)
         if attr.name in FLAGS and isinstance(found, OpaqueAttr):

@@ -11,6 +11,7 @@ from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, Type
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var
 from ..isa.row import KINDS, Attr, Operand, Row
+from .attributes import settle
 from .blocks import Blocks
 from .cursor import Fail
 from .inference import INFERENCE
@@ -213,6 +214,8 @@ class RowReader(Blocks):
                     for value, where in got:
                         self.check_type(value, types[0][0], where)
             operands += [v for v, _ in got]
+        if st.attrs:
+            settle(found, st.attrs)
         op = Operation(
             found.full_name,
             found,

@@ -162,15 +162,30 @@ ENUMS: dict[str, Enum] = {
              cpp="pto::comm::WaitCmp::{U}"),
         Enum("op", _seq(OPS), doc="C++ operation class that names a pipe; our numbering",
              cpp="Op::{0}"),
-        Enum("div_precision", {"high_precision": 1}, spaced=True, doc="precision of a vector division"),
+        *(Enum(f"{f}_precision", _seq("default high_precision"), spaced=True,
+               doc=f"precision_mode of {f}, as the field's assembler names it")
+          for f in "div exp log recip rem rsqrt sqrt fmod pow".split()),
+        Enum("fence_scope", _seq("local_memory gm all"), doc="what a memory fence makes visible"),
     )
 }  # fmt: skip
+
+#: Enums of the field whose values are words here: `#pto<coalesce row>` is "row".
+WORDS = frozenset(
+    "coalesce scatter_conflict print_format quant_scale_alg tinsert_mode membar rounding saturation "
+    "mad_unit_flag_mode unit_flag_ctrl tf32_mode mad_sat_mode quant_pre_mode acc_store_mode acc_store_sat_mode "
+    "acc_store_ub_dst_mode acc_store_atomic_type acc_store_atomic_op cube_load_frac_mode".split()
+)
+
+
+_SAME = (
+    frozenset({"sync_op_type", "pipe_event_type"}),
+    frozenset({"precision_mode", *(name for name in ENUMS if name.endswith("_precision"))}),
+)
 
 
 def same_enum(a: str, b: str) -> bool:
     """Whether a value of one enum may stand for one of the other."""
-    classes = ("sync_op_type", "pipe_event_type")
-    return a == b or (a in classes and b in classes)
+    return a == b or any(a in group and b in group for group in _SAME)
 
 
 #: Pipes a `set_flag`/`wait_flag` may name: real ones, MTE4, MTE5 and V2 of newer assemblers included.

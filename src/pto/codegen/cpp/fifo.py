@@ -10,6 +10,7 @@ from .spelling import string
 from .views import start_of
 
 _SPLIT = ("TILE_NO_SPLIT", "TILE_UP_DOWN", "TILE_LEFT_RIGHT", "TILE_UP_DOWN_ODD", "TILE_LEFT_RIGHT_ODD")
+_FENCES = {"local_memory": "DSB_UB", "gm": "DSB_DDR", "all": "DSB_ALL"}
 _DIRECTION = {1: "DIR_C2V", 2: "DIR_V2C", 3: "DIR_BOTH"}
 
 
@@ -29,6 +30,21 @@ def _barrier_sync(f: Function, op: Operation) -> None:
     pipe = SYNC_OP_PIPE[str(op.attr("op_type"))]
     if pipe != "PIPE_V" or not f.unit.a5:
         f.line(f"pipe_barrier({pipe});")
+
+
+@handles("pto.fence.barrier_all")
+def _fence(f: Function, op: Operation) -> None:
+    f.line("pipe_barrier(PIPE_ALL);")
+    f.line(f"dsb({_FENCES[str(op.attr('scope'))]});")
+
+
+@handles("pto.cmo.cacheinvalid")
+def _cacheinvalid(f: Function, op: Operation) -> None:
+    addr = op.get("addr")
+    if addr is None:
+        f.line("dcci((__gm__ void*) 0, ENTIRE_DATA_CACHE);")
+    else:
+        f.line(f"dcci((__gm__ void*) ({start_of(f, addr)}), SINGLE_CACHE_LINE);")
 
 
 @handles("pto.record_event", "pto.wait_event")

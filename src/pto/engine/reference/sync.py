@@ -177,6 +177,16 @@ def _barrier(core: Core, op: Operation, pipe: str) -> int | None:
     return None
 
 
+@sync("fence.barrier_all")
+def fence(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return _barrier(core, op, "ALL")
+
+
+@sync("cmo.cacheinvalid")
+def cacheinvalid(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+    return None
+
+
 @sync("tsync")
 def tsync(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     """Barrier form: the pipe of an operation class. Event form: what produced the tokens has to be over;

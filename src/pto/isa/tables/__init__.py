@@ -14,7 +14,7 @@ MODULES: dict[str, str] = {
     "tile_irregular": "t",
     "config": "g s t",
     "views": "a g m p s t",
-    "sync": "b g m p r s w",
+    "sync": "b c f g m p r s w",
     "system": "a i p r s t",
     "comm": "b c m t w",
     "assembler": "b d e p t",

@@ -203,6 +203,30 @@ ROWS = (
         notes=("on A5 a V barrier is dropped",),
         cpp="pipe_barrier(pipe of $op_type)", types={"attr:op_type": "TVEC"},
     ),
+    sync(
+        "fence.barrier_all", opcode=0x124E, order="barrier", pipe="ALL",
+        attrs=Attr("scope", "fence_scope", required=True, doc="what later work of any core sees"),
+        format="$scope attr-dict",
+        doc="Drain every pipe of the core and make what it stored visible.",
+        meaning="barrier PIPE_ALL; then stores before it are visible to whoever is signalled after it: gm to "
+        "global memory, local_memory to the buffers of the core, all to both.",
+        notes=("of a newer assembler than the manual's: stands before a notify, with cmo.cacheinvalid of what "
+        "scalar stores wrote",),
+        cpp="dsb($scope)", types={"attr:scope": "gm"},
+    ),
+    Family("cache", "scalar", effect="sync", touches=False, pipe="S")(
+        "cmo.cacheinvalid", opcode=0x124F, operands="addr=ptr|view|memref?",
+        attrs=Attr("space", "address_space", choices=("gm",), doc="all of the cache: of which memory"),
+        format=("$addr single_cache_line attr-dict : type($addr)", "all $space attr-dict"),
+        rules=(
+            R("has(addr) != has(space)", msg="expects either an address or the memory of all lines"),
+            R("addr.space == GM", when="has(addr)", msg="expects addr to be in GM address space"),
+        ),
+        doc="Write back and drop a line of the scalar unit's data cache, or all of it.",
+        meaning="No value changes: the scalar unit of a simulated core has no cache of its own.",
+        cpp="dcci($addr, SINGLE_CACHE_LINE) | dcci(0, ENTIRE_DATA_CACHE)",
+        types={"addr": "", "attr:space": "gm", "line/addr": "!pto.ptr<f32>", "line/attr:space": ""},
+    ),
     event(
         "record_event", opcode=0x1005, order="set", pipe="src_op",
         doc="Raise the flag between the pipes of two operation classes.",

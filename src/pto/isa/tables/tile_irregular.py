@@ -202,7 +202,7 @@ _INDEXED = (
                Attr("cmpMode", "cmp", "eq", choices=("eq", "gt"), doc="compare form: which elements match"),
                Attr("offset", "int", 0, doc="compare form: added to every index"), _axis("gather_axis")),
         format=(
-            "ins($src, attr-dict : type($src)) outs($dst : type($dst))",
+            "ins($src, attr-dict : type($src) [, $gather_axis]) outs($dst : type($dst))",
             "ins($src, $indices [, $tmp] : type($src), type($indices) [, type($tmp)]) outs($dst : "
             "type($dst)) attr-dict",
             "ins($src, $kValue [, $tmp] : type($src), type($kValue) [, type($tmp)]) "
@@ -320,7 +320,7 @@ _INDEXED = (
         attrs=(_PATTERN, _axis("scatter_axis")),
         format=(
             form("src indexes", "dst"),
-            "ins($src, attr-dict : type($src)) outs($dst : type($dst))",
+            "ins($src, attr-dict : type($src) [, $scatter_axis]) outs($dst : type($dst))",
         ),
         writes="part", domain="indexes valid region (index), dst valid region (mask)",
         doc="Spread the elements of a tile over dst by index or by mask pattern.",

@@ -248,7 +248,7 @@ class CoreProgram:
             drained = SYNC_OP_PIPE.get(written, written)
         elif name == "pto.tsync":
             drained = pipe_of_kind(str(kind), self.profile.isa) if (kind := op.attr("op")) is not None else ""
-        elif name == "pto.syncall":
+        elif name in ("pto.syncall", "pto.fence.barrier_all"):
             drained = "PIPE_ALL"
         if drained:
             step = Step(SYNC, op, seq)

@@ -1,0 +1,28 @@
+"""Attributes as their row declares them, of what a text says: other tools have other names for some."""
+
+from __future__ import annotations
+
+from ..ir.attrs import Attribute, EnumAttr, StrAttr
+from ..isa.enums import ENUMS, same_enum
+from ..isa.row import Attr, Row
+
+
+def settle(row: Row, attrs: dict[str, Attribute]) -> None:
+    """Give attributes their names and values of the table, in place. What is none stays for the verifier."""
+    for attr in row.attrs:
+        if attr.also in attrs and attr.name not in attrs:
+            attrs[attr.name] = attrs.pop(attr.also)
+        found = attrs.get(attr.name)
+        if found is not None:
+            attrs[attr.name] = _settled(attr, found)
+
+
+def _settled(attr: Attr, found: Attribute) -> Attribute:
+    if isinstance(found, EnumAttr):
+        if found.enum != attr.kind and same_enum(found.enum, attr.kind):
+            value = ENUMS[attr.kind].canonical(found.value)
+            return EnumAttr(attr.kind, value) if value is not None else found
+    elif isinstance(found, StrAttr) and attr.kind == "str" and found.value not in attr.choices:
+        low = found.value.lower()
+        return next((StrAttr(c) for c in attr.choices if c.lower() == low), found)
+    return found

@@ -1,0 +1,45 @@
+"""What newer tools of the field write for what the table has under another name: read as ours, printed as ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from pto.asm import parse, to_text
+from pto.verify import verify
+
+T = "!pto.tile_buf<vec, 16x64xf32>"
+I = "!pto.tile_buf<vec, 16x64xi32>"
+VIEW = "!pto.partition_tensor_view<16x64xf32>"
+
+#: (theirs, ours, column)
+SPELLINGS = [
+    (f"pto.mgather ins(%v, %i : {VIEW}, {I}) outs(%b : {T}) {{coalesce = #pto<coalesce elem>}}",
+     f'pto.mgather ins(%v, %i : {VIEW}, {I}) outs(%b : {T}) {{coalesce = "elem"}}', "a5"),
+    (f"pto.tdiv ins(%a, %b : {T}, {T}) outs(%b : {T}) {{precisionType = #pto<div_precision high_precision>}}",
+     f"pto.tdiv ins(%a, %b : {T}, {T}) outs(%b : {T}) {{precision_mode = #pto<precision_mode HIGH_PRECISION>}}", "a5"),
+    (f"pto.tlog ins(%a : {T}) outs(%b : {T}) {{precisionType = #pto<log_precision default>}}",
+     f"pto.tlog ins(%a : {T}) outs(%b : {T}) {{precision_mode = #pto<precision_mode DEFAULT>}}", "a5"),
+    (f'"pto.texp"(%a, %b) <{{precisionType = #pto<exp_precision high_precision>}}> : ({T}, {T}) -> ()',
+     f"pto.texp ins(%a : {T}) outs(%b : {T}) {{precision_mode = #pto<precision_mode HIGH_PRECISION>}}", "a5"),
+    (f'pto.tgather ins(%a, {{maskPattern = #pto.mask_pattern<P1111>}} : {T}, "row") outs(%b : {T})',
+     f'pto.tgather ins(%a, {{maskPattern = #pto.mask_pattern<P1111>}} : {T}, "row") outs(%b : {T})', "a2a3"),
+    (f'pto.tscatter ins(%a, {{maskPattern = #pto.mask_pattern<P1111>, scatter_axis = "col"}} : {T}) outs(%b : {T})',
+     f'pto.tscatter ins(%a, {{maskPattern = #pto.mask_pattern<P1111>}} : {T}, "col") outs(%b : {T})', "a5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("theirs", "ours", "column"), SPELLINGS)
+def test_the_spellings_of_the_field_are_read(theirs: str, ours: str, column: str) -> None:
+    text = f"func.func @k(%a: {T}, %b: {T}, %i: {I}, %v: {VIEW}) {{\n  {theirs}\n  return\n}}\n"
+    module = parse(text)
+    assert not [d for d in verify(module, column) if d.severity == "error"]
+    assert to_text(module) == text.replace(theirs, ours)
+    again = parse(to_text(module, "generic"))
+    again.implicit = True
+    assert to_text(again) == text.replace(theirs, ours)
+
+
+def test_a_word_that_is_none_is_refused_with_the_words_there_are() -> None:
+    text = f"func.func @k(%b: {T}, %i: {I}, %v: {VIEW}) {{\n  pto.mgather ins(%v, %i : {VIEW}, {I}) outs(%b : {T}) {{coalesce = #pto<coalesce rows>}}\n  return\n}}\n"  # fmt: skip
+    (found,) = verify(parse(text), "a5")
+    assert found.code == "PTO-E0112" and found.got == '"rows"' and "row, elem" in found.expected
