@@ -547,3 +547,71 @@ def test_constants_of_bf16_are_rounded_once() -> None:
             got = np.float32(float(literal))
         assert got.astype(ml_dtypes.bfloat16).tobytes() == want.tobytes()
         assert np.isinf(got) or got == want.astype(np.float32)
+
+
+# -- what newer assemblers have ------------------------------------------------------------------------------
+
+NEWER = f"""\
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>, %n: !pto.ptr<i32>, %w: !pto.ptr<i8>) {{{{
+{HEAD}
+{window("in", "a")}
+{window("out", "o")}
+  %ctx = pto.make_prefetch_async_context(%w : !pto.ptr<i8>) -> !pto.prefetch_async_context
+  %line = pto.make_tensor_view %a, shape = [%c128], strides = [%c1] : !pto.tensor_view<128xf32>
+  %part = pto.partition_view %line, offsets = [%c0], sizes = [%c128] : !pto.tensor_view<128xf32> -> !pto.partition_tensor_view<128xf32>
+  %event = pto.tprefetch_async(%part, %ctx : !pto.partition_tensor_view<128xf32>, !pto.prefetch_async_context) -> !pto.async_event
+  %session = pto.get_prefetch_async_session %ctx : !pto.prefetch_async_context -> !pto.async_session
+  %done = pto.comm.wait_async_event(%event, %session : !pto.async_event, !pto.async_session) -> i1
+  %t = pto.alloc_tile addr = %zero : {TILE}
+  pto.tload ins(%in : {WINDOW}) outs(%t : {TILE})
+  pto.fence.barrier_all #pto.fence_scope<gm>
+  pto.tadd ins(%t, %t : {TILE}, {TILE}) outs(%t : {TILE})
+  pto.fence.barrier_all #pto.fence_scope<all>
+  pto.tstore ins(%t : {TILE}) outs(%out : {WINDOW})
+  pto.cmo.cacheinvalid %out single_cache_line : {WINDOW}
+  pto.cmo.cacheinvalid %n single_cache_line : !pto.ptr<i32>
+  pto.cmo.cacheinvalid all #pto.address_space<gm>
+  %array = pto.declare_local_array -> !pto.local_array<8x2xi32>
+  scf.for %i = %c0 to %c8 step %c1 {{{{
+    %number = arith.index_cast %i : index to i32
+    pto.local_array_set %array[%i, %c1], %number : !pto.local_array<8x2xi32>, i32
+  }}}}
+  %before = pto.local_array_get %array[%c2, %c1] : !pto.local_array<8x2xi32> -> i32
+  %seven = arith.constant 7 : i32
+  pto.local_array_set %array[%c2, %c1], %seven : !pto.local_array<8x2xi32>, i32
+  %after = pto.local_array_get %array[{{index}}, %c1] : !pto.local_array<8x2xi32> -> i32
+  pto.store_scalar %before, %n[%c0] : !pto.ptr<i32>, i32
+  pto.store_scalar %after, %n[%c1] : !pto.ptr<i32>, i32
+  return
+}}}}
+""".replace("  %t = pto.alloc_tile", "  %zero = arith.constant 0 : i64\n  %t = pto.alloc_tile")
+
+
+@needs_compiler
+def test_operations_of_newer_assemblers() -> None:
+    given = square()
+    arrays = (given, np.zeros_like(given), np.zeros(2, np.int32), np.zeros(4096, np.int8))
+    _, doubled, numbers, _ = both(NEWER.format(index="%c2"), *arrays)
+    assert (doubled == given * 2).all() and numbers.tolist() == [2, 7]
+    program = pto.parse(NEWER.format(index="%c2"))
+    assert pto.kernel(program).run(*arrays, sanitize="all").ok  # the fences order what they stand between
+
+
+@pytest.mark.parametrize(
+    ("index", "words"), [("%c16", "inside the array"), ("%c0, %c0", "one index for each")]
+)
+def test_an_element_outside_an_array_on_the_stack(index: str, words: str) -> None:
+    with pytest.raises(DiagnosticError) as e:
+        emit(NEWER.format(index=index), "a2a3")
+    assert {d.code for d in e.value.diagnostics} == {"PTO-E0401"} and words in str(e.value)
+
+
+def test_an_element_that_was_never_set() -> None:
+    text = NEWER.format(index="%c2").replace(
+        "%array[%c2, %c1] : !pto.local_array<8x2xi32> -> i32",
+        "%array[%c2, %c0] : !pto.local_array<8x2xi32> -> i32",
+    )
+    with pytest.raises(DiagnosticError, match=r"element \[2, 0\] of an array on the stack was never set"):
+        pto.kernel(pto.parse(text), check=False)(
+            square(), square(), np.zeros(2, np.int32), np.zeros(4096, np.int8)
+        )

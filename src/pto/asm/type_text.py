@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,7 @@ from ..ir.types import (
     ConvTileType,
     Dims,
     EventIdArrayType,
+    LocalArrayType,
     MaskType,
     MemRefType,
     OpaqueType,
@@ -48,6 +50,9 @@ _COMMENT = re.compile(r"//[^\n]*")
 _HEAD = re.compile(r"!?([A-Za-z_][\w$.]*)\s*(?:<(.*)>)?$", re.DOTALL)
 _DIM = re.compile(r"\s*([0-9]+|\?)\s*x")
 
+#: Most elements of an array on the stack of a core.
+MAX_LOCAL_ARRAY = 4096
+
 #: Token types without facts of their own.
 _TOKENS = {
     "align": "", "pipe": "*", "tpipe": "*", "event": "*", "record_event": "*", "async_session": "",
@@ -56,7 +61,7 @@ _TOKENS = {
 
 _KNOWN = (
     "tile_buf", "tile", "tensor_view", "partition_tensor_view", "ptr", "vreg", "mask", "memref",
-    "eventid_array", "conv_tile", *_TOKENS,
+    "eventid_array", "local_array", "conv_tile", *_TOKENS,
 )  # fmt: skip
 
 
@@ -261,6 +266,16 @@ def _eventid_array(body: _Body) -> Type:
     if not text.isdigit() or not 0 < int(text[:6]) <= 4096 or len(text) > 4:
         raise body.error("!pto.eventid_array takes a positive count", 0, "write !pto.eventid_array<4>")
     return EventIdArrayType(int(text))
+
+
+def _local_array(body: _Body) -> Type:
+    dims, elem = _shape(body, 0) if len(body.parts) == 1 else ((), ScalarType("i32"))
+    if not dims or None in dims or 0 in dims or prod(dims) > MAX_LOCAL_ARRAY:
+        raise body.error(
+            "!pto.local_array takes one static shape", 0, "write !pto.local_array<4xi32>",
+            expected=f"1 to {MAX_LOCAL_ARRAY} elements",
+        )  # fmt: skip
+    return LocalArrayType(elem, dims)
 
 
 def _doc_memref(body: _Body) -> Type:
@@ -569,6 +584,7 @@ _PARSERS: dict[str, Callable[[_Body], Type]] = {
     "mask": _mask,
     "memref": _doc_memref,
     "eventid_array": _eventid_array,
+    "local_array": _local_array,
     "conv_tile": _conv_tile,
 }
 _BUILTINS: dict[str, Callable[[_Body], Type]] = {

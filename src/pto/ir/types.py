@@ -343,6 +343,20 @@ class EventIdArrayType(Type):
         return f"!pto.eventid_array<{self.count}>"
 
 
+class LocalArrayType(_Elements):
+    """Scalars on the stack of a core, by index."""
+
+    dims: tuple[int, ...]
+    kind = "local_array"
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    def text_of(self) -> str:
+        return f"!pto.local_array<{dims_text(self.dims)}{self.elem}>"
+
+
 class TokenType(Type):
     """A parameterless `!pto` type: align, pipe, event, async_session, async_event, ..."""
 

@@ -104,6 +104,7 @@ _LIST = (
     _algorithm("pointer", "Another pointer: of another type, or elements further on."),
     _algorithm("affine map", "Numbers by an affine map."),
     _algorithm("event ids", "A number in an array of event ids."),
+    _algorithm("local array", "An element of an array on the stack of a core."),
     # copies between memories
     _algorithm("copy in", "Bursts from global memory into UB, with padding."),
     _algorithm("copy out", "Bursts from UB into global memory."),

@@ -67,6 +67,7 @@ DEFAULTS: dict[str, str] = {
     "vreg": "!pto.vreg<{N}x{T}>",
     "mask": "!pto.mask<b{W}>",
     "eventid_array": "!pto.eventid_array<2>",
+    "local_array": "!pto.local_array<4x2x{T}>",
     "group": "!pto.group<2>",
     "vector": "vector<16x{T}>",
 }

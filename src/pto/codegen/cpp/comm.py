@@ -25,6 +25,17 @@ def _session(f: Function, op: Operation) -> None:
     )
 
 
+@handles("pto.make_prefetch_async_context")
+def _prefetch_context(f: Function, op: Operation) -> None:
+    type, context = "pto::PrefetchAsyncContext", op.results[0]
+    f.declare(context, type, f"{type}((__gm__ uint8_t*) {f.unary(op.operands[0])})")
+
+
+@handles("pto.get_prefetch_async_session")
+def _prefetch_session(f: Function, op: Operation) -> None:
+    f.name(op.results[0], f"{f.text(op.operands[0])}.session")
+
+
 def _group(f: Function, members: list[Value], root: int) -> str:
     """A group of tensors, and the rank that leads it."""
     type = f.view_type(members[0])

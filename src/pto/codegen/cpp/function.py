@@ -203,14 +203,15 @@ class Function:
                 return
         self.declare(value, type, text)
 
-    def declare(self, value: Value, type: str, init: str = "") -> str:
-        """A variable for a value, with its initial value if there is one."""
+    def declare(self, value: Value, type: str, init: str = "", extents: str = "") -> str:
+        """A variable for a value, with its initial value if there is one; `extents` of an array."""
         token = self.token()
         self.known[value] = token, ATOM
         if value not in self.crossing:
-            self.line(f"{type} {token} = {init};" if init else f"{type} {token};")
+            self.line(f"{type} {token} = {init};" if init else f"{type} {token}{extents};")
             return token
-        self.hoisted.append(f"{type} {token}{'(nullptr)' if type.startswith('GlobalTensor<') else ''};")
+        tail = "(nullptr)" if type.startswith("GlobalTensor<") else extents
+        self.hoisted.append(f"{type} {token}{tail};")
         if init:
             self.line(f"{token} = {init};")
         return token

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...ir.core import Operation, constant_of
-from ...ir.types import PtrType, TileBufType, ViewType
+from ...ir.types import LocalArrayType, PtrType, TileBufType, ViewType
 from ...isa.dtypes import SPELLINGS
 from ...isa.enums import ENUMS
 from .function import Function, handles
@@ -99,6 +99,30 @@ def _syncall(f: Function, op: Operation) -> None:
 @handles("pto.declare_eventid_array")
 def _event_ids(f: Function, op: Operation) -> None:
     f.declare(op.results[0], f.types(op.results[0].type))
+
+
+@handles("pto.declare_local_array")
+def _local_array(f: Function, op: Operation) -> None:
+    array = op.results[0]
+    assert isinstance(array.type, LocalArrayType)
+    extents = "".join(f"[{n}]" for n in array.type.dims)
+    f.declare(array, f.types.scalar(array.type.elem), extents=extents)
+
+
+@handles("pto.local_array_get")
+def _local_array_get(f: Function, op: Operation) -> None:
+    """A variable of its own: the element may change before the value is used."""
+    f.declare(op.results[0], f.types(op.results[0].type), _local_element(f, op))
+
+
+@handles("pto.local_array_set")
+def _local_array_set(f: Function, op: Operation) -> None:
+    f.line(f"{_local_element(f, op)} = {f.text(op.group('value')[0])};")
+
+
+def _local_element(f: Function, op: Operation) -> str:
+    indices = "".join(f"[{f.text(i)}]" for i in op.group("indices"))
+    return f"{f.text(op.operands[0])}{indices}"
 
 
 @handles("pto.tmrgsort")

@@ -109,7 +109,11 @@ class Types:
         )
 
 
-_TOKENS = {"async_session": "pto::comm::AsyncSession", "async_event": "pto::comm::AsyncEvent"}
+_TOKENS = {
+    "async_session": "pto::comm::AsyncSession",
+    "async_event": "pto::comm::AsyncEvent",
+    "prefetch_async_context": "pto::PrefetchAsyncContext",
+}
 
 
 def _dim(d: int | None) -> str:

@@ -448,6 +448,33 @@ def eventid_array_set(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     array[index] = args["value"]
 
 
+@handle("declare_local_array")
+def declare_local_array(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    return {}
+
+
+def _element(op: Operation, args: dict[str, Any]) -> tuple[int, ...]:
+    """The place of an access to an array on the stack."""
+    dims, at = op.operands[0].type.dims, tuple(args["indices"])  # type: ignore[attr-defined]
+    if not all(0 <= i < n for i, n in zip(at, dims, strict=True)):
+        inside = "x".join(map(str, dims))
+        raise IllegalInstruction(f"element {list(at)} of an array of {inside} elements")
+    return at
+
+
+@handle("local_array_get")
+def local_array_get(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    at = _element(op, args)
+    if at not in args["array"]:
+        raise IllegalInstruction(f"element {list(at)} of an array on the stack was never set")
+    return args["array"][at]
+
+
+@handle("local_array_set")
+def local_array_set(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    args["array"][_element(op, args)] = args["value"]
+
+
 def as_tile(core: Core, value: View, type: Type) -> Tile:
     """A local memref as the tile an instruction takes."""
     assert isinstance(type, MemRefType)

@@ -10,6 +10,11 @@ internal = Family(
 )
 local = Family("assembler-op", "ptoas", effect="alloc")
 array = local.but(effect="memory", pipe="S", scope="any")
+_LOCAL_ARRAY = (
+    R("indices.count == array.rank", msg="expects one index for each dimension of the array"),
+    *(R(f"0 <= indices[{i}].const < array.dims[{i}]", when=f"indices.count == array.rank and array.rank > {i}",
+        msg="expects an index inside the array") for i in range(4)),
+)
 element = Family(
     "assembler-op", "ptoas", pipe="S", cpu="all", a2a3="any", a5="all",
     notes=(
@@ -92,6 +97,30 @@ ROWS = (
         rules=(R("0 <= value.const <= 7", msg="expects event id in range [0, 7]"),),
         doc="Write one id of an event-id array.", meaning="array[index] = value",
         cpp="$array[$index] = $value", types={"array": "!pto.eventid_array<2>"},
+    ),
+    local(
+        "declare_local_array", opcode=0x12A7, results="array=local_array", scope="any",
+        format="attr-dict -> type($array)",
+        doc="Declare an array of scalars on the stack of a core.",
+        meaning="array = its elements, undefined until set; !pto.local_array<4x2xi32>. It takes no place in a "
+        "buffer.",
+        cpp="T $array[N]", types={"array": "!pto.local_array<4x2xf32>"},
+    ),
+    array(
+        "local_array_get", opcode=0x12A8, touches=False, algorithm="local array",
+        operands="array=local_array indices=index*", results="result=scalar|index",
+        format="$array '[' $indices... ']' attr-dict : type($array) -> type($result)",
+        rules=(*_LOCAL_ARRAY, R("result.dtype == array.dtype", msg="expects result to have the element type of the array")),
+        doc="Read one element of an array on the stack.", meaning="result = array[indices]",
+        cpp="$array[$indices]", types={"array": "!pto.local_array<4x2xf32>", "result": "f32", "indices": "index index"},
+    ),
+    array(
+        "local_array_set", opcode=0x12A9, touches=False, algorithm="local array",
+        operands="array=local_array:inout indices=index* value=scalar|index",
+        format="$array '[' $indices... ']', $value attr-dict : type($array), type($value)", in_place="none",
+        rules=(*_LOCAL_ARRAY, R("value.dtype == array.dtype", msg="expects value to have the element type of the array")),
+        doc="Write one element of an array on the stack.", meaning="array[indices] = value",
+        cpp="$array[$indices] = $value", types={"array": "!pto.local_array<4x2xf32>", "value": "f32", "indices": "index index"},
     ),
     element(
         "tsetval", opcode=0x105E, element_at="offset", algorithm="set element",

@@ -249,6 +249,24 @@ ROWS = (
         "$sync_id, {$block_bytes, $comm_block_offset, $queue_num}, $channel_group_idx)",
         types={"scratch": "!pto.tile_buf<vec, 1x256xi8>", "workspace": "!pto.ptr<i8>"},
     ),
+    Family("async", "comm", effect="alloc", pipe="S")(
+        "make_prefetch_async_context", opcode=0x128F, algorithm="session", operands="workspace=ptr|memref",
+        results="ctx=prefetch_async_context", format="( $workspace : type($workspace) ) attr-dict -> type($ctx)",
+        rules=(
+            R("workspace.dtype in (I8, U8)", msg="expects workspace element type to be an 8-bit integer"),
+            R("workspace.space == GM", msg="expects workspace to be in GM address space"),
+        ),
+        doc="Make a context for asynchronous prefetches.",
+        meaning="ctx = a session of its own over the GM workspace, for tprefetch_async.",
+        cpp="pto::PrefetchAsyncContext($workspace)", types={"workspace": "!pto.ptr<i8>"},
+    ),
+    Family("async", "comm", effect="alloc", pipe="S")(
+        "get_prefetch_async_session", opcode=0x1290, algorithm="session", operands="ctx=prefetch_async_context",
+        results="session=async_session", format="$ctx attr-dict : type($ctx) -> type($session)",
+        doc="The session of a context for asynchronous prefetches.",
+        meaning="session = that of ctx: waiting for its events also completes the prefetches before them.",
+        cpp="$ctx.session",
+    ),
     event(
         "wait_async_event", opcode=0x1285, algorithm="event of a copy", aliases="comm.wait_async_event",
         doc="Wait until an asynchronous transfer has completed.",

@@ -122,7 +122,7 @@ _tprefetch = memory(
 
 _tprefetch_async = memory(
     "tprefetch_async", opcode=0x1180, algorithm="prefetch hint",
-    also="comm", pipe="S", operands="src=view ctx=async_session",
+    also="comm", pipe="S", operands="src=view ctx=async_session|prefetch_async_context",
     results="event=async_event", cpp="TPREFETCH_ASYNC($src, $ctx)",
     format="( $src , $ctx : type($src) , type($ctx) ) attr-dict -> type($event)",
     doc="Warm the L2 cache with a flat region of global memory, asynchronously.",
@@ -136,7 +136,6 @@ _tprefetch_async = memory(
         "waiting for the event also completes earlier SDMA work of a shared session",
         "the host initialises the SDMA workspace before launch; C++ passes a PrefetchAsyncContext (256 bytes"
         " of UB scratch and a session with channel group get_block_idx(), sync id 0, one queue)",
-        "no text form is documented; ours follows tput_async",
     ),
 )  # fmt: skip
 
