@@ -8,13 +8,13 @@ from pto.asm import parse, to_text
 from pto.verify import verify
 
 T = "!pto.tile_buf<vec, 16x64xf32>"
-I = "!pto.tile_buf<vec, 16x64xi32>"
+N = "!pto.tile_buf<vec, 16x64xi32>"
 VIEW = "!pto.partition_tensor_view<16x64xf32>"
 
 #: (theirs, ours, column)
 SPELLINGS = [
-    (f"pto.mgather ins(%v, %i : {VIEW}, {I}) outs(%b : {T}) {{coalesce = #pto<coalesce elem>}}",
-     f'pto.mgather ins(%v, %i : {VIEW}, {I}) outs(%b : {T}) {{coalesce = "elem"}}', "a5"),
+    (f"pto.mgather ins(%v, %i : {VIEW}, {N}) outs(%b : {T}) {{coalesce = #pto<coalesce elem>}}",
+     f'pto.mgather ins(%v, %i : {VIEW}, {N}) outs(%b : {T}) {{coalesce = "elem"}}', "a5"),
     (f"pto.tdiv ins(%a, %b : {T}, {T}) outs(%b : {T}) {{precisionType = #pto<div_precision high_precision>}}",
      f"pto.tdiv ins(%a, %b : {T}, {T}) outs(%b : {T}) {{precision_mode = #pto<precision_mode HIGH_PRECISION>}}", "a5"),
     (f"pto.tlog ins(%a : {T}) outs(%b : {T}) {{precisionType = #pto<log_precision default>}}",
@@ -30,7 +30,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize(("theirs", "ours", "column"), SPELLINGS)
 def test_the_spellings_of_the_field_are_read(theirs: str, ours: str, column: str) -> None:
-    text = f"func.func @k(%a: {T}, %b: {T}, %i: {I}, %v: {VIEW}) {{\n  {theirs}\n  return\n}}\n"
+    text = f"func.func @k(%a: {T}, %b: {T}, %i: {N}, %v: {VIEW}) {{\n  {theirs}\n  return\n}}\n"
     module = parse(text)
     assert not [d for d in verify(module, column) if d.severity == "error"]
     assert to_text(module) == text.replace(theirs, ours)
@@ -40,6 +40,6 @@ def test_the_spellings_of_the_field_are_read(theirs: str, ours: str, column: str
 
 
 def test_a_word_that_is_none_is_refused_with_the_words_there_are() -> None:
-    text = f"func.func @k(%b: {T}, %i: {I}, %v: {VIEW}) {{\n  pto.mgather ins(%v, %i : {VIEW}, {I}) outs(%b : {T}) {{coalesce = #pto<coalesce rows>}}\n  return\n}}\n"  # fmt: skip
+    text = f"func.func @k(%b: {T}, %i: {N}, %v: {VIEW}) {{\n  pto.mgather ins(%v, %i : {VIEW}, {N}) outs(%b : {T}) {{coalesce = #pto<coalesce rows>}}\n  return\n}}\n"  # fmt: skip
     (found,) = verify(parse(text), "a5")
     assert found.code == "PTO-E0112" and found.got == '"rows"' and "row, elem" in found.expected

@@ -19,8 +19,9 @@ def settle(row: Row, attrs: dict[str, Attribute]) -> None:
 
 def _settled(attr: Attr, found: Attribute) -> Attribute:
     if isinstance(found, EnumAttr):
-        if found.enum != attr.kind and same_enum(found.enum, attr.kind):
-            value = ENUMS[attr.kind].canonical(found.value)
+        values = ENUMS.get(attr.kind)
+        if values is not None and found.value not in values.values and same_enum(found.enum, attr.kind):
+            value = values.canonical(found.value)
             return EnumAttr(attr.kind, value) if value is not None else found
     elif isinstance(found, StrAttr) and attr.kind == "str" and found.value not in attr.choices:
         low = found.value.lower()

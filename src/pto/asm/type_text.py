@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from math import prod
 from collections.abc import Callable
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 from ..diag import did_you_mean

@@ -33,7 +33,8 @@ class LaunchResult:
 
     def __repr__(self) -> str:
         found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
-        return f"<LaunchResult {found}{', checked for ' + ', '.join(sorted(self.checked)) if self.checked else ''}>"
+        checked = f", checked for {', '.join(sorted(self.checked))}" if self.checked else ""
+        return f"<LaunchResult {found}{checked}>"
 
 
 class Launchable:

@@ -172,8 +172,9 @@ ENUMS: dict[str, Enum] = {
 #: Enums of the field whose values are words here: `#pto<coalesce row>` is "row".
 WORDS = frozenset(
     "coalesce scatter_conflict print_format quant_scale_alg tinsert_mode membar rounding saturation "
-    "mad_unit_flag_mode unit_flag_ctrl tf32_mode mad_sat_mode quant_pre_mode acc_store_mode acc_store_sat_mode "
-    "acc_store_ub_dst_mode acc_store_atomic_type acc_store_atomic_op cube_load_frac_mode".split()
+    "mad_unit_flag_mode unit_flag_ctrl tf32_mode mad_sat_mode quant_pre_mode acc_store_mode "
+    "acc_store_sat_mode acc_store_ub_dst_mode acc_store_atomic_type acc_store_atomic_op "
+    "cube_load_frac_mode".split()
 )
 
 

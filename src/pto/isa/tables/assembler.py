@@ -15,6 +15,10 @@ _LOCAL_ARRAY = (
     *(R(f"0 <= indices[{i}].const < array.dims[{i}]", when=f"indices.count == array.rank and array.rank > {i}",
         msg="expects an index inside the array") for i in range(4)),
 )
+_LOCAL_ARRAYS = {
+    "array": "!pto.local_array<4x2xf32>", "indices": "index, index",
+    "deep/array": "!pto.local_array<4x2x2x2xf32>", "deep/indices": "index, index, index, index",
+}  # fmt: skip
 element = Family(
     "assembler-op", "ptoas", pipe="S", cpu="all", a2a3="any", a5="all",
     notes=(
@@ -112,7 +116,7 @@ ROWS = (
         format="$array '[' $indices... ']' attr-dict : type($array) -> type($result)",
         rules=(*_LOCAL_ARRAY, R("result.dtype == array.dtype", msg="expects result to have the element type of the array")),
         doc="Read one element of an array on the stack.", meaning="result = array[indices]",
-        cpp="$array[$indices]", types={"array": "!pto.local_array<4x2xf32>", "result": "f32", "indices": "index index"},
+        cpp="$array[$indices]", types={"result": "f32", **_LOCAL_ARRAYS},
     ),
     array(
         "local_array_set", opcode=0x12A9, touches=False, algorithm="local array",
@@ -120,7 +124,7 @@ ROWS = (
         format="$array '[' $indices... ']', $value attr-dict : type($array), type($value)", in_place="none",
         rules=(*_LOCAL_ARRAY, R("value.dtype == array.dtype", msg="expects value to have the element type of the array")),
         doc="Write one element of an array on the stack.", meaning="array[indices] = value",
-        cpp="$array[$indices] = $value", types={"array": "!pto.local_array<4x2xf32>", "value": "f32", "indices": "index index"},
+        cpp="$array[$indices] = $value", types={"value": "f32", **_LOCAL_ARRAYS},
     ),
     element(
         "tsetval", opcode=0x105E, element_at="offset", algorithm="set element",

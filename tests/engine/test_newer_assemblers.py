@@ -1,0 +1,118 @@
+"""Operations of newer assemblers than the manual's: fences, cache lines, prefetches, arrays on the stack."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+import pto
+from pto.diag import DiagnosticError
+
+ROWS = (
+    "fence.barrier_all cmo.cacheinvalid make_prefetch_async_context get_prefetch_async_session "
+    "declare_local_array local_array_get local_array_set"
+).split()
+
+TILE = "!pto.tile_buf<vec, 16x16xf32>"
+WINDOW = "!pto.partition_tensor_view<16x16xf32>"
+HEAD = """\
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c128 = arith.constant 128 : index"""
+
+
+def window(name: str, pointer: str) -> str:
+    """A 16 x 16 window of a pointer."""
+    return f"""\
+  %{name}_v = pto.make_tensor_view %{pointer}, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
+  %{name} = pto.partition_view %{name}_v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {WINDOW}"""
+
+
+NEWER = f"""\
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>, %n: !pto.ptr<i32>, %w: !pto.ptr<i8>) {{{{
+{HEAD}
+{window("in", "a")}
+{window("out", "o")}
+  %ctx = pto.make_prefetch_async_context(%w : !pto.ptr<i8>) -> !pto.prefetch_async_context
+  %line = pto.make_tensor_view %a, shape = [%c128], strides = [%c1] : !pto.tensor_view<128xf32>
+  %part = pto.partition_view %line, offsets = [%c0], sizes = [%c128] : !pto.tensor_view<128xf32> -> !pto.partition_tensor_view<128xf32>
+  %event = pto.tprefetch_async(%part, %ctx : !pto.partition_tensor_view<128xf32>, !pto.prefetch_async_context) -> !pto.async_event
+  %session = pto.get_prefetch_async_session %ctx : !pto.prefetch_async_context -> !pto.async_session
+  %done = pto.comm.wait_async_event(%event, %session : !pto.async_event, !pto.async_session) -> i1
+  %t = pto.alloc_tile addr = %zero : {TILE}
+  pto.tload ins(%in : {WINDOW}) outs(%t : {TILE})
+  pto.fence.barrier_all #pto.fence_scope<gm>
+  pto.tadd ins(%t, %t : {TILE}, {TILE}) outs(%t : {TILE})
+  pto.fence.barrier_all #pto.fence_scope<all>
+  pto.tstore ins(%t : {TILE}) outs(%out : {WINDOW})
+  pto.cmo.cacheinvalid %out single_cache_line : {WINDOW}
+  pto.cmo.cacheinvalid %n single_cache_line : !pto.ptr<i32>
+  pto.cmo.cacheinvalid all #pto.address_space<gm>
+  %array = pto.declare_local_array -> !pto.local_array<8x2xi32>
+  scf.for %i = %c0 to %c8 step %c1 {{{{
+    %number = arith.index_cast %i : index to i32
+    pto.local_array_set %array[%i, %c1], %number : !pto.local_array<8x2xi32>, i32
+  }}}}
+  %before = pto.local_array_get %array[%c2, %c1] : !pto.local_array<8x2xi32> -> i32
+  %seven = arith.constant 7 : i32
+  pto.local_array_set %array[%c2, %c1], %seven : !pto.local_array<8x2xi32>, i32
+  %after = pto.local_array_get %array[{{index}}, %c1] : !pto.local_array<8x2xi32> -> i32
+  pto.store_scalar %before, %n[%c0] : !pto.ptr<i32>, i32
+  pto.store_scalar %after, %n[%c1] : !pto.ptr<i32>, i32
+  return
+}}}}
+""".replace("  %t = pto.alloc_tile", "  %zero = arith.constant 0 : i64\n  %t = pto.alloc_tile")
+
+
+def arrays() -> list[np.ndarray]:  # type: ignore[type-arg]
+    given = np.random.default_rng(7).standard_normal((16, 16)).astype(np.float32)
+    return [given, np.zeros_like(given), np.zeros(2, np.int32), np.zeros(4096, np.int8)]
+
+
+@pytest.mark.parametrize("engine", ["reference", "cpp"])
+def test_the_program_runs(engine: str) -> None:
+    if engine == "cpp" and shutil.which("g++") is None and shutil.which("clang++") is None:
+        pytest.skip("no C++ compiler")
+    given, doubled, numbers, workspace = arrays()
+    kernel = pto.kernel(pto.parse(NEWER.format(index="%c2")), engine=engine)
+    kernel(given, doubled, numbers, workspace)
+    assert (doubled == given * 2).all() and numbers.tolist() == [2, 7]
+
+
+def test_fences_order_what_they_stand_between() -> None:
+    text = NEWER.format(index="%c2")
+    assert pto.kernel(pto.parse(text)).run(*arrays(), sanitize="all").ok
+    without = text.replace("pto.fence.barrier_all #pto.fence_scope<gm>", "")
+    found = pto.kernel(pto.parse(without)).run(*arrays(), sanitize="race")
+    assert [d.code for d in found.diagnostics][:1] == ["PTO-E2201"]
+
+
+@pytest.mark.parametrize(
+    ("index", "words"), [("%c16", "inside the array"), ("%c0, %c0", "one index for each")]
+)
+def test_an_element_outside_an_array(index: str, words: str) -> None:
+    with pytest.raises(DiagnosticError, match=words) as e:
+        pto.kernel(pto.parse(NEWER.format(index=index)))(*arrays())
+    assert {d.code for d in e.value.diagnostics} == {"PTO-E0401"}
+
+
+@pytest.mark.parametrize(
+    ("index", "column", "words"),
+    [("%c2", "%c0", r"element \[2, 0\] of an array on the stack was never set"),
+     ("%far", "%c1", r"element \[99, 1\] of an array of 8x2 elements")],
+)  # fmt: skip
+def test_an_element_that_is_not_there(index: str, column: str, words: str) -> None:
+    text = NEWER.format(index=index).replace(f"%array[{index}, %c1] : ", f"%array[{index}, {column}] : ")
+    text = text.replace(
+        "  %seven =",
+        "  %read = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32\n  %far = arith.index_cast %read : i32 to index\n  %seven =",
+    )
+    given = arrays()
+    given[2][0] = 99
+    with pytest.raises(DiagnosticError, match=words):
+        pto.kernel(pto.parse(text))(*given)
