@@ -547,3 +547,32 @@ def test_constants_of_bf16_are_rounded_once() -> None:
             got = np.float32(float(literal))
         assert got.astype(ml_dtypes.bfloat16).tobytes() == want.tobytes()
         assert np.isinf(got) or got == want.astype(np.float32)
+
+
+NARROW = f"""\
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>) {{
+{HEAD}
+{window("in", "a")}
+{window("out", "o")}
+  %t = pto.alloc_tile : {TILE}
+  pto.tload ins(%in : {WINDOW}) outs(%t : {TILE})
+  pto.barrier #pto.pipe<PIPE_ALL>
+  %part = pto.subview %t[%c1, %c2] sizes [8, 4] : {TILE} -> !pto.tile_buf<vec, 8x4xf32>
+  pto.tadd ins(%part, %part : !pto.tile_buf<vec, 8x4xf32>, !pto.tile_buf<vec, 8x4xf32>) outs(%part : !pto.tile_buf<vec, 8x4xf32>)
+  %bits = pto.treshape %t : {TILE} -> !pto.tile_buf<vec, 16x16xi32>
+  pto.tnot ins(%bits : !pto.tile_buf<vec, 16x16xi32>) outs(%bits : !pto.tile_buf<vec, 16x16xi32>)
+  pto.barrier #pto.pipe<PIPE_ALL>
+  pto.tstore ins(%t : {TILE}) outs(%out : {WINDOW})
+  return
+}}
+"""
+
+
+@needs_compiler
+def test_a_window_narrower_than_a_line_and_floats_seen_as_integers() -> None:
+    """The lines of a window are those of its tile; a reshape asks for the same bytes, not the same class."""
+    given = square()
+    assert not pto.verify(pto.parse(NARROW), "a5")
+    _, found = both(NARROW, given, np.zeros_like(given))
+    given[1:9, 2:6] *= 2
+    assert (found.view(np.int32) == ~given.view(np.int32)).all()

@@ -20,7 +20,7 @@ MAX_COLS = 65535
 _LINE = {"cols": "a row", "rows": "a column"}
 
 
-def construction_problems(t: TileBufType, profile: Profile) -> Iterator[Problem]:
+def construction_problems(t: TileBufType, profile: Profile, window: bool = False) -> Iterator[Problem]:
     """Everything that makes a tile type illegal in itself."""
     if t.rows <= 0 or t.cols <= 0:
         yield (
@@ -84,7 +84,7 @@ def construction_problems(t: TileBufType, profile: Profile) -> Iterator[Problem]
             )
     else:
         name, n = ("cols", t.cols) if t.blayout == "row_major" else ("rows", t.rows)
-        if n * t.bits % 256:
+        if n * t.bits % 256 and not window:  # the lines of a window are those of the tile it is of
             step = 256 // t.bits
             yield (
                 "SA-0006",
@@ -178,7 +178,7 @@ def check_tiles(context: Context) -> None:
     """Tile types at the places that create them, addresses, and the rules of auto and manual mode."""
     module, profile = context.module, context.profile
     manual = is_manual(module, context.level)
-    seen: set[tuple[int, int | None]] = set()
+    seen: set[tuple[int, int | None, bool]] = set()
     for op in module.walk():
         for value in _created(op):
             t = value.type
@@ -186,11 +186,12 @@ def check_tiles(context: Context) -> None:
             addr_value = op.get("addr") if op.name == "pto.alloc_tile" else None
             addr = constant_of(addr_value)
             addr = addr if isinstance(addr, int) else None
-            key = (id(t), addr)
+            window = op.row is not None and op.row.window
+            key = (id(t), addr, window)
             if key in seen:
                 continue
             before = len(context.diagnostics)
-            for code, message, expected, got, help in construction_problems(t, profile):
+            for code, message, expected, got, help in construction_problems(t, profile, window):
                 context.report(op, code, message, at=value, expected=expected, got=got, help=help)
             if len(context.diagnostics) == before:
                 for code, message, expected, got, help in placement_problems(t, addr, profile):

@@ -8822,11 +8822,6 @@ constexpr void check_treshape() {
       src::isBoxedLayout == result::isBoxedLayout,
       "[PTO][SA-0301] TRESHAPE: cannot reshape between boxed and non-boxed tile layouts");
   static_assert(
-      (is_among<src>(0x3fe)) == (is_among<result>(0x3fe)),
-      "[PTO][SA-0302] TRESHAPE: expects (src element type in (F32, F16, BF16, F8E4M3, F8E5M2, F8E8M0, HIF8, "
-      "F4E2M1, F4E1M2)) == (result element type in (F32, F16, BF16, F8E4M3, F8E5M2, F8E8M0, HIF8, F4E2M1, "
-      "F4E1M2)); fix: convert with TCVT");
-  static_assert(
       src::Loc == result::Loc,
       "[PTO][SA-0303] TRESHAPE: expects src and result to have the same location; fix: move it there with "
       "TMOV");
@@ -10594,10 +10589,17 @@ constexpr void check_tget_scale_addr() {
       "[PTO][PTO-E0501] TGET_SCALE_ADDR: expects dst to be in the scaling/scale_left/scale_right address "
       "space; fix: move it there with TMOV");
   static_assert(
-      dst::Rows == src::Rows && dst::Cols == src::Cols,
-      "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst and src to have the same shape");
+      !(src::Loc == TileType::Left) || ((dst::Rows == src::Rows && dst::Cols == src::Cols) ||
+      (dst::Rows == src::Rows && dst::Cols == ((src::Cols + 31) / 32))),
+      "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst to have the shape of src, or one scale for 32 columns "
+      "of it");
   static_assert(
-      same_valid<dst, src>(),
+      !(src::Loc == TileType::Right) || ((dst::Rows == src::Rows && dst::Cols == src::Cols) ||
+      (dst::Cols == src::Cols && dst::Rows == ((src::Rows + 31) / 32))),
+      "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst to have the shape of src, or one scale for 32 rows of "
+      "it");
+  static_assert(
+      !(dst::Rows == src::Rows && dst::Cols == src::Cols) || same_valid<dst, src>(),
       "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst and src to have the same valid_shape");
 #endif
 }

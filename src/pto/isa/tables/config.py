@@ -224,8 +224,11 @@ ROWS = (
         operands="src dst:out", rebinds="dst",
         rules=(
             R("dst.loc in (SCALING, SCALE_LEFT, SCALE_RIGHT)", on="a5"),
-            R("dst.shape == src.shape", on="a5"),
-            R("valid_eq(dst, src)", on="a5"),
+            R("dst.shape == src.shape or (dst.rows == src.rows and dst.cols == (src.cols + 31) // 32)", on="a5",
+              when="src.loc == LEFT", msg="expects dst to have the shape of src, or one scale for 32 columns of it"),
+            R("dst.shape == src.shape or (dst.cols == src.cols and dst.rows == (src.rows + 31) // 32)", on="a5",
+              when="src.loc == RIGHT", msg="expects dst to have the shape of src, or one scale for 32 rows of it"),
+            R("valid_eq(dst, src)", on="a5", when="dst.shape == src.shape"),
         ),
         doc="Bind a microscaling scale tile to the scale buffer address of a data tile.",
         meaning="address(dst) = address(src) >> 4, a byte offset in the scale buffer that belongs to the "

@@ -20,7 +20,6 @@ def _alike(dtypes: str) -> str:
 _NPU = "a2a3 a5"
 _CUBE_A2A3 = "i8 u8 f16 bf16 f32"
 _CUBE_A5 = "i8 u8 hif8 fp8 f16 bf16 f32 fp4 f8e8m0"
-_FLOATS = "(F32, F16, BF16, F8E4M3, F8E5M2, F8E8M0, HIF8, F4E2M1, F4E1M2)"
 _MAT_TO_CUBE = "src.loc == MAT and dst.loc in (LEFT, RIGHT)"
 _VEC_TO_VEC = "src.loc == VEC and dst.loc == VEC"
 
@@ -543,12 +542,11 @@ _VIEWS = (
         rules=(
             R("src.boxed == result.boxed", code="SA-0301",
               msg="cannot reshape between boxed and non-boxed tile layouts"),
-            R(f"(src.dtype in {_FLOATS}) == (result.dtype in {_FLOATS})", code="SA-0302"),
             R("src.loc == result.loc", code="SA-0303"),
             R("src.size == result.size", code="SA-0305"),
         ),
         types={"src": "!pto.tile_buf<vec, 16x64xf32>", "result": "!pto.tile_buf<vec, 8x128xf32>"},
-        notes=("Element types are equal, or both floating, or both integral.",),
+        notes=("An older assembler asks for element types that are both floating or both integral (SA-0302).",),
     ),
     move(
         "bitcast", set="ptoas", family="assembler-op", opcode=0x11A0, operands="src", results="result",
