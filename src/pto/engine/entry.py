@@ -8,7 +8,7 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..driver import Lowered, Options, lowered, verified
 from ..ir.core import Module, Operation, Value
-from ..ir.facts import entries, module_profile
+from ..ir.facts import entries, halves, module_profile
 from ..isa.machine import SECTIONS, SUBBLOCKS
 from ..isa.profiles import Profile
 from . import registry
@@ -38,7 +38,7 @@ class LaunchResult:
 
 
 class Launchable:
-    """A function that every core runs, or a pair `X_aic`, `X_aiv`; an engine adds `run`."""
+    """A function that every core runs, or one for each kind of core; an engine adds `run`."""
 
     #: Name of the engine, as the registry has it.
     engine: str = ""
@@ -104,13 +104,13 @@ def check_options(
 
 def find_entry(module: Module, entry: str | None) -> tuple[str, list[Operation]]:
     functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
-    pairs = [n.removesuffix("_aic") for n in functions if n.endswith("_aic") and f"{n[:-4]}_aiv" in functions]
+    pairs = halves(functions)
     if entry is not None:
         entry = entry.removeprefix("@")
         if entry in functions:
             return entry, [functions[entry]]
         if entry in pairs:
-            return entry, [functions[f"{entry}_aic"], functions[f"{entry}_aiv"]]
+            return entry, [*pairs[entry]]
         known = [*pairs, *functions]
         raise DiagnosticError([
             Diagnostic("PTO-E2001", f"no function '@{entry}' to run", help=did_you_mean(entry, known)
@@ -120,7 +120,8 @@ def find_entry(module: Module, entry: str | None) -> tuple[str, list[Operation]]
     if len(marked) == 1:
         return str(marked[0].attr("sym_name")), marked
     if len(pairs) == 1 and len(functions) == 2:
-        return pairs[0], [functions[f"{pairs[0]}_aic"], functions[f"{pairs[0]}_aiv"]]
+        ((name, pair),) = pairs.items()
+        return name, [*pair]
     known = ", ".join("@" + n for n in functions)
     what = "several functions could be run" if functions else "the program has no function to run"
     raise DiagnosticError(

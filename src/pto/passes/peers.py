@@ -9,7 +9,7 @@ functions of one kernel.
 from __future__ import annotations
 
 from ..ir.core import Module, Operation, Value, uses
-from ..ir.facts import fifo_use, makes_fifo
+from ..ir.facts import fifo_use, halves, makes_fifo
 from ..isa.machine import BOTH, C2V, V2C
 from ..isa.record import Record
 from .edit import function_name, operations
@@ -49,13 +49,13 @@ def called_together(module: Module) -> Groups:
 
 
 def kernels(module: Module) -> Groups:
-    """Functions of one launch: those that call each other, share a reserved buffer, or are the two halves
-    `X_aic` and `X_aiv` of a kernel."""
+    """Functions of one launch: those that call each other, share a reserved buffer, or are the two halves of a
+    kernel."""
     groups = called_together(module)
+    for cube, vector in halves({function_name(f): f for f in module.functions}).values():
+        groups.join(function_name(cube), function_name(vector))
     for func in module.functions:
         name = function_name(func)
-        if name.endswith(("_aic", "_aiv")):
-            groups.join(name[:-4] + "_aic", name[:-4] + "_aiv")
         for op in operations(func.regions[0]):
             if op.name == "pto.import_reserved_buffer":
                 groups.join(name, str(op.attr("peer_func")))
