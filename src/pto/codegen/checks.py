@@ -339,6 +339,9 @@ def assertions(check: Check) -> Iterator[Assertion]:
     yield from _element_types(check)
     for combos in row.combos:
         yield from _combinations(check, _without_scratch(combos))
+        if {"src", "dstVal"} <= check.classes.keys() & set(combos.operands):
+            same = "same_kind<typename dstVal::DType, typename src::DType>"
+            yield Assertion(same, combos.code, "dstVal must have the element type of src")
     yield from _rules(check)
 
 

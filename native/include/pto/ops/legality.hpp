@@ -2543,6 +2543,9 @@ constexpr void check_trowargmax() {
 template <class dstVal, class dst, class src>
 constexpr void check_trowargmax_with_dstVal() {
   static_assert(
+      same_kind<typename dstVal::DType, typename src::DType>,
+      "[PTO][SA-0187] TROWARGMAX: dstVal must have the element type of src");
+  static_assert(
       all_in<TileType::Vec, dstVal>(),
       "[PTO][PTO-E0501] TROWARGMAX: expects dstVal to be in the vec address space; fix: move it there with "
       "TMOV");
@@ -2664,6 +2667,9 @@ constexpr void check_trowargmin() {
 
 template <class dstVal, class dst, class src>
 constexpr void check_trowargmin_with_dstVal() {
+  static_assert(
+      same_kind<typename dstVal::DType, typename src::DType>,
+      "[PTO][SA-0187] TROWARGMIN: dstVal must have the element type of src");
   static_assert(
       all_in<TileType::Vec, dstVal>(),
       "[PTO][PTO-E0501] TROWARGMIN: expects dstVal to be in the vec address space; fix: move it there with "
@@ -2939,6 +2945,9 @@ constexpr void check_tcolargmax() {
 template <class dstVal, class dst, class src>
 constexpr void check_tcolargmax_with_dstVal() {
   static_assert(
+      same_kind<typename dstVal::DType, typename src::DType>,
+      "[PTO][SA-0187] TCOLARGMAX: dstVal must have the element type of src");
+  static_assert(
       all_in<TileType::Vec, dstVal>(),
       "[PTO][PTO-E0501] TCOLARGMAX: expects dstVal to be in the vec address space; fix: move it there with "
       "TMOV");
@@ -3034,6 +3043,9 @@ constexpr void check_tcolargmin() {
 
 template <class dstVal, class dst, class src>
 constexpr void check_tcolargmin_with_dstVal() {
+  static_assert(
+      same_kind<typename dstVal::DType, typename src::DType>,
+      "[PTO][SA-0187] TCOLARGMIN: dstVal must have the element type of src");
   static_assert(
       all_in<TileType::Vec, dstVal>(),
       "[PTO][PTO-E0501] TCOLARGMIN: expects dstVal to be in the vec address space; fix: move it there with "
