@@ -94,7 +94,7 @@ def test_every_operation_is_documented() -> None:
 def backends(row: isa.Row) -> list[dict[str, Any]]:
     if row.set == "scalar":
         return [scalars._REAL if any(o.kind == "float" for o in row.operands) else scalars._WHOLE]
-    spelled = row.set == "tile" and row.cpp and not row.over and not any(f.by_hand for f in row.forms)
+    spelled = row.set == "tile" and row.cpp and not row.over and not any(f.written for f in row.forms)
     return [arrays.OPERATIONS, *([intrinsics._SPELLED] if spelled else [])]
 
 

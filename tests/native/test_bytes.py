@@ -122,7 +122,7 @@ def cases(plan: Plan) -> Iterator[tuple[Case, Array]]:
 def test_every_pair(tmp_path: Path) -> None:
     made = [(plan, _call(plan)) for plan in entries()]
     assert len(made) > 60
-    unit = Unit("cpu", made, tmp_path, ["ops/elementwise.hpp"], FAST)
+    unit = Unit("cpu", made, tmp_path, ["ops/calls.hpp"], FAST)
     for k, (plan, call) in enumerate(made):
         with np.errstate(all="ignore"):
             for case, want in cases(plan):
@@ -144,7 +144,7 @@ def test_a_remainder_by_zero_leaves_dst_as_it_is(tmp_path: Path) -> None:
         if str(plan.operands["dst"][0].dtype) in ("f32", "f16", "i32", "u64")  # type: ignore[union-attr]
     ]
     assert len(made) == 8
-    unit = Unit("cpu", made, tmp_path, ["ops/elementwise.hpp"], FAST)
+    unit = Unit("cpu", made, tmp_path, ["ops/calls.hpp"], FAST)
     for k, (plan, call) in enumerate(made):
         case = Case(plan)
         case.random("src")

@@ -21,7 +21,7 @@ from .instructions import COMPILER, INCLUDE
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
 HEAD = """\
-#include "pto/ops/load_store.hpp"
+#include "pto/ops/calls.hpp"
 #include "pto/ops/rearrange.hpp"
 #include "pto/ops/windows.hpp"
 using namespace pto;

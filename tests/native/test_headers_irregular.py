@@ -26,7 +26,7 @@ from .instructions import COMPILER, DEFINES, ELEMENTS, INCLUDE, Unit, difference
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
 RUNS = 4
-HEADERS = [f"ops/{n}.hpp" for n in ("regular", "generate", "gather", "sort", "quantise", "debug")]
+HEADERS = [f"ops/{n}.hpp" for n in ("regular", "calls", "debug")]
 
 Fill = Callable[[Case, np.random.Generator, int], None]
 ROWS: dict[str, tuple[Callable[[Plan], str], Fill]] = {}

@@ -98,7 +98,7 @@ def test_products_equal_the_reference(group: tuple[str, ...], tmp_path: Path) ->
     bad: list[str] = []
     count = 0
     for isa, entries in by_isa.items():
-        unit = Unit(isa, entries, tmp_path, ["ops/matmul.hpp"], ["-march=native"])
+        unit = Unit(isa, entries, tmp_path, ["ops/calls.hpp"], ["-march=native"])
         for number, (plan, text) in enumerate(entries):
             for k in range(number % 2, len(SIZES), 2):
                 found = difference(unit, number, filled(plan, k))
@@ -116,7 +116,7 @@ def test_products_equal_the_reference(group: tuple[str, ...], tmp_path: Path) ->
 
 DIRECT = """\
 #include <cstdint>
-#include "pto/ops/matmul.hpp"
+#include "pto/ops/calls.hpp"
 using namespace pto::detail;
 // Both ways to pack an operand: as it lies, and as the transpose of its transpose.
 template <class T>
@@ -245,7 +245,7 @@ def test_bad_products_do_not_compile(code: str, tmp_path: Path) -> None:
     assert COMPILER is not None
     source = tmp_path / "bad.cpp"
     source.write_text(
-        '#include "pto/ops/matmul.hpp"\nusing namespace pto;\nusing Left = TileLeft<half, 16, 16>;\n'
+        '#include "pto/ops/calls.hpp"\nusing namespace pto;\nusing Left = TileLeft<half, 16, 16>;\n'
         "using Right = TileRight<half, 16, 16>;\nusing Acc = TileAcc<float, 16, 16>;\n"
         f"void k() {{ {BAD[code]} TMATMUL(c, a, b); }}\n"
     )

@@ -22,7 +22,7 @@ from .instructions import COMPILER, DEFINES, ELEMENTS, FLAGS, INCLUDE, Unit, dif
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
-HEADERS = ["ops/load_store.hpp", "ops/windows.hpp", "ops/rearrange.hpp"]
+HEADERS = ["ops/calls.hpp", "ops/windows.hpp"]
 
 Attrs = dict[str, Any]
 Variants = Callable[[Plan], list[tuple[str, Attrs]]]

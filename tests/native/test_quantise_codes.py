@@ -57,7 +57,7 @@ def tiles(dtype: str, shape: tuple[int, int]) -> Iterator[Array]:
 def test_every_code_in_groups(tmp_path: Path) -> None:
     entries = [(p, quantise_call(p)) for p in plans()]
     assert len(entries) == 13
-    unit = Unit("cpu", entries, tmp_path, ["ops/quantise.hpp"], FAST)
+    unit = Unit("cpu", entries, tmp_path, ["ops/calls.hpp"], FAST)
     for number, (p, call) in enumerate(entries):
         for codes in tiles(element_type(p, "src"), Case(p).tile("src").shape):
             case = Case(p)
@@ -82,7 +82,7 @@ def test_every_code_by_a_scale(tmp_path: Path) -> None:
         for p in singles()
     ]
     assert len(entries) >= 8
-    unit = Unit("cpu", entries, tmp_path, ["ops/quantise.hpp"], FAST)
+    unit = Unit("cpu", entries, tmp_path, ["ops/calls.hpp"], FAST)
     for number, (p, call) in enumerate(entries):
         case = Case(p)
         for codes in whole_tiles(table(element_type(p, "src")).ravel(), case.tile("src").shape):

@@ -9,6 +9,7 @@
 #include "pto/core/assign.hpp"
 #include "pto/core/cross_core.hpp"
 #include "pto/core/events.hpp"
+#include "pto/ops/calls.hpp"
 #include "pto/ops/comm.hpp"
 #include "pto/ops/compare.hpp"
 #include "pto/ops/convert.hpp"

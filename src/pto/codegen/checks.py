@@ -57,10 +57,6 @@ class Check(Record):
     attrs: dict[str, Attribute]  # attributes that are template arguments
     defaults: dict[str, str]
 
-    def lines(self) -> Iterator[str]:
-        """The function."""
-        yield from _function(self)
-
 
 # ---- forms of a row ----
 
@@ -298,12 +294,54 @@ class Assertion(Record):
     tiles: tuple[str, ...] = ()  # operands of which it is asked only where they are tiles
 
 
-def _function(check: Check) -> Iterator[str]:
-    params = [f"class {n}" for n in check.classes]
-    params += [f"auto {n}{f' = {check.defaults[n]}' if n in check.defaults else ''}" for n in check.attrs]
-    yield from filled("template <", ", ".join(params) + ">", "          ")
-    yield f"constexpr void {check.name}() {{"
-    found = list(assertions(check))
+def functions(given: Iterable[Check]) -> Iterator[str]:
+    """The functions of checks of one call; what several of them ask is asked by one that they call."""
+    checks = {check.name: check for check in given}
+    asked = {name: list(dict.fromkeys(assertions(check))) for name, check in checks.items()}
+    calls: dict[str, list[str]] = {name: [] for name in checks}
+    for k, (users, found) in enumerate(_shared(asked).items(), 1):
+        check = checks[users[0]]
+        name = f"check_{check.call.name.lower()}_{k}"
+        words = {w for a in found for w in (*re.findall(r"(?<![:\w])\w+", a.condition), *a.tiles)}
+        params = [n for n in (*check.classes, *check.attrs) if n in words]
+        yield from _function(check, name, params, {}, (), found)
+        for user in users:
+            calls[user].append(f"{name}<{', '.join(params)}>();")
+            asked[user] = [a for a in asked[user] if a not in found]
+    for name, check in checks.items():
+        if calls[name] or asked[name]:
+            params = [*check.classes, *check.attrs]
+            yield from _function(check, name, params, check.defaults, calls[name], asked[name])
+
+
+def _shared(asked: dict[str, list[Assertion]]) -> dict[tuple[str, ...], list[Assertion]]:
+    """Assertions that several checks have, by their names; a few that two have are no function."""
+    users: dict[Assertion, list[str]] = {}
+    for name, found in asked.items():
+        for one in found:
+            users.setdefault(one, []).append(name)
+    groups: dict[tuple[str, ...], list[Assertion]] = {}
+    for one, names in users.items():
+        groups.setdefault(tuple(names), []).append(one)
+    return {names: found for names, found in groups.items() if (len(names) - 1) * len(found) > 2}
+
+
+def _function(
+    check: Check,
+    name: str,
+    params: list[str],
+    defaults: dict[str, str],
+    calls: Iterable[str],
+    found: list[Assertion],
+) -> Iterator[str]:
+    """A function over types, then attributes."""
+    listed = [
+        f"class {n}" if n in check.classes else f"auto {n}{f' = {defaults[n]}' if n in defaults else ''}"
+        for n in params
+    ]
+    yield from filled("template <", ", ".join(listed) + ">", "          ")
+    yield f"constexpr void {name}() {{"
+    yield from (f"  {call}" for call in calls)
     for on in sorted({a.on for a in found}, key=lambda on: (on != ISAS, on)):
         if on != ISAS:
             yield "#if " + " || ".join(f"defined(PTO_ISA_{isa.upper()})" for isa in on)
@@ -311,6 +349,7 @@ def _function(check: Check) -> Iterator[str]:
         if on != ISAS:
             yield "#endif"
     yield "}"
+    yield ""
 
 
 def _asserted(check: Check, found: list[Assertion]) -> Iterator[str]:
@@ -339,6 +378,9 @@ def assertions(check: Check) -> Iterator[Assertion]:
     yield from _element_types(check)
     for combos in row.combos:
         yield from _combinations(check, _without_scratch(combos))
+        if {"src", "dstVal"} <= check.classes.keys() & set(combos.operands):
+            same = "same_kind<typename dstVal::DType, typename src::DType>"
+            yield Assertion(same, combos.code, "dstVal must have the element type of src")
     yield from _rules(check)
 
 

@@ -61,9 +61,8 @@ def assertion(condition: str, message: str, indent: str = "  ") -> Iterator[str]
     if len(short) <= _WIDTH:
         yield short
         return
-    yield f"{indent}static_assert("
     inside = indent + "    "
-    yield from filled(inside, f"{condition},")
+    yield from filled(f"{indent}static_assert(", f"{condition},", inside)
     lines = _cut(message, _WIDTH - len(inside) - 4)
     for line in lines[:-1]:
         yield f'{inside}"{line} "'

@@ -1,11 +1,11 @@
-"""Generates ops/meanings.hpp and ops/regular.hpp: the regular tile instructions in C++, from their rows.
+"""Generates ops/meanings.hpp, ops/regular.hpp and ops/calls.hpp: tile instructions in C++, from their rows.
 
     python -m pto.codegen.intrinsics            # write the headers
     python -m pto.codegen.intrinsics --check    # say whether they are up to date
 
 Of every tile row with an expression come a struct with the expression in C++, over the operators of
 core/numbers.hpp, and the intrinsic itself, an overload for each order of its operands. It checks them with
-what `codegen/legality.py` makes of the row.
+what `codegen/legality.py` makes of the row. Of the others comes the call alone (`codegen/calls.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from ..isa import meaning
 from ..isa import rows as all_rows
 from ..isa.profiles import ISAS
 from ..isa.row import Form, Operand, Row
+from . import calls
+from .calls import along, type_of
 from .checks import Call, Check, call_of, checks_of
 from .generated import OPS, filled, head, write
 
@@ -93,11 +95,6 @@ def _meaning(row: Row, check: Check, form: Form) -> Iterator[str]:
 # ---- the intrinsic ----
 
 
-def call_order(row: Row) -> list[str]:
-    """Operands and attributes in the order of the C++ call."""
-    return next(call.operands for _, _, call in _overloads(row))
-
-
 def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
     kinds = {o.name: o for o in row.operands}
     tiles, scalars = _inputs(row, form)
@@ -109,11 +106,11 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
         if kinds[name].role == "tmp":
             assert name == call.operands[-1], f"{row.name}: tmp is last"
         elif name in check.classes:
-            params.append(f"{_type(name)}& {name}")
+            params.append(f"{type_of(name)}& {name}")
         else:
-            params.append(f"typename {_type(first)}::DType {name}")
+            params.append(f"typename {type_of(first)}::DType {name}")
     precision = f"auto Precision = {algorithm}::DEFAULT, " if algorithm else ""
-    types = "".join(f"class {_type(n)}, " for n in check.classes)
+    types = "".join(f"class {type_of(n)}, " for n in check.classes)
     yield f"/// {row.doc}"
     yield from filled("template <", f"{precision}{types}class... Rest>", "          ")
     yield from filled(
@@ -126,7 +123,7 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
     sources = ", ".join(o.name for o in tiles)
     struct = f"detail::{_struct(check)}"
     if row.start:
-        yield f'  detail::check_reduction<{_along(row)}>("{call.name}", dst, {sources});'
+        yield f'  detail::check_reduction<{along(row)}>("{call.name}", dst, {sources});'
         yield f"  detail::{_fold(row)}(dst, {sources});"
     elif row.over:
         yield f"  detail::{_WALKS[row.over]}<{struct}>(dst, {sources});"
@@ -142,7 +139,7 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
 
 def _checked(check: Check, precision: str) -> Iterator[str]:
     """The call of what checks an overload."""
-    arguments = [*(_type(n) for n in check.classes), *(precision for _ in check.attrs)]
+    arguments = [*(type_of(n) for n in check.classes), *(precision for _ in check.attrs)]
     yield f"  detail::{check.name}<{', '.join(arguments)}>();"
 
 
@@ -158,20 +155,12 @@ _FOLDS = {
 }
 
 
-def _along(row: Row) -> str:
-    return "detail::Along::row" if row.over == "fold columns" else "detail::Along::col"
-
-
 def _fold(row: Row) -> str:
     first = row.start == "first"
     start = 0 if first else int(row.start)
     any_step = f"fold_by<detail::{row.name}, {{along}}, {str(first).lower()}, {start}, {{wide}}>"
     text = _FOLDS.get((row.expr, row.start), any_step)
-    return text.format(along=_along(row), wide=str(row.steps == "f32").lower())
-
-
-def _type(name: str) -> str:
-    return name[0].upper() + name[1:]
+    return text.format(along=along(row), wide=str(row.steps == "f32").lower())
 
 
 # ---- the files ----
@@ -182,7 +171,7 @@ def _regular(over: bool) -> Iterator[tuple[Row, Check, Form, Call]]:
     for row in all_rows():
         if row.set == "tile" and row.expr and bool(row.over) == over:
             for check, form, call in _overloads(row):
-                if not form.by_hand:
+                if not form.written and not form.by_hand:
                     yield row, check, form, call
 
 
@@ -219,7 +208,11 @@ def generate_regular() -> str:
 
 def main(args: list[str]) -> int:
     check = "--check" in args
-    made = {TARGET: generate(), TARGET.with_name("regular.hpp"): generate_regular()}
+    made = {
+        TARGET: generate(),
+        TARGET.with_name("regular.hpp"): generate_regular(),
+        TARGET.with_name("calls.hpp"): calls.generate(),
+    }
     return max(write(target, text, "pto.codegen.intrinsics", check) for target, text in made.items())
 
 

@@ -3,7 +3,8 @@
     python -m pto.codegen.legality            # write the header
     python -m pto.codegen.legality --check    # say whether it is up to date
 
-It has a function per overload (`codegen/checks.py`), which the intrinsics in ops/*.hpp call.
+It has a function per overload (`codegen/checks.py`), which the intrinsics in ops/*.hpp call. What several
+overloads of a call ask is a function that these call: the compiler reads it once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from .. import isa
-from .checks import assertions, checks_of
+from .checks import Check, checks_of, functions
 from .generated import OPS, head, write
 
 TARGET = OPS / "legality.hpp"
@@ -24,10 +25,11 @@ _HEAD = head(
 def generate() -> str:
     """The text of the header."""
     out = [_HEAD, '#include "pto/ops/rules.hpp"\n', "namespace pto::detail {\n"]
-    for row in isa.rows():
-        for check in checks_of(row):
-            if any(assertions(check)):
-                out += [*check.lines(), ""]
+    calls: dict[str, list[Check]] = {}
+    for check in (check for row in isa.rows() for check in checks_of(row)):
+        calls.setdefault(check.call.name, []).append(check)
+    for checks in calls.values():
+        out += functions(checks)
     return "\n".join([*out, "}  // namespace pto::detail"]) + "\n"
 
 

@@ -6,7 +6,6 @@ Every stage asks here; a fact that the text leaves open is None or empty.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from os.path import commonprefix
 from typing import Any
 
 from ..isa.enums import SYNC_OP_PIPE
@@ -45,8 +44,8 @@ def entries(functions: dict[str, Operation]) -> list[Operation]:
 
 
 def halves(functions: dict[str, Operation]) -> dict[str, tuple[Operation, Operation]]:
-    """Kernels whose cube and vector side are functions of their own, by name: those called `X_aic` and `X_aiv`,
-    or else the only function of each kind, where both take the same arguments."""
+    """Kernels whose cube and vector side are functions of their own, by name: those called `X_aic` and
+    `X_aiv`, or else the only function of each kind, where both take the same arguments."""
     named = [n[:-4] for n in functions if n.endswith("_aic") and f"{n[:-4]}_aiv" in functions]
     if named:
         return {n: (functions[f"{n}_aic"], functions[f"{n}_aiv"]) for n in named}
@@ -56,7 +55,7 @@ def halves(functions: dict[str, Operation]) -> dict[str, tuple[Operation, Operat
     cube, vector = sorted(functions, key=lambda n: kinds[n])
     if functions[cube].attr("function_type") != functions[vector].attr("function_type"):
         return {}
-    return {commonprefix([cube, vector]).rstrip("_") or cube: (functions[cube], functions[vector])}
+    return {cube: (functions[cube], functions[vector])}
 
 
 # --- an operation

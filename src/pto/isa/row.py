@@ -173,6 +173,7 @@ class Attr(Record):
     many: bool = False  # a comma-separated list of its choices
     hint: bool = False  # changes no result, so that a spelling may leave it out
     also: str = ""  # another name that text may have for it
+    inert: bool = False  # changes no result, and yet a spelling has to say it
     unencoded: tuple[Any, ...] = ()  # choices that no encoding has: legal, with a warning
     doc: str = ""
 
@@ -219,7 +220,8 @@ class Form(Record):
     fixes: dict[str, Any] = _NO_VALUES  # attributes that the overload decides
     scalars: tuple[str, ...] = ()  # operands that are numbers here, where they may also be tiles
     scratch: bool = False  # its scratch is checked: it tells the overload from others
-    by_hand: bool = False  # its intrinsic does not follow from the expression of the row
+    written: bool = False  # a function of the row's name computes it, its expression gives no C++
+    by_hand: str = ""  # why its call frame is written by hand
     check: str | None = None  # what the name of its check ends in; None: what it has beside the required
 
 
@@ -524,6 +526,9 @@ class Family:
             facts["cpp"] = " | ".join(dict.fromkeys(form.cpp for form in facts["forms"]))
         elif facts.get("cpp"):
             facts["forms"] = forms(facts["cpp"])
+        by_hand = facts.pop("by_hand", "")
+        if by_hand:
+            facts["forms"] = tuple(f.replace(by_hand=f.by_hand or by_hand) for f in facts["forms"])
         unknown = set(facts) - _FIELDS
         if unknown:
             raise TypeError(f"{name}: unknown row field {', '.join(sorted(unknown))}")

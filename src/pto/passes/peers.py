@@ -49,8 +49,8 @@ def called_together(module: Module) -> Groups:
 
 
 def kernels(module: Module) -> Groups:
-    """Functions of one launch: those that call each other, share a reserved buffer, or are the two halves of a
-    kernel."""
+    """Functions of one launch: those that call each other, share a reserved buffer, or are the two halves of
+    a kernel."""
     groups = called_together(module)
     for cube, vector in halves({function_name(f): f for f in module.functions}).values():
         groups.join(function_name(cube), function_name(vector))

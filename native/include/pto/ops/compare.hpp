@@ -124,69 +124,47 @@ inline void select(Dst& dst, const Mask& mask, const Src& src, Other other) {
   }
 }
 
-}  // namespace detail
-
 /// Element-wise comparison into a packed predicate tile.
-template <class Dst, class Src0, class Src1, class... Events>
-PTO_INST RecordEvent TCMP(Dst& dst, Src0& src0, Src1& src1, CmpMode cmpMode, Events&... events) {
-  detail::check_tcmp<Dst, Src0, Src1>();
-  detail::finish_call<0>(events...);
-  detail::compare(dst, src0, detail::Comparison::of<typename Src0::DType>(cmpMode), src1);
-  return {};
+template <class Dst, class Src0, class Src1>
+inline void tcmp(Dst& dst, Src0& src0, Src1& src1, CmpMode cmpMode) {
+  compare(dst, src0, Comparison::of<typename Src0::DType>(cmpMode), src1);
 }
 
 /// Compares every element with a scalar into a packed predicate tile.
-template <class Dst, class Src, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMode,
-                           Events&... events) {
-  detail::check_tcmps<Dst, Src>();
-  detail::finish_call<0>(events...);
-  using C = detail::compute_t<typename Src::DType>;
-  const auto mode = detail::Comparison::of<typename Src::DType>(cmpMode);
-  const C s = detail::value_of<C>(scalar);
-  detail::compare(dst, src, [mode, s](C x) { return mode(x, s); });
-  return {};
+template <class Dst, class Src>
+inline void tcmps(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMode) {
+  using C = compute_t<typename Src::DType>;
+  const auto mode = Comparison::of<typename Src::DType>(cmpMode);
+  const C s = value_of<C>(scalar);
+  compare(dst, src, [mode, s](C x) { return mode(x, s); });
 }
 /// The same, with the first element of a tile.
-template <class Dst, class Src, class Scalar, class... Events>
-  requires(is_tile_data_v<Scalar> && all_events_v<Events...>)
-PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, Scalar& scalar, CmpMode cmpMode, Events&... events) {
-  detail::check_tcmps_tile<Dst, Src, Scalar>();
-  return TCMPS(dst, src, detail::Lines<Scalar>(scalar).get(0, 0), cmpMode, events...);
+template <class Dst, class Src, class Scalar>
+  requires(is_tile_data_v<Scalar>)
+inline void tcmps(Dst& dst, Src& src, Scalar& scalar, CmpMode cmpMode) {
+  tcmps(dst, src, Lines<Scalar>(scalar).get(0, 0), cmpMode);
 }
 
 /// Selects from two tiles by a packed predicate.
-template <class Dst, class Mask, class Src0, class Src1, class... Rest>
-PTO_INST RecordEvent TSEL(Dst& dst, Mask& selMask, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tsel<Dst, Mask, Src0, Src1>();
-  detail::finish_call<1>(rest...);
+template <class Dst, class Mask, class Src0, class Src1>
+inline void tsel(Dst& dst, Mask& selMask, Src0& src0, Src1& src1) {
   using T = typename Dst::DType;
-  const detail::Lines<Src1> second(src1);
-  detail::select(dst, selMask, src0, [&](ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* buffer) {
+  const Lines<Src1> second(src1);
+  select(dst, selMask, src0, [&](ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* buffer) {
     return second.template read<T>(r, c, n, buffer);
   });
-  return {};
 }
 
 /// Selects tile elements or a scalar by a packed predicate.
-template <class Dst, class Mask, class Src, class Tmp, class... Events>
-  requires(is_tile_data_v<Tmp>)
-PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, Tmp&, typename Src::DType scalar,
-                           Events&... events) {
-  return TSELS(dst, mask, src, scalar, events...);
-}
-template <class Dst, class Mask, class Src, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, typename Src::DType scalar, Events&... events) {
-  detail::check_tsels<Dst, Mask, Src>();
-  detail::finish_call<0>(events...);
+template <class Dst, class Mask, class Src>
+inline void tsels(Dst& dst, Mask& mask, Src& src, typename Src::DType scalar) {
   using T = typename Dst::DType;
-  detail::select(dst, mask, src, [scalar](ptrdiff_t, ptrdiff_t, ptrdiff_t n, T* buffer) {
+  select(dst, mask, src, [scalar](ptrdiff_t, ptrdiff_t, ptrdiff_t n, T* buffer) {
     for (ptrdiff_t i = 0; i < n; ++i) buffer[i] = scalar;
     return static_cast<const T*>(buffer);
   });
-  return {};
 }
+
+}  // namespace detail
 
 }  // namespace pto

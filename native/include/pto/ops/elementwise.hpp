@@ -24,7 +24,7 @@ struct axpy {
 
 /// The sum of integers, scaled, with ReLU, in f16: the hardware scales in two steps around the range of f16
 /// and saturates, the simulator rounds and overflows.
-struct tadddeqrelu {
+struct deq_relu {
   static PTO_INLINE float of(float scale, int32_t x, int32_t y) {
     const float total = static_cast<float>(add(x, y));
     if constexpr (kIsa == Isa::cpu) return relu(round<half>(mul(total, scale)));
@@ -33,44 +33,33 @@ struct tadddeqrelu {
   }
 };
 
-}  // namespace detail
-
 /// Adds a scaled tile to dst.
-template <class Dst, class Src, class... Rest>
-PTO_INST RecordEvent TAXPY(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_taxpy<Dst, Src>();
-  detail::finish_call<0>(rest...);
-  detail::compute_scalar<detail::axpy<typename Dst::DType>>(dst, scalar, src, dst);
-  return {};
+template <class Dst, class Src>
+inline void taxpy(Dst& dst, Src& src, typename Src::DType scalar) {
+  compute_scalar<axpy<typename Dst::DType>>(dst, scalar, src, dst);
 }
 
 /// Integer sum, dequantised by a scale, with ReLU.
-template <class Dst, class Src0, class Src1, class... Rest>
-PTO_INST RecordEvent TADDDEQRELU(Dst& dst, Src0& src0, Src1& src1, float deqScale, Rest&... rest) {
-  detail::check_tadddeqrelu<Dst, Src0, Src1>();
-  detail::finish_call<1>(rest...);
-  detail::map(
-      dst, [deqScale](int32_t x, int32_t y) { return detail::tadddeqrelu::of(deqScale, x, y); }, src0, src1);
-  return {};
+template <class Dst, class Src0, class Src1>
+inline void tadddeqrelu(Dst& dst, Src0& src0, Src1& src1, float deqScale) {
+  map(dst, [deqScale](int32_t x, int32_t y) { return deq_relu::of(deqScale, x, y); }, src0, src1);
 }
 
 /// Fills a vec tile in its valid region, a mat or convolution tile as a whole.
-template <class Dst, class... Rest>
-PTO_INST RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar, Rest&... rest) {
-  detail::check_texpands<Dst>();
-  detail::finish_call<0>(rest...);
+template <class Dst>
+inline void texpands(Dst& dst, typename Dst::DType scalar) {
   using T = typename Dst::DType;
   if constexpr (is_conv_tile_v<Dst>) {
     T* data = dst.data();
     size_t count = 1;
     for (int d = 0; d < Dst::totalDimCount; ++d) count *= static_cast<size_t>(dst.GetShape(d));
-    for (size_t i = 0; i < count; ++i) detail::put_element(data, i, scalar);
+    for (size_t i = 0; i < count; ++i) put_element(data, i, scalar);
   } else {
     const bool whole = Dst::Loc == TileType::Mat;
-    detail::fill_region(whole ? Dst::Rows : dst.GetValidRow(), whole ? Dst::Cols : dst.GetValidCol(), dst,
-                        scalar);
+    fill_region(whole ? Dst::Rows : dst.GetValidRow(), whole ? Dst::Cols : dst.GetValidCol(), dst, scalar);
   }
-  return {};
 }
+
+}  // namespace detail
 
 }  // namespace pto

@@ -102,46 +102,44 @@ inline void expand_cols(Dst& dst, const Src0& src0, const Src1& src1) {
 
 namespace pto {
 
+namespace detail {
+
 /// Column 0 of src in every column of dst.
-template <class Dst, class Src, class... Events>
-PTO_INST RecordEvent TROWEXPAND(Dst& dst, Src& src, Events&... events) {
+template <class Dst, class Src>
+inline void trowexpand(Dst& dst, Src& src) {
   using T = typename Dst::DType;
-  detail::check_trowexpand<Dst, Src>();
-  TSYNC(events...);
-  const detail::Lines<Dst> out(dst);
-  const detail::Lines<Src> in(src);
+  const Lines<Dst> out(dst);
+  const Lines<Src> in(src);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
   for (ptrdiff_t r = 0; r < rows && cols > 0; ++r) {
     const T value = in.get(r, 0);
-    detail::Buffer<T> buffer;
-    for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
-      const ptrdiff_t n = cols - c < detail::kChunk ? cols - c : detail::kChunk;
+    Buffer<T> buffer;
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       T* to = out.template spot<T>(r, c, buffer.at);
       for (ptrdiff_t j = 0; j < n; ++j) to[j] = value;
       out.template write<T>(r, c, n, to);
     }
   }
-  return {};
 }
 
 /// Row 0 of src in every row of dst.
-template <class Dst, class Src, class... Events>
-PTO_INST RecordEvent TCOLEXPAND(Dst& dst, Src& src, Events&... events) {
+template <class Dst, class Src>
+inline void tcolexpand(Dst& dst, Src& src) {
   using T = typename Dst::DType;
-  detail::check_tcolexpand<Dst, Src>();
-  TSYNC(events...);
-  const detail::Lines<Dst> out(dst);
-  const detail::Lines<Src> in(src);
+  const Lines<Dst> out(dst);
+  const Lines<Src> in(src);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
-  for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
-    const ptrdiff_t n = cols - c < detail::kChunk ? cols - c : detail::kChunk;
-    detail::Buffer<T> buffer;
+  for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+    const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+    Buffer<T> buffer;
     const T* x = in.template read<T>(0, c, n, buffer.at);
     for (ptrdiff_t r = 0; r < rows; ++r) out.template write<T>(r, c, n, x);
   }
-  return {};
 }
+
+}  // namespace detail
 
 }  // namespace pto

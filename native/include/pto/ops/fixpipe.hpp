@@ -225,12 +225,13 @@ PTO_INST RecordEvent SET_QUANT_SCALAR(float scale, Events&... events) {
   return {};
 }
 
-template <class Fp, class... Events>
-PTO_INST RecordEvent SET_QUANT_VECTOR(Fp& fp, Events&... events) {
-  detail::check_set_quant_vector<Fp>();
-  TSYNC(events...);
-  detail::core().fpc = fp.data();
-  return {};
+namespace detail {
+
+template <class Fp>
+inline void quantisation_vector(Fp& fp) {
+  core().fpc = fp.data();
 }
+
+}  // namespace detail
 
 }  // namespace pto

@@ -47,7 +47,7 @@ inline ptrdiff_t flat_offset(const Lines<TileT>& lines, ptrdiff_t index) {
 
 /// dst[r, c] = element number indices[r, c] of the whole src tile, counted row by row; 0 beyond it.
 template <class Dst, class Src, class Idx>
-inline void gather_indexed(Dst& dst, const Src& src, const Idx& indices) {
+inline void gather(Dst& dst, const Src& src, const Idx& indices) {
   using T = typename Dst::DType;
   const Lines<Dst> out(dst);
   const Lines<Src> in(src);
@@ -135,6 +135,8 @@ inline void gather_matches(Dst& dst, const Src& src, Limit limit, Count& count, 
 /// leaves dst as it is.
 template <class Dst, class Src, class Offsets>
 inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
+  PTO_CHECK(dst.GetValidCol() * sizeof(typename Dst::DType) % 32 == 0, "CA-0007",
+            "TGATHERB: the %u valid columns of dst are no whole number of 32-byte blocks", dst.GetValidCol());
   using T = typename Dst::DType;
   constexpr ptrdiff_t count = 32 / static_cast<ptrdiff_t>(sizeof(T));
   const Lines<Dst> out(dst);
@@ -155,7 +157,7 @@ inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
 
 /// The element of dst at storage offset indexes[r, c] = src[r, c]; the last in row-major order stays.
 template <class Dst, class Src, class Idx>
-inline void scatter_indexed(Dst& dst, const Src& src, const Idx& indexes) {
+inline void scatter(Dst& dst, const Src& src, const Idx& indexes) {
   const Lines<Src> in(src);
   const Lines<Idx> where(indexes);
   typename Dst::DType* to = dst.data();
@@ -363,16 +365,6 @@ namespace pto {
 
 // --- tiles -------------------------------------------------------------------------------------------------
 
-/// By index: dst[r, c] = element number src1[r, c] of src0.
-template <class Dst, class Src, class Idx, class... Rest>
-  requires(is_tile_data_v<Idx> && sizeof...(Rest) <= 8)
-PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Idx& src1, Rest&... rest) {
-  detail::check_tgather_with_indices<Dst, Src, Idx>();
-  detail::finish_call<1>(rest...);
-  detail::gather_indexed(dst, src0, src1);
-  return {};
-}
-
 /// By comparison: indices of the elements of each row of src0 that compare to element r of k_value, and their
 /// number.
 template <class Dst, class Src, class Limit, class Count, class Tmp, CmpMode cmpMode, class... Events>
@@ -408,26 +400,6 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Events&... events) {
   } else {
     detail::gather_columns<maskPattern>(dst, src);
   }
-  return {};
-}
-
-template <class Dst, class Src, class Offset, class... Events>
-PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offset& offset, Events&... events) {
-  detail::check_tgatherb<Dst, Src, Offset>();
-  PTO_CHECK(dst.GetValidCol() * sizeof(typename Dst::DType) % 32 == 0, "CA-0007",
-            "TGATHERB: the %u valid columns of dst are no whole number of 32-byte blocks", dst.GetValidCol());
-  TSYNC(events...);
-  detail::gather_blocks(dst, src, offset);
-  return {};
-}
-
-/// By index: the element of dst at storage offset indexes[r, c] = src[r, c].
-template <class Dst, class Src, class Idx, class... Events>
-  requires(is_tile_data_v<Idx>)
-PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Idx& indexes, Events&... events) {
-  detail::check_tscatter_with_indexes<Dst, Src, Idx>();
-  TSYNC(events...);
-  detail::scatter_indexed(dst, src, indexes);
   return {};
 }
 

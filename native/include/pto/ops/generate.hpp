@@ -111,27 +111,28 @@ PTO_INST RecordEvent TCI(Dst& dst, T start, Tmp&, Events&... events) {
   return TCI<Dst, T, descending>(dst, start, events...);
 }
 
-/// Ones on one side of a diagonal and on it, zeros on the other; isUpperOrLower: 1 upper, 0 lower.
-template <class Dst, int isUpperOrLower, class... Events>
-PTO_INST RecordEvent TTRI(Dst& dst, int diagonal, Events&... events) {
-  using C = detail::compute_t<typename Dst::DType>;
-  detail::check_ttri<Dst, isUpperOrLower>();
-  TSYNC(events...);
-  const detail::Lines<Dst> out(dst);
+namespace detail {
+
+/// Ones on one side of a diagonal and on it, zeros on the other; upperOrLower: 1 upper, 0 lower.
+template <int upperOrLower, class Dst>
+inline void triangle(Dst& dst, int64_t diagonal) {
+  using C = compute_t<typename Dst::DType>;
+  const Lines<Dst> out(dst);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
   for (ptrdiff_t r = 0; r < rows; ++r) {
-    const ptrdiff_t edge = r + diagonal;
-    for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
-      const ptrdiff_t n = cols - c < detail::kChunk ? cols - c : detail::kChunk;
-      detail::Buffer<C> buffer;
+    const auto edge = static_cast<ptrdiff_t>(r + diagonal);
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<C> buffer;
       for (ptrdiff_t j = 0; j < n; ++j)
-        buffer.at[j] = static_cast<C>(isUpperOrLower ? c + j >= edge : c + j <= edge);
+        buffer.at[j] = static_cast<C>(upperOrLower ? c + j >= edge : c + j <= edge);
       out.template write<C>(r, c, n, buffer.at);
     }
   }
-  return {};
 }
+
+}  // namespace detail
 
 /// Philox-4x32 words. Every 256 columns are filled from 64 counters; the next ones start Cols / 4 further.
 template <uint16_t Rounds = 10, class Dst, class... Events>

@@ -10,38 +10,30 @@ namespace pto::detail {
 
 template <class dst, class src0, class src1>
 constexpr void check_tadd() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TADD: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TADD: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TADD: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TADD: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<dst>(0x3c00e),
       "[PTO][SA-0134] TADD: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0136] TADD: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0135] TADD: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0134] TADD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -49,42 +41,33 @@ constexpr void check_tadd() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tsub() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TSUB: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TSUB: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TSUB: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TSUB: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0339] TSUB: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0340] TSUB: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][SA-0339] TSUB: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0341] TSUB: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0339] TSUB: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -92,42 +75,33 @@ constexpr void check_tsub() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tmul() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TMUL: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TMUL: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TMUL: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TMUL: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0283] TMUL: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0285] TMUL: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<dst>(0x3c00e),
       "[PTO][SA-0283] TMUL: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0284] TMUL: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0283] TMUL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -135,39 +109,31 @@ constexpr void check_tmul() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tdiv() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TDIV: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TDIV: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TDIV: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TDIV: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0150] TDIV: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0151] TDIV: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0150] TDIV: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0150] TDIV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -175,42 +141,33 @@ constexpr void check_tdiv() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tmax() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TMAX: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TMAX: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TMAX: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TMAX: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0248] TMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0250] TMAX: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][SA-0248] TMAX: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0249] TMAX: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0248] TMAX: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -218,42 +175,33 @@ constexpr void check_tmax() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tmin() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TMIN: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TMIN: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TMIN: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TMIN: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0251] TMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0253] TMIN: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][SA-0251] TMIN: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0252] TMIN: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0251] TMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -261,44 +209,35 @@ constexpr void check_tmin() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tand() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TAND: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TAND: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TAND: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TAND: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TAND: the element type of dst is not supported (i8/u8/i16/u16); fix: convert with "
       "TCVT");
-  static_assert(
-      is_one_of<dst>(0xcffff),
+  static_assert(is_one_of<dst>(0xcffff),
       "[PTO][PTO-E0602] TAND: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TAND: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TAND: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TAND: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
@@ -306,44 +245,35 @@ constexpr void check_tand() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tor() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TOR: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TOR: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TOR: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TOR: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TOR: the element type of dst is not supported (i8/u8/i16/u16); fix: convert with "
       "TCVT");
-  static_assert(
-      is_one_of<dst>(0xcffff),
+  static_assert(is_one_of<dst>(0xcffff),
       "[PTO][PTO-E0602] TOR: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TOR: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TOR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TOR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); fix: "
       "convert with TCVT");
 #endif
@@ -351,33 +281,26 @@ constexpr void check_tor() {
 
 template <class dst, class src0, class src1>
 constexpr void check_txor() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TXOR: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TXOR: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TXOR: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TXOR: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TXOR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TXOR: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TXOR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
@@ -385,33 +308,26 @@ constexpr void check_txor() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tshl() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TSHL: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TSHL: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TSHL: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TSHL: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TSHL: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TSHL: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TSHL: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
@@ -419,33 +335,26 @@ constexpr void check_tshl() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tshr() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TSHR: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TSHR: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TSHR: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TSHR: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TSHR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TSHR: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TSHR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
@@ -453,33 +362,26 @@ constexpr void check_tshr() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tprelu() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TPRELU: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TPRELU: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TPRELU: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TPRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TPRELU: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TPRELU: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TPRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -487,47 +389,38 @@ constexpr void check_tprelu() {
 
 template <class dst, class src0, class src1, auto precision_mode = RemAlgorithm::DEFAULT>
 constexpr void check_trem() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TREM: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TREM: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TREM: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TREM: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TREM: the element type of dst is not supported (f32/i32/u32); fix: convert with "
       "TCVT");
-  static_assert(
-      is_one_of<dst>(0xf3ffb),
+  static_assert(is_one_of<dst>(0xf3ffb),
       "[PTO][PTO-E0602] TREM: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TREM: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TREM: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      !(precision_mode == RemAlgorithm::HIGH_PRECISION) || dtype_of<typename dst::DType> == DType::f32,
+  static_assert(!(precision_mode == RemAlgorithm::HIGH_PRECISION) ||
+      dtype_of<typename dst::DType> == DType::f32,
       "[PTO][PTO-E0301] TREM: expects dst element type to be f32; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TREM: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -535,34 +428,27 @@ constexpr void check_trem() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tfmod() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TFMOD: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TFMOD: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TFMOD: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TFMOD: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TFMOD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TFMOD: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TFMOD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -570,34 +456,27 @@ constexpr void check_tfmod() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tsubrelu() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TSUBRELU: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TSUBRELU: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TSUBRELU: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TSUBRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TSUBRELU: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TSUBRELU: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -605,35 +484,28 @@ constexpr void check_tsubrelu() {
 
 template <class dst, class src>
 constexpr void check_tabs() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0133] TABS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TABS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TABS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0130] TABS: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TABS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x15006),
+  static_assert(is_one_of<dst>(0x15006),
       "[PTO][SA-0130] TABS: the element type of dst is not supported (f32/f16/i32/i16/i8); fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0x1500e),
+  static_assert(is_one_of<dst>(0x1500e),
       "[PTO][SA-0130] TABS: the element type of dst is not supported (f32/f16/bf16/i32/i16/i8); fix: "
       "convert with TCVT");
 #endif
@@ -641,81 +513,63 @@ constexpr void check_tabs() {
 
 template <class dst, class src>
 constexpr void check_texp() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0157] TEXP: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TEXP: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TEXP: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0153] TEXP: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][SA-0154] TEXP: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xe),
+  static_assert(is_one_of<dst>(0xe),
       "[PTO][SA-0153] TEXP: the element type of dst is not supported (f32/f16/bf16); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_tlog() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0241] TLOG: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TLOG: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TLOG: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0238] TLOG: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TLOG: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xe),
+  static_assert(is_one_of<dst>(0xe),
       "[PTO][SA-0238] TLOG: the element type of dst is not supported (f32/f16/bf16); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_tsqrt() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0336] TSQRT: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TSQRT: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TSQRT: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0332] TSQRT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][SA-0333] TSQRT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xe),
+  static_assert(is_one_of<dst>(0xe),
       "[PTO][SA-0332] TSQRT: the element type of dst is not supported (f32/f16/bf16); fix: convert with "
       "TCVT");
 #endif
@@ -723,49 +577,38 @@ constexpr void check_tsqrt() {
 
 template <class dst, class src>
 constexpr void check_trsqrt() {
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0318] TRSQRT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0322] TRSQRT: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TRSQRT: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TRSQRT: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][SA-0319] TRSQRT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_trecip() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0300] TRECIP: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TRECIP: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TRECIP: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0297] TRECIP: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TRECIP: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xe),
+  static_assert(is_one_of<dst>(0xe),
       "[PTO][SA-0297] TRECIP: the element type of dst is not supported (f32/f16/bf16); fix: convert with "
       "TCVT");
 #endif
@@ -773,38 +616,30 @@ constexpr void check_trecip() {
 
 template <class dst, class src>
 constexpr void check_tnot() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TNOT: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TNOT: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TNOT: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TNOT: the element type of dst is not supported (i16/u16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xccfff),
+  static_assert(is_one_of<dst>(0xccfff),
       "[PTO][PTO-E0602] TNOT: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TNOT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TNOT: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TNOT: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
@@ -812,28 +647,22 @@ constexpr void check_tnot() {
 
 template <class dst, class src>
 constexpr void check_trelu() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TRELU: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TRELU: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TRELU: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x30006),
+  static_assert(is_one_of<dst>(0x30006),
       "[PTO][PTO-E0302] TRELU: the element type of dst is not supported (f32/f16/i32/u32); fix: convert "
       "with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TRELU: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -841,120 +670,95 @@ constexpr void check_trelu() {
 
 template <class dst, class src>
 constexpr void check_tneg() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TNEG: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TNEG: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<dst>(0x3c00e),
       "[PTO][PTO-E0302] TNEG: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffff7),
+  static_assert(is_one_of<dst>(0xffff7),
       "[PTO][PTO-E0602] TNEG: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<dst>(0x3c00e),
       "[PTO][PTO-E0302] TNEG: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TNEG: expects src and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TNEG: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TNEG: expects src and dst to have the same valid_shape");
 #endif
 }
 
 template <class dst, class src0, class src1>
 constexpr void check_tcmp() {
-  static_assert(
-      same_dtype<src0, src1>(),
+  static_assert(same_dtype<src0, src1>(),
       "[PTO][PTO-E0301] TCMP: expects src1 to have the element type of src0; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, dst>(),
       "[PTO][SA-0230] TCMP: expects dst to be in the vec address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Vec, src0, src1>(),
+  static_assert(all_in<TileType::Vec, src0, src1>(),
       "[PTO][SA-0232] TCMP: expects src0 and src1 to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(src0::ValidCol != DYNAMIC) || rounded_up(src0::ValidCol, bits_of<typename dst::DType>) <= dst::Cols,
+  static_assert(!(src0::ValidCol != DYNAMIC) || rounded_up(src0::ValidCol,
+      bits_of<typename dst::DType>) <= dst::Cols,
       "[PTO][PTO-E0301] TCMP: expects ceil(src0 valid columns, dst element bits) <= dst columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src0>(0x3f00e),
+  static_assert(is_one_of<src0>(0x3f00e),
       "[PTO][PTO-E0302] TCMP: the element type of src0 is not supported (f32/f16/i32/u32); fix: convert "
       "with TCVT");
-  static_assert(
-      is_one_of<src0>(0xf0ff7),
+  static_assert(is_one_of<src0>(0xf0ff7),
       "[PTO][PTO-E0602] TCMP: the element type of src0 needs another target");
-  static_assert(
-      is_among<dst>(0x3000),
+  static_assert(is_among<dst>(0x3000),
       "[PTO][PTO-E0301] TCMP: expects dst element type to be u8/i8; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      same_valid<src0, src1>(),
+  static_assert(same_valid<src0, src1>(),
       "[PTO][PTO-E0401] TCMP: expects src0 and src1 to have the same valid_shape");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TCMP: expects src0 and dst to have the same valid rows");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src0>(0x3f00e),
+  static_assert(is_one_of<src0>(0x3f00e),
       "[PTO][PTO-E0302] TCMP: the element type of src0 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_among<dst>(0x33000),
+  static_assert(is_among<dst>(0x33000),
       "[PTO][PTO-E0301] TCMP: expects dst element type to be u8/i8/u32/i32; fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class mask, class src0, class src1>
 constexpr void check_tsel() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TSEL: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, mask, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, mask, src0, src1, dst>(),
       "[PTO][PTO-E0501] TSEL: expects mask, src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      is_among<mask>(0x3f000),
+  static_assert(is_among<mask>(0x3f000),
       "[PTO][PTO-E0301] TSEL: expects mask element type to be i8/u8/i16/u16/i32/u32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<dst>(0x3c00e),
       "[PTO][SA-0326] TSEL: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      bits_of<typename dst::DType> == 16 || bits_of<typename dst::DType> == 32,
+  static_assert(bits_of<typename dst::DType> == 16 || bits_of<typename dst::DType> == 32,
       "[PTO][SA-0326] TSEL: expects A2/A3 tsel src0, src1, and dst element type to be i16/i32/f16/f32");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][PTO-E0501] TSEL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0326] TSEL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -962,50 +766,38 @@ constexpr void check_tsel() {
 
 template <class dst, class src0, class src1, class src2>
 constexpr void check_taddc() {
-  static_assert(
-      same_dtype<dst, src0, src1, src2>(),
+  static_assert(same_dtype<dst, src0, src1, src2>(),
       "[PTO][PTO-E0301] TADDC: expects src0, src1 and src2 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, src2, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, src2, dst>(),
       "[PTO][PTO-E0501] TADDC: expects src0, src1, src2 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TADDC: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TADDC: expects src1 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src2, dst>(),
+  static_assert(same_valid<src2, dst>(),
       "[PTO][PTO-E0401] TADDC: expects src2 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TADDC: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); "
       "fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3cfff),
+  static_assert(is_one_of<dst>(0x3cfff),
       "[PTO][PTO-E0602] TADDC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, src2, dst>(),
+  static_assert(all_row_major<src0, src1, src2, dst>(),
       "[PTO][PTO-E0501] TADDC: expects src0, src1, src2 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TADDC: expects src0 and dst to have the same shape");
-  static_assert(
-      src1::Rows == dst::Rows && src1::Cols == dst::Cols,
+  static_assert(src1::Rows == dst::Rows && src1::Cols == dst::Cols,
       "[PTO][PTO-E0401] TADDC: expects src1 and dst to have the same shape");
-  static_assert(
-      src2::Rows == dst::Rows && src2::Cols == dst::Cols,
+  static_assert(src2::Rows == dst::Rows && src2::Cols == dst::Cols,
       "[PTO][PTO-E0401] TADDC: expects src2 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TADDC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1013,47 +805,37 @@ constexpr void check_taddc() {
 
 template <class dst, class src0, class src1, class src2>
 constexpr void check_tsubc() {
-  static_assert(
-      same_dtype<dst, src0, src1, src2>(),
+  static_assert(same_dtype<dst, src0, src1, src2>(),
       "[PTO][PTO-E0301] TSUBC: expects src0, src1 and src2 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, src2, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, src2, dst>(),
       "[PTO][PTO-E0501] TSUBC: expects src0, src1, src2 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TSUBC: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TSUBC: expects src1 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src2, dst>(),
+  static_assert(same_valid<src2, dst>(),
       "[PTO][PTO-E0401] TSUBC: expects src2 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TSUBC: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<dst>(0xfcfff),
       "[PTO][PTO-E0602] TSUBC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, src2, dst>(),
+  static_assert(all_row_major<src0, src1, src2, dst>(),
       "[PTO][PTO-E0501] TSUBC: expects src0, src1, src2 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TSUBC: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1061,34 +843,27 @@ constexpr void check_tsubc() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tfusedmuladd() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TFUSEDMULADD: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TFUSEDMULADD: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TFUSEDMULADD: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TFUSEDMULADD: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TFUSEDMULADD: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TFUSEDMULADD: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TFUSEDMULADD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1096,34 +871,27 @@ constexpr void check_tfusedmuladd() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tfusedmuladdrelu() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TFUSEDMULADDRELU: expects src0 and src1 to have the element type of dst; fix: "
       "convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TFUSEDMULADDRELU: expects src0, src1 and dst to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TFUSEDMULADDRELU: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TFUSEDMULADDRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TFUSEDMULADDRELU: the element type of dst is not supported (f32/f16); fix: convert "
       "with TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TFUSEDMULADDRELU: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TFUSEDMULADDRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1131,34 +899,27 @@ constexpr void check_tfusedmuladdrelu() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tmuladddst() {
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TMULADDDST: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TMULADDDST: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TMULADDDST: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TMULADDDST: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TMULADDDST: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TMULADDDST: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TMULADDDST: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1166,448 +927,327 @@ constexpr void check_tmuladddst() {
 
 template <class dst, class src0, class src1>
 constexpr void check_taddreluconv() {
-  static_assert(
-      are_combined<dst, src0, src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
+  static_assert(are_combined<dst, src0, src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
       "[PTO][PTO-E0302] TADDRELUCONV: the element types of dst, src0 and src1 are no legal combination; "
       "fix: convert with TCVT");
-  static_assert(
-      same_dtype<src0, src1>(),
+  static_assert(same_dtype<src0, src1>(),
       "[PTO][PTO-E0301] TADDRELUCONV: expects src1 to have the element type of src0; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TADDRELUCONV: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TADDRELUCONV: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TADDRELUCONV: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TADDRELUCONV: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
+      dst::ValidCol > 0),
       "[PTO][PTO-E0401] TADDRELUCONV: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 }
 
 template <class dst, class src0, class src1>
 constexpr void check_tsubreluconv() {
-  static_assert(
-      are_combined<dst, src0, src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
+  static_assert(are_combined<dst, src0, src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
       "[PTO][PTO-E0302] TSUBRELUCONV: the element types of dst, src0 and src1 are no legal combination; "
       "fix: convert with TCVT");
-  static_assert(
-      same_dtype<src0, src1>(),
+  static_assert(same_dtype<src0, src1>(),
       "[PTO][PTO-E0301] TSUBRELUCONV: expects src1 to have the element type of src0; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TSUBRELUCONV: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TSUBRELUCONV: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TSUBRELUCONV: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TSUBRELUCONV: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
+      dst::ValidCol > 0),
       "[PTO][PTO-E0401] TSUBRELUCONV: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 }
 
 template <class dst, class src0, class src1>
 constexpr void check_tadddeqrelu() {
-  static_assert(
-      are_combined<dst, src0, src1>({{0x1002, 0x10000}}),
+  static_assert(are_combined<dst, src0, src1>({{0x1002, 0x10000}}),
       "[PTO][PTO-E0302] TADDDEQRELU: the element types of dst, src0 and src1 are no legal combination; fix: "
       "convert with TCVT");
-  static_assert(
-      same_dtype<src0, src1>(),
+  static_assert(same_dtype<src0, src1>(),
       "[PTO][PTO-E0301] TADDDEQRELU: expects src1 to have the element type of src0; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TADDDEQRELU: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TADDDEQRELU: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TADDDEQRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
+  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
       dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TADDDEQRELU: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
+      dst::ValidCol > 0),
       "[PTO][PTO-E0401] TADDDEQRELU: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 }
 
 template <class dst, class base, class exp, auto precision_mode = PowAlgorithm::DEFAULT>
 constexpr void check_tpow() {
-  static_assert(
-      same_dtype<dst, base, exp>(),
+  static_assert(same_dtype<dst, base, exp>(),
       "[PTO][PTO-E0301] TPOW: expects base and exp to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, base, exp, dst>(),
+  static_assert(all_in<TileType::Vec, base, exp, dst>(),
       "[PTO][PTO-E0501] TPOW: expects base, exp and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_valid<base, dst>(),
+  static_assert(same_valid<base, dst>(),
       "[PTO][PTO-E0401] TPOW: expects base and dst to have the same valid_shape");
-  static_assert(
-      same_valid<exp, dst>(),
+  static_assert(same_valid<exp, dst>(),
       "[PTO][PTO-E0401] TPOW: expects exp and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOW: the element type of dst is not supported (f32/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffff3),
+  static_assert(is_one_of<dst>(0xffff3),
       "[PTO][PTO-E0602] TPOW: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<base, exp, dst>(),
+  static_assert(all_row_major<base, exp, dst>(),
       "[PTO][PTO-E0501] TPOW: expects base, exp and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOW: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      !(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0xe),
+  static_assert(!(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0xe),
       "[PTO][PTO-E0301] TPOW: expects dst element type to be f32/f16/bf16; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TPOW: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
+#endif
+}
+
+template <class dst, class src>
+constexpr void check_tcvt_1() {
+  static_assert(all_in<TileType::Vec, src, dst>(),
+      "[PTO][PTO-E0501] TCVT: expects src and dst to be in the vec address space; fix: move it there with "
+      "TMOV");
+  static_assert(same_valid<src, dst>(),
+      "[PTO][PTO-E0401] TCVT: expects src and dst to have the same valid_shape");
+#if defined(PTO_ISA_A2A3)
+  static_assert(are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5,
+      0x2}, {0x7, 0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006},
+      {0x10, 0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
+      "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
+      "with `pto isa tcvt`, convert in two steps");
+  static_assert(!are_combined<src, dst>({{0x1, 0xb0}, {0x2, 0x80}, {0x3, 0x304}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
+      0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xc, 0x14000}, {0xd, 0x8000}, {0xe, 0x32000}, {0x10, 0xa000}, {0x11,
+      0xe000}}),
+      "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(src::Rows == dst::Rows && src::Cols == dst::Cols,
+      "[PTO][PTO-E0401] TCVT: expects src and dst to have compatible shapes");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5,
+      0x2}, {0x7, 0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006},
+      {0x10, 0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
+      "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
+      "with `pto isa tcvt`, convert in two steps");
+  static_assert(!are_combined<src, dst>({{0x2, 0x400}, {0xa, 0x4}, {0x10, 0x4}}),
+      "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(are_combined<src, dst>({{0x1, 0xff7be}, {0x2, 0xff7be}, {0x3, 0xff7be}, {0x4, 0xff7be}, {0x5,
+      0xff7be}, {0x7, 0xff7be}, {0x8, 0xff7be}, {0x9, 0xff7be}, {0xa, 0xff7be}, {0xc, 0xff7be}, {0xd,
+      0xff7be}, {0xe, 0xff7be}, {0xf, 0xff7be}, {0x10, 0xff7be}, {0x11, 0xff7be}, {0x12, 0xff7be}, {0x13,
+      0xff7be}}),
+      "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
+      "with `pto isa tcvt`, convert in two steps");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_tcvt() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][PTO-E0501] TCVT: expects src and dst to be in the vec address space; fix: move it there with "
-      "TMOV");
-  static_assert(
-      same_valid<src, dst>(),
-      "[PTO][PTO-E0401] TCVT: expects src and dst to have the same valid_shape");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
-      0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006}, {0x10,
-      0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
-      "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
-      "with `pto isa tcvt`, convert in two steps");
-  static_assert(
-      !are_combined<src, dst>({{0x1, 0xb0}, {0x2, 0x80}, {0x3, 0x304}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0x8, 0x8}, {0x9, 0x8}, {0xc, 0x14000}, {0xd, 0x8000}, {0xe, 0x32000}, {0x10, 0xa000}, {0x11, 0xe000}}),
-      "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src::Rows == dst::Rows && src::Cols == dst::Cols,
-      "[PTO][PTO-E0401] TCVT: expects src and dst to have compatible shapes");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
-      0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006}, {0x10,
-      0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
-      "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
-      "with `pto isa tcvt`, convert in two steps");
-  static_assert(
-      !are_combined<src, dst>({{0x2, 0x400}, {0xa, 0x4}, {0x10, 0x4}}),
-      "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<src, dst>({{0x1, 0xff7be}, {0x2, 0xff7be}, {0x3, 0xff7be}, {0x4, 0xff7be}, {0x5, 0xff7be},
-      {0x7, 0xff7be}, {0x8, 0xff7be}, {0x9, 0xff7be}, {0xa, 0xff7be}, {0xc, 0xff7be}, {0xd, 0xff7be}, {0xe,
-      0xff7be}, {0xf, 0xff7be}, {0x10, 0xff7be}, {0x11, 0xff7be}, {0x12, 0xff7be}, {0x13, 0xff7be}}),
-      "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
-      "with `pto isa tcvt`, convert in two steps");
-#endif
+  check_tcvt_1<dst, src>();
 }
 
 template <class dst, class src>
 constexpr void check_tcvt_with_sat_mode() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][PTO-E0501] TCVT: expects src and dst to be in the vec address space; fix: move it there with "
-      "TMOV");
-  static_assert(
-      same_valid<src, dst>(),
-      "[PTO][PTO-E0401] TCVT: expects src and dst to have the same valid_shape");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
-      0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006}, {0x10,
-      0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
-      "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
-      "with `pto isa tcvt`, convert in two steps");
-  static_assert(
-      !are_combined<src, dst>({{0x1, 0xb0}, {0x2, 0x80}, {0x3, 0x304}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0x8, 0x8}, {0x9, 0x8}, {0xc, 0x14000}, {0xd, 0x8000}, {0xe, 0x32000}, {0x10, 0xa000}, {0x11, 0xe000}}),
-      "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src::Rows == dst::Rows && src::Cols == dst::Cols,
-      "[PTO][PTO-E0401] TCVT: expects src and dst to have compatible shapes");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
-      0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006}, {0x10,
-      0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
-      "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
-      "with `pto isa tcvt`, convert in two steps");
-  static_assert(
-      !are_combined<src, dst>({{0x2, 0x400}, {0xa, 0x4}, {0x10, 0x4}}),
-      "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<src, dst>({{0x1, 0xff7be}, {0x2, 0xff7be}, {0x3, 0xff7be}, {0x4, 0xff7be}, {0x5, 0xff7be},
-      {0x7, 0xff7be}, {0x8, 0xff7be}, {0x9, 0xff7be}, {0xa, 0xff7be}, {0xc, 0xff7be}, {0xd, 0xff7be}, {0xe,
-      0xff7be}, {0xf, 0xff7be}, {0x10, 0xff7be}, {0x11, 0xff7be}, {0x12, 0xff7be}, {0x13, 0xff7be}}),
-      "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
-      "with `pto isa tcvt`, convert in two steps");
-#endif
+  check_tcvt_1<dst, src>();
 }
 
 template <class dst, class src>
 constexpr void check_tadds() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0231] TADDS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TADDS: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0137] TADDS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][SA-0137] TADDS: the element type of dst is not supported (f32/f16/bf16/i8/u8/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TADDS: expects src and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0137] TADDS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TADDS: expects src and dst to have the same valid_shape");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_tsubs() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TSUBS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TSUBS: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TSUBS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TSUBS: expects src and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TSUBS: expects src and dst to have the same valid_shape");
 #endif
 }
 
 template <class dst, class src0>
 constexpr void check_tmuls() {
-  static_assert(
-      all_in<TileType::Vec, src0, dst>(),
+  static_assert(all_in<TileType::Vec, src0, dst>(),
       "[PTO][PTO-E0501] TMULS: expects src0 and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src0>(),
+  static_assert(same_dtype<dst, src0>(),
       "[PTO][PTO-E0301] TMULS: expects src0 to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0286] TMULS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<dst>(0x3c00e),
       "[PTO][SA-0286] TMULS: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src0::ValidCol != DYNAMIC) || src0::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src0::ValidCol != DYNAMIC) || src0::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TMULS: expects src0 and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0286] TMULS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TMULS: expects src0 and dst to have the same valid_shape");
+#endif
+}
+
+template <class dst>
+constexpr void check_tdivs_1() {
+#if defined(PTO_ISA_A2A3)
+  static_assert(is_one_of<dst>(0x3c006),
+      "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
+      "convert with TCVT");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(is_one_of<dst>(0x3f006),
+      "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
+      "convert with TCVT");
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(is_one_of<dst>(0xff00e),
+      "[PTO][SA-0152] TDIVS: the element type of dst is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_tdivs() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  check_tdivs_1<dst>();
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TDIVS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(!false) || same_dtype<dst, src>(),
+  static_assert(!(!false) || same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TDIVS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      !(!false) || same_valid<src, dst>(),
+  static_assert(!(!false) || same_valid<src, dst>(),
       "[PTO][PTO-E0401] TDIVS: expects src and dst to have the same valid_shape");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
-      "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
-      "convert with TCVT");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
-      "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
-      "convert with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0152] TDIVS: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-#endif
 }
 
 template <class dst, class scalar>
 constexpr void check_tdivs_reversed() {
-  static_assert(
-      all_in<TileType::Vec, scalar, dst>(),
+  check_tdivs_1<dst>();
+  static_assert(all_in<TileType::Vec, scalar, dst>(),
       "[PTO][PTO-E0501] TDIVS: expects scalar and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      !(!false) || same_dtype<dst, scalar>(),
+  static_assert(!(!false) || same_dtype<dst, scalar>(),
       "[PTO][PTO-E0301] TDIVS: expects scalar to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      !(!false) || same_valid<scalar, dst>(),
+  static_assert(!(!false) || same_valid<scalar, dst>(),
       "[PTO][PTO-E0401] TDIVS: expects scalar and dst to have the same valid_shape");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
-      "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
-      "convert with TCVT");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
-      "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
-      "convert with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0152] TDIVS: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-#endif
 }
 
 template <class dst, class src>
 constexpr void check_tmaxs() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TMAXS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TMAXS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TMAXS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TMAXS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TMAXS: the element type of dst needs another target");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
+      dst::ValidCol > 0),
       "[PTO][PTO-E0401] TMAXS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TMAXS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TMAXS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1615,69 +1255,56 @@ constexpr void check_tmaxs() {
 
 template <class dst, class src>
 constexpr void check_tmins() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TMINS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TMINS: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TMINS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TMINS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TMINS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TMINS: expects src and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TMINS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TMINS: expects src and dst to have the same valid_shape");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_tlrelu() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TLRELU: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TLRELU: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TLRELU: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
+      dst::ValidCol > 0),
       "[PTO][PTO-E0401] TLRELU: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][PTO-E0302] TLRELU: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TLRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1685,33 +1312,27 @@ constexpr void check_tlrelu() {
 
 template <class dst, class src>
 constexpr void check_tands() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TANDS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TANDS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TANDS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
+      dst::ValidCol > 0),
       "[PTO][PTO-E0401] TANDS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TANDS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TANDS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TANDS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
@@ -1719,33 +1340,27 @@ constexpr void check_tands() {
 
 template <class dst, class src>
 constexpr void check_tors() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TORS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TORS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TORS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
+      dst::ValidCol > 0),
       "[PTO][PTO-E0401] TORS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TORS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TORS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TORS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
@@ -1753,28 +1368,22 @@ constexpr void check_tors() {
 
 template <class dst, class src>
 constexpr void check_txors() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TXORS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TXORS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TXORS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TXORS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TXORS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TXORS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
@@ -1782,52 +1391,41 @@ constexpr void check_txors() {
 
 template <class dst, class src>
 constexpr void check_tshls() {
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TSHLS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TSHLS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TSHLS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TSHLS: expects src and dst to have the same valid_shape");
 }
 
 template <class dst, class src>
 constexpr void check_tshrs() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TSHRS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TSHRS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TSHRS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TSHRS: the element type of dst is not supported (i32/u32/i16/u16); fix: convert "
       "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<dst>(0xfcfff),
       "[PTO][PTO-E0602] TSHRS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<dst>(0x3f000),
       "[PTO][PTO-E0302] TSHRS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff000),
+  static_assert(is_one_of<dst>(0xff000),
       "[PTO][PTO-E0302] TSHRS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
@@ -1835,44 +1433,36 @@ constexpr void check_tshrs() {
 
 template <class dst, class src, auto precision_mode = RemSAlgorithm::DEFAULT>
 constexpr void check_trems() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TREMS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TREMS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TREMS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TREMS: the element type of dst is not supported (f32/i32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xd3ffb),
+  static_assert(is_one_of<dst>(0xd3ffb),
       "[PTO][PTO-E0602] TREMS: the element type of dst needs another target");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
+      dst::ValidCol > 0),
       "[PTO][PTO-E0401] TREMS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TREMS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TREMS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      !(precision_mode == RemSAlgorithm::HIGH_PRECISION) || dtype_of<typename dst::DType> == DType::f32,
+  static_assert(!(precision_mode == RemSAlgorithm::HIGH_PRECISION) ||
+      dtype_of<typename dst::DType> == DType::f32,
       "[PTO][PTO-E0301] TREMS: expects dst element type to be f32; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TREMS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1880,45 +1470,37 @@ constexpr void check_trems() {
 
 template <class dst, class src, auto precision_mode = FmodSAlgorithm::DEFAULT>
 constexpr void check_tfmods() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TFMODS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TFMODS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TFMODS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TFMODS: the element type of dst is not supported (f32/f16/i32/i16); fix: convert "
       "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xd7fff),
+  static_assert(is_one_of<dst>(0xd7fff),
       "[PTO][PTO-E0602] TFMODS: the element type of dst needs another target");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 && dst::ValidCol > 0),
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
+      dst::ValidCol > 0),
       "[PTO][PTO-E0401] TFMODS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TFMODS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][PTO-E0302] TFMODS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      !(precision_mode == FmodSAlgorithm::HIGH_PRECISION) || dtype_of<typename dst::DType> == DType::f32,
+  static_assert(!(precision_mode == FmodSAlgorithm::HIGH_PRECISION) ||
+      dtype_of<typename dst::DType> == DType::f32,
       "[PTO][PTO-E0301] TFMODS: expects dst element type to be f32; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TFMODS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1926,42 +1508,33 @@ constexpr void check_tfmods() {
 
 template <class dst, class base, auto precision_mode = PowAlgorithm::DEFAULT>
 constexpr void check_tpows() {
-  static_assert(
-      all_in<TileType::Vec, base, dst>(),
+  static_assert(all_in<TileType::Vec, base, dst>(),
       "[PTO][PTO-E0501] TPOWS: expects base and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, base>(),
+  static_assert(same_dtype<dst, base>(),
       "[PTO][PTO-E0301] TPOWS: expects base to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<base, dst>(),
+  static_assert(same_valid<base, dst>(),
       "[PTO][PTO-E0401] TPOWS: expects base and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOWS: the element type of dst is not supported (f32/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffff3),
+  static_assert(is_one_of<dst>(0xffff3),
       "[PTO][PTO-E0602] TPOWS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<base, dst>(),
+  static_assert(all_row_major<base, dst>(),
       "[PTO][PTO-E0501] TPOWS: expects base and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOWS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      !(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0xe),
+  static_assert(!(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0xe),
       "[PTO][PTO-E0301] TPOWS: expects dst element type to be f32/f16/bf16; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TPOWS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -1969,50 +1542,39 @@ constexpr void check_tpows() {
 
 template <class dst, class src0, class src1>
 constexpr void check_taddsc() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TADDSC: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TADDSC: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TADDSC: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TADDSC: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TADDSC: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TADDSC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][PTO-E0501] TADDSC: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TADDSC: expects src0 and dst to have the same shape");
-  static_assert(
-      src1::Rows == dst::Rows && src1::Cols == dst::Cols,
+  static_assert(src1::Rows == dst::Rows && src1::Cols == dst::Cols,
       "[PTO][PTO-E0401] TADDSC: expects src1 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TADDSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TADDSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2020,44 +1582,35 @@ constexpr void check_taddsc() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tsubsc() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TSUBSC: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TSUBSC: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TSUBSC: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst>(),
+  static_assert(same_valid<src1, dst>(),
       "[PTO][PTO-E0401] TSUBSC: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBSC: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<dst>(0xfcff7),
       "[PTO][PTO-E0602] TSUBSC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][PTO-E0501] TSUBSC: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2065,163 +1618,113 @@ constexpr void check_tsubsc() {
 
 template <class dst, class src>
 constexpr void check_taxpy() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TAXPY: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TAXPY: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
       "[PTO][PTO-E0302] TAXPY: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      !are_combined<dst, src>({{0x3, 0x8}}),
+  static_assert(!are_combined<dst, src>({{0x3, 0x8}}),
       "[PTO][PTO-E0602] TAXPY: the element types of dst and src need another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TAXPY: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      src::Rows == dst::Rows && src::Cols == dst::Cols,
+  static_assert(src::Rows == dst::Rows && src::Cols == dst::Cols,
       "[PTO][PTO-E0401] TAXPY: expects src and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
       "[PTO][PTO-E0302] TAXPY: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
-      {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+      {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][PTO-E0302] TAXPY: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 }
 
 template <class dst, class src>
-constexpr void check_tcmps() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][PTO-E0501] TCMPS: expects src and dst to be in the vec address space; fix: move it there with "
-      "TMOV");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow == dst::ValidRow,
+constexpr void check_tcmps_1() {
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TCMPS: expects src and dst to have the same valid rows");
-  static_assert(
-      is_among<dst>(0x3f000),
+  static_assert(is_among<dst>(0x3f000),
       "[PTO][PTO-E0301] TCMPS: expects dst element type to be u8/i8/u16/i16/u32/i32; fix: convert with TCVT");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || rounded_up(src::ValidCol, bits_of<typename dst::DType>) <= dst::Cols,
+  static_assert(!(src::ValidCol != DYNAMIC) || rounded_up(src::ValidCol,
+      bits_of<typename dst::DType>) <= dst::Cols,
       "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<src>(0x3f00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xfcff7),
+  static_assert(is_one_of<src>(0xfcff7),
       "[PTO][PTO-E0602] TCMPS: the element type of src needs another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<src>(0x3f00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff00e),
+  static_assert(is_one_of<src>(0xff00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+}
+
+template <class dst, class src>
+constexpr void check_tcmps() {
+  check_tcmps_1<dst, src>();
+  static_assert(all_in<TileType::Vec, src, dst>(),
+      "[PTO][PTO-E0501] TCMPS: expects src and dst to be in the vec address space; fix: move it there with "
+      "TMOV");
 }
 
 template <class dst, class src, class scalar>
 constexpr void check_tcmps_tile() {
-  static_assert(
-      all_in<TileType::Vec, src, scalar, dst>(),
+  check_tcmps_1<dst, src>();
+  static_assert(all_in<TileType::Vec, src, scalar, dst>(),
       "[PTO][PTO-E0501] TCMPS: expects src, scalar and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      !(!false) || same_dtype<src, scalar>(),
+  static_assert(!(!false) || same_dtype<src, scalar>(),
       "[PTO][PTO-E0301] TCMPS: expects scalar to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TCMPS: expects src and dst to have the same valid rows");
-  static_assert(
-      is_among<dst>(0x3f000),
-      "[PTO][PTO-E0301] TCMPS: expects dst element type to be u8/i8/u16/i16/u32/i32; fix: convert with TCVT");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || rounded_up(src::ValidCol, bits_of<typename dst::DType>) <= dst::Cols,
-      "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3f00e),
-      "[PTO][PTO-E0302] TCMPS: the element type of src is not supported (f32/f16/i32/u32/i16/u16); fix: "
-      "convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xfcff7),
-      "[PTO][PTO-E0602] TCMPS: the element type of src needs another target");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f00e),
-      "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff00e),
-      "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-#endif
 }
 
 template <class dst, class mask, class src>
 constexpr void check_tsels() {
-  static_assert(
-      all_in<TileType::Vec, mask, src, dst>(),
+  static_assert(all_in<TileType::Vec, mask, src, dst>(),
       "[PTO][PTO-E0501] TSELS: expects mask, src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TSELS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TSELS: expects src and dst to have the same valid_shape");
-  static_assert(
-      is_among<mask>(0x3f000),
+  static_assert(is_among<mask>(0x3f000),
       "[PTO][PTO-E0301] TSELS: expects mask element type to be i8/u8/i16/u16/i32/u32; fix: convert with "
       "TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<dst>(0x3c00e),
       "[PTO][SA-0327] TSELS: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TSELS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff006),
+  static_assert(is_one_of<dst>(0xff006),
       "[PTO][SA-0327] TSELS: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      all_row_major<mask>(),
+  static_assert(all_row_major<mask>(),
       "[PTO][PTO-E0501] TSELS: expects mask to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0327] TSELS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2229,29 +1732,24 @@ constexpr void check_tsels() {
 
 template <class dst>
 constexpr void check_texpands() {
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TEXPANDS: expects dst to be in the vec/mat address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][SA-0158] TEXPANDS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
   if constexpr (is_tile_data_v<dst>) {
-    static_assert(
-        !(dst::Loc == TileType::Vec) || dst::BFractal == BLayout::RowMajor,
+    static_assert(!(dst::Loc == TileType::Vec) || dst::BFractal == BLayout::RowMajor,
         "[PTO][PTO-E0501] TEXPANDS: expects dst to use the row_major blayout; fix: use BLayout::RowMajor");
-    static_assert(
-        !(dst::Loc == TileType::Mat) || ((static_cast<int>(dst::GetSizeInBytes()) / 32) >= 1 &&
+    static_assert(!(dst::Loc == TileType::Mat) || ((static_cast<int>(dst::GetSizeInBytes()) / 32) >= 1 &&
         (static_cast<int>(dst::GetSizeInBytes()) / 32) <= 32767),
         "[PTO][PTO-E0401] TEXPANDS: expects dst size in bytes // 32 >= 1 and dst size in bytes // 32 <= "
         "32767");
   }
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0158] TEXPANDS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2259,56 +1757,45 @@ constexpr void check_texpands() {
 
 template <class dst, class src>
 constexpr void check_trowsum() {
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
       "[PTO][PA-0032] TROWSUM: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
-      0x20000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
+      {0x11, 0x20000}}),
       "[PTO][SA-0187] TROWSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWSUM: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0208] TROWSUM: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWSUM: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWSUM: expects src valid columns not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWSUM: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
-      0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
+      {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TROWSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0212] TROWSUM: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
   static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWSUM: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0210] TROWSUM: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10,
-      0x14000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xe, 0x4000}, {0xf, 0x8000},
+      {0x10, 0x14000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TROWSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TROWSUM: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
 #endif
@@ -2316,437 +1803,322 @@ constexpr void check_trowsum() {
 
 template <class dst, class src>
 constexpr void check_trowprod() {
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
       "[PTO][PA-0032] TROWPROD: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWPROD: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0208] TROWPROD: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TROWPROD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWPROD: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWPROD: expects src valid columns not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWPROD: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0212] TROWPROD: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0091] TROWPROD: expects src to have the element type of dst; fix: convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWPROD: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0210] TROWPROD: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TROWPROD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TROWPROD: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0190] TROWPROD: expects src to have the element type of dst; fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_trowmax() {
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
       "[PTO][PA-0032] TROWMAX: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TROWMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWMAX: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0208] TROWMAX: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWMAX: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWMAX: expects src valid columns not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWMAX: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff006),
+  static_assert(is_one_of<dst>(0xff006),
       "[PTO][SA-0187] TROWMAX: the element type of dst is not supported "
       "(f32/f16/i32/u32/i16/u16/i64/u64/i8/u8); fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0212] TROWMAX: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0091] TROWMAX: expects src to have the element type of dst; fix: convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWMAX: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0210] TROWMAX: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TROWMAX: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TROWMAX: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0190] TROWMAX: expects src to have the element type of dst; fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_trowmin() {
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
       "[PTO][PA-0032] TROWMIN: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TROWMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWMIN: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0208] TROWMIN: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWMIN: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWMIN: expects src valid columns not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWMIN: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff006),
+  static_assert(is_one_of<dst>(0xff006),
       "[PTO][SA-0187] TROWMIN: the element type of dst is not supported "
       "(f32/f16/i32/u32/i16/u16/i64/u64/i8/u8); fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0212] TROWMIN: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0091] TROWMIN: expects src to have the element type of dst; fix: convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWMIN: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0210] TROWMIN: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TROWMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TROWMIN: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0190] TROWMIN: expects src to have the element type of dst; fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src>
-constexpr void check_trowargmax() {
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+constexpr void check_trowargmax_1() {
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
       "[PTO][PA-0032] TROWARGMAX: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
   static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWARGMAX: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0208] TROWARGMAX: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
-      "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWARGMAX: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWARGMAX: expects src valid columns not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWARGMAX: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0212] TROWARGMAX: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
   static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWARGMAX: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
       "[PTO][SA-0210] TROWARGMAX: expects dst to use the ND layout, or DN with one column");
 #endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
-      "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-#endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TROWARGMAX: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
 #endif
 }
 
-template <class dstVal, class dst, class src>
-constexpr void check_trowargmax_with_dstVal() {
-  static_assert(
-      all_in<TileType::Vec, dstVal>(),
-      "[PTO][PTO-E0501] TROWARGMAX: expects dstVal to be in the vec address space; fix: move it there with "
-      "TMOV");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
-      "[PTO][PA-0032] TROWARGMAX: expects dst and src to have the same valid rows");
-  static_assert(
-      !(dstVal::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dstVal::ValidRow == src::ValidRow,
-      "[PTO][PTO-E0401] TROWARGMAX: expects dstVal and src to have the same valid rows");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+template <class dst, class src>
+constexpr void check_trowargmax() {
+  check_trowargmax_1<dst, src>();
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWARGMAX: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
-      "[PTO][SA-0208] TROWARGMAX: expects dst to use the ND layout, or DN with one column");
-  static_assert(
-      dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
+      "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+#endif
+}
+
+template <class dstVal, class dst, class src>
+constexpr void check_trowargmax_with_dstVal() {
+  check_trowargmax_1<dst, src>();
+  static_assert(same_kind<typename dstVal::DType, typename src::DType>,
+      "[PTO][SA-0187] TROWARGMAX: dstVal must have the element type of src");
+  static_assert(all_in<TileType::Vec, dstVal>(),
+      "[PTO][PTO-E0501] TROWARGMAX: expects dstVal to be in the vec address space; fix: move it there with "
+      "TMOV");
+  static_assert(!(dstVal::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
+      dstVal::ValidRow == src::ValidRow,
+      "[PTO][PTO-E0401] TROWARGMAX: expects dstVal and src to have the same valid rows");
+#if defined(PTO_ISA_A2A3)
+  static_assert(are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+      "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert(dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
       "[PTO][SA-0208] TROWARGMAX: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
       "1)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
-      "[PTO][PTO-E0401] TROWARGMAX: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
-      "[PTO][PTO-E0401] TROWARGMAX: expects src valid columns not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWARGMAX: expects dst valid columns to be 1");
-  static_assert(
-      !(dstVal::ValidCol != DYNAMIC) || dstVal::ValidCol == 1,
+  static_assert(!(dstVal::ValidCol != DYNAMIC) || dstVal::ValidCol == 1,
       "[PTO][PTO-E0401] TROWARGMAX: expects dstVal valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0212] TROWARGMAX: expects src and dst to be in the vec address space; fix: move it there "
-      "with TMOV");
-  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWARGMAX: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
-      "[PTO][SA-0210] TROWARGMAX: expects dst to use the ND layout, or DN with one column");
-  static_assert(
-      dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
+  static_assert(dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
       "[PTO][SA-0210] TROWARGMAX: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
       "1)");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
+}
+
+template <class dst, class src>
+constexpr void check_trowargmin_1() {
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+      "[PTO][PA-0032] TROWARGMIN: expects dst and src to have the same valid rows");
+#if defined(PTO_ISA_A2A3)
+  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWARGMIN: expects src to use the ND layout");
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+      "[PTO][SA-0208] TROWARGMIN: expects dst to use the ND layout, or DN with one column");
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+      "[PTO][PTO-E0401] TROWARGMIN: expects src valid rows not to be 0");
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+      "[PTO][PTO-E0401] TROWARGMIN: expects src valid columns not to be 0");
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+      "[PTO][PTO-E0401] TROWARGMIN: expects dst valid columns to be 1");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Vec, src, dst>(),
+      "[PTO][SA-0212] TROWARGMIN: expects src and dst to be in the vec address space; fix: move it there "
+      "with TMOV");
+  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWARGMIN: expects src to use the ND layout");
+  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+      "[PTO][SA-0210] TROWARGMIN: expects dst to use the ND layout, or DN with one column");
+#endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0211] TROWARGMAX: expects src and dst to be in the vec address space; fix: move it there "
+  static_assert(all_in<TileType::Vec, src, dst>(),
+      "[PTO][SA-0211] TROWARGMIN: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_trowargmin() {
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
-      "[PTO][PA-0032] TROWARGMIN: expects dst and src to have the same valid rows");
-#if defined(PTO_ISA_A2A3)
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWARGMIN: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
-      "[PTO][SA-0208] TROWARGMIN: expects dst to use the ND layout, or DN with one column");
-#endif
+  check_trowargmin_1<dst, src>();
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
-      "[PTO][PTO-E0401] TROWARGMIN: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
-      "[PTO][PTO-E0401] TROWARGMIN: expects src valid columns not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWARGMIN: expects dst valid columns to be 1");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0212] TROWARGMIN: expects src and dst to be in the vec address space; fix: move it there "
-      "with TMOV");
-  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWARGMIN: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
-      "[PTO][SA-0210] TROWARGMIN: expects dst to use the ND layout, or DN with one column");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0211] TROWARGMIN: expects src and dst to be in the vec address space; fix: move it there "
-      "with TMOV");
 #endif
 }
 
 template <class dstVal, class dst, class src>
 constexpr void check_trowargmin_with_dstVal() {
-  static_assert(
-      all_in<TileType::Vec, dstVal>(),
+  check_trowargmin_1<dst, src>();
+  static_assert(same_kind<typename dstVal::DType, typename src::DType>,
+      "[PTO][SA-0187] TROWARGMIN: dstVal must have the element type of src");
+  static_assert(all_in<TileType::Vec, dstVal>(),
       "[PTO][PTO-E0501] TROWARGMIN: expects dstVal to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
-      "[PTO][PA-0032] TROWARGMIN: expects dst and src to have the same valid rows");
-  static_assert(
-      !(dstVal::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dstVal::ValidRow == src::ValidRow,
+  static_assert(!(dstVal::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
+      dstVal::ValidRow == src::ValidRow,
       "[PTO][PTO-E0401] TROWARGMIN: expects dstVal and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWARGMIN: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
-      "[PTO][SA-0208] TROWARGMIN: expects dst to use the ND layout, or DN with one column");
-  static_assert(
-      dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
+  static_assert(dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
       "[PTO][SA-0208] TROWARGMIN: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
       "1)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
-      "[PTO][PTO-E0401] TROWARGMIN: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
-      "[PTO][PTO-E0401] TROWARGMIN: expects src valid columns not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWARGMIN: expects dst valid columns to be 1");
-  static_assert(
-      !(dstVal::ValidCol != DYNAMIC) || dstVal::ValidCol == 1,
+  static_assert(!(dstVal::ValidCol != DYNAMIC) || dstVal::ValidCol == 1,
       "[PTO][PTO-E0401] TROWARGMIN: expects dstVal valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0212] TROWARGMIN: expects src and dst to be in the vec address space; fix: move it there "
-      "with TMOV");
-  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWARGMIN: expects src to use the ND layout");
-  static_assert(
-      dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
-      "[PTO][SA-0210] TROWARGMIN: expects dst to use the ND layout, or DN with one column");
-  static_assert(
-      dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
+  static_assert(dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
       "[PTO][SA-0210] TROWARGMIN: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
       "1)");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0211] TROWARGMIN: expects src and dst to be in the vec address space; fix: move it there "
-      "with TMOV");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_tcolsum() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TCOLSUM: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
       "[PTO][PA-0031] TCOLSUM: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
-      0x20000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
+      {0x11, 0x20000}}),
       "[PTO][SA-0187] TCOLSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
@@ -2755,22 +2127,18 @@ constexpr void check_tcolsum() {
   static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLSUM: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
-      {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+      {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TCOLSUM: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TCOLSUM: expects src valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
-      {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+      {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
@@ -2778,19 +2146,15 @@ constexpr void check_tcolsum() {
 
 template <class dst, class src>
 constexpr void check_tcolprod() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TCOLPROD: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0190] TCOLPROD: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
       "[PTO][PA-0031] TCOLPROD: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TCOLPROD: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
@@ -2799,14 +2163,12 @@ constexpr void check_tcolprod() {
   static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLPROD: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<dst>(0x3c00e),
       "[PTO][SA-0187] TCOLPROD: the element type of dst is not supported (f32/f16/bf16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TCOLPROD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -2814,17 +2176,14 @@ constexpr void check_tcolprod() {
 
 template <class dst, class src>
 constexpr void check_tcolmax() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TCOLMAX: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
       "[PTO][PA-0031] TCOLMAX: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11,
-      0x20000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
+      {0x11, 0x20000}}),
       "[PTO][SA-0187] TCOLMAX: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
@@ -2833,22 +2192,18 @@ constexpr void check_tcolmax() {
   static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLMAX: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
-      {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+      {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLMAX: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TCOLMAX: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TCOLMAX: expects src valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}, {0xe, 0x4000},
-      {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+      {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLMAX: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
@@ -2856,19 +2211,15 @@ constexpr void check_tcolmax() {
 
 template <class dst, class src>
 constexpr void check_tcolmin() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TCOLMIN: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0190] TCOLMIN: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
       "[PTO][PA-0031] TCOLMIN: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0187] TCOLMIN: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
@@ -2877,60 +2228,53 @@ constexpr void check_tcolmin() {
   static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLMIN: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TCOLMIN: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TCOLMIN: expects src valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0187] TCOLMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src>
-constexpr void check_tcolargmax() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+constexpr void check_tcolargmax_1() {
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TCOLARGMAX: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
       "[PTO][PTO-E0401] TCOLARGMAX: expects dst valid rows to be 1");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || dst::ValidCol == src::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || dst::ValidCol == src::ValidCol,
       "[PTO][PTO-E0401] TCOLARGMAX: expects dst and src to have the same valid columns");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(src::SFractal == SLayout::NoneBox,
+      "[PTO][SA-0207] TCOLARGMAX: expects src to use the none_box slayout");
+  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMAX: expects dst to use the ND layout");
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+      "[PTO][PTO-E0401] TCOLARGMAX: expects src valid rows not to be 0");
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+      "[PTO][PTO-E0401] TCOLARGMAX: expects src valid columns not to be 0");
+#endif
+}
+
+template <class dst, class src>
+constexpr void check_tcolargmax() {
+  check_tcolargmax_1<dst, src>();
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0x28006}, {0x11, 0x28006}}),
+  static_assert(are_combined<dst, src>({{0x10, 0x28006}, {0x11, 0x28006}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src::SFractal == SLayout::NoneBox,
-      "[PTO][SA-0207] TCOLARGMAX: expects src to use the none_box slayout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMAX: expects dst to use the ND layout");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
-      "[PTO][PTO-E0401] TCOLARGMAX: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
-      "[PTO][PTO-E0401] TCOLARGMAX: expects src valid columns not to be 0");
-#endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
+  static_assert(are_combined<dst, src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -2938,95 +2282,69 @@ constexpr void check_tcolargmax() {
 
 template <class dstVal, class dst, class src>
 constexpr void check_tcolargmax_with_dstVal() {
-  static_assert(
-      all_in<TileType::Vec, dstVal>(),
+  check_tcolargmax_1<dst, src>();
+  static_assert(same_kind<typename dstVal::DType, typename src::DType>,
+      "[PTO][SA-0187] TCOLARGMAX: dstVal must have the element type of src");
+  static_assert(all_in<TileType::Vec, dstVal>(),
       "[PTO][PTO-E0501] TCOLARGMAX: expects dstVal to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0211] TCOLARGMAX: expects src and dst to be in the vec address space; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TCOLARGMAX: expects dst valid rows to be 1");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || dst::ValidCol == src::ValidCol,
-      "[PTO][PTO-E0401] TCOLARGMAX: expects dst and src to have the same valid columns");
-  static_assert(
-      same_valid<dstVal, dst>(),
+  static_assert(same_valid<dstVal, dst>(),
       "[PTO][PTO-E0401] TCOLARGMAX: expects dstVal and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
+  static_assert(are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src::SFractal == SLayout::NoneBox,
-      "[PTO][SA-0207] TCOLARGMAX: expects src to use the none_box slayout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMAX: expects dst to use the ND layout");
   static_assert(dstVal::form == Form::ND, "[PTO][SA-0207] TCOLARGMAX: expects dstVal to use the ND layout");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
-      "[PTO][PTO-E0401] TCOLARGMAX: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
-      "[PTO][PTO-E0401] TCOLARGMAX: expects src valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
+  static_assert(are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 }
 
 template <class dst, class src>
-constexpr void check_tcolargmin() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+constexpr void check_tcolargmin_1() {
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0211] TCOLARGMIN: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
       "[PTO][PTO-E0401] TCOLARGMIN: expects dst valid rows to be 1");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || dst::ValidCol == src::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || dst::ValidCol == src::ValidCol,
       "[PTO][PTO-E0401] TCOLARGMIN: expects dst and src to have the same valid columns");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(src::SFractal == SLayout::NoneBox,
+      "[PTO][SA-0207] TCOLARGMIN: expects src to use the none_box slayout");
+  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMIN: expects dst to use the ND layout");
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+      "[PTO][PTO-E0401] TCOLARGMIN: expects src valid rows not to be 0");
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+      "[PTO][PTO-E0401] TCOLARGMIN: expects src valid columns not to be 0");
+#endif
+}
+
+template <class dst, class src>
+constexpr void check_tcolargmin() {
+  check_tcolargmin_1<dst, src>();
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0x28006}, {0x11, 0x28006}}),
+  static_assert(are_combined<dst, src>({{0x10, 0x28006}, {0x11, 0x28006}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src::SFractal == SLayout::NoneBox,
-      "[PTO][SA-0207] TCOLARGMIN: expects src to use the none_box slayout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMIN: expects dst to use the ND layout");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
-      "[PTO][PTO-E0401] TCOLARGMIN: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
-      "[PTO][PTO-E0401] TCOLARGMIN: expects src valid columns not to be 0");
-#endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
+  static_assert(are_combined<dst, src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -3034,51 +2352,29 @@ constexpr void check_tcolargmin() {
 
 template <class dstVal, class dst, class src>
 constexpr void check_tcolargmin_with_dstVal() {
-  static_assert(
-      all_in<TileType::Vec, dstVal>(),
+  check_tcolargmin_1<dst, src>();
+  static_assert(same_kind<typename dstVal::DType, typename src::DType>,
+      "[PTO][SA-0187] TCOLARGMIN: dstVal must have the element type of src");
+  static_assert(all_in<TileType::Vec, dstVal>(),
       "[PTO][PTO-E0501] TCOLARGMIN: expects dstVal to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0211] TCOLARGMIN: expects src and dst to be in the vec address space; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TCOLARGMIN: expects dst valid rows to be 1");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || dst::ValidCol == src::ValidCol,
-      "[PTO][PTO-E0401] TCOLARGMIN: expects dst and src to have the same valid columns");
-  static_assert(
-      same_valid<dstVal, dst>(),
+  static_assert(same_valid<dstVal, dst>(),
       "[PTO][PTO-E0401] TCOLARGMIN: expects dstVal and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
+  static_assert(are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src::SFractal == SLayout::NoneBox,
-      "[PTO][SA-0207] TCOLARGMIN: expects src to use the none_box slayout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMIN: expects dst to use the ND layout");
   static_assert(dstVal::form == Form::ND, "[PTO][SA-0207] TCOLARGMIN: expects dstVal to use the ND layout");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
-      "[PTO][PTO-E0401] TCOLARGMIN: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
-      "[PTO][PTO-E0401] TCOLARGMIN: expects src valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
+  static_assert(are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -3086,55 +2382,42 @@ constexpr void check_tcolargmin_with_dstVal() {
 
 template <class dst, class src>
 constexpr void check_trowexpand() {
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0188] TROWEXPAND: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][SA-0008] TROWEXPAND: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
   static_assert(dst::form == Form::ND, "[PTO][SA-0103] TROWEXPAND: expects dst to use the ND layout");
-  static_assert(
-      src::SFractal == SLayout::NoneBox,
+  static_assert(src::SFractal == SLayout::NoneBox,
       "[PTO][PTO-E0501] TROWEXPAND: expects src to use the none_box slayout");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPAND: expects src and dst to have the same valid rows");
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWEXPAND: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWEXPAND: expects src valid columns not to be 0");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
       "[PTO][PTO-E0401] TROWEXPAND: expects dst valid rows not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
       "[PTO][PTO-E0401] TROWEXPAND: expects dst valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      all_in<TileType::Vec, src>(),
+  static_assert(all_in<TileType::Vec, src>(),
       "[PTO][SA-0111] TROWEXPAND: expects src to be in the vec address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, dst>(),
       "[PTO][SA-0033] TROWEXPAND: expects dst to be in the vec address space; fix: move it there with TMOV");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<dst>(0xff3fe),
       "[PTO][SA-0008] TROWEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow >= dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow >= dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPAND: expects src valid rows >= dst valid rows");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0112] TROWEXPAND: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
 #endif
@@ -3142,23 +2425,18 @@ constexpr void check_trowexpand() {
 
 template <class dst, class src>
 constexpr void check_tcolexpand() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TCOLEXPAND: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TCOLEXPAND: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol >= dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPAND: expects src valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0xff0fe),
+  static_assert(is_one_of<dst>(0xff0fe),
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3ff0f),
+  static_assert(is_one_of<dst>(0x3ff0f),
       "[PTO][PTO-E0602] TCOLEXPAND: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -3166,14 +2444,12 @@ constexpr void check_tcolexpand() {
   static_assert(dst::form == Form::ND, "[PTO][PTO-E0501] TCOLEXPAND: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff0fe),
+  static_assert(is_one_of<dst>(0xff0fe),
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -3182,41 +2458,32 @@ constexpr void check_tcolexpand() {
 
 template <class dst, class src0, class src1>
 constexpr void check_trowexpandadd() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TROWEXPANDADD: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TROWEXPANDADD: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDADD: expects src0 and dst to have the same valid rows");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDADD: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDADD: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<dst>(0xfcfff),
       "[PTO][PTO-E0602] TROWEXPANDADD: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][PTO-E0501] TROWEXPANDADD: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
       src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC) || !((src0::ValidRow == dst::ValidRow &&
       src0::ValidCol == dst::ValidCol && src0::BFractal == BLayout::RowMajor) &&
       src1::BFractal == BLayout::RowMajor) || src1::ValidCol == (256 / (bits_of<typename src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDADD: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
       src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC && src1::ValidRow != DYNAMIC) ||
       !(!((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
       src0::BFractal == BLayout::RowMajor) && src1::BFractal == BLayout::RowMajor)) ||
@@ -3230,8 +2497,7 @@ constexpr void check_trowexpandadd() {
       "be a per-row scalar vector; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDADD: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3239,34 +2505,27 @@ constexpr void check_trowexpandadd() {
 
 template <class dst, class src0, class src1>
 constexpr void check_trowexpandsub() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TROWEXPANDSUB: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0317] TROWEXPANDSUB: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
       "[PTO][SA-0316] TROWEXPANDSUB: expects src0 and dst to have the same valid rows");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
       "[PTO][SA-0316] TROWEXPANDSUB: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0315] TROWEXPANDSUB: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][PTO-E0501] TROWEXPANDSUB: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][SA-0315] TROWEXPANDSUB: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3274,34 +2533,27 @@ constexpr void check_trowexpandsub() {
 
 template <class dst, class src0, class src1>
 constexpr void check_trowexpandmul() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMUL: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0314] TROWEXPANDMUL: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
       "[PTO][SA-0313] TROWEXPANDMUL: expects src0 and dst to have the same valid rows");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
       "[PTO][SA-0313] TROWEXPANDMUL: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0312] TROWEXPANDMUL: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMUL: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][SA-0312] TROWEXPANDMUL: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3309,34 +2561,27 @@ constexpr void check_trowexpandmul() {
 
 template <class dst, class src0, class src1>
 constexpr void check_trowexpanddiv() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TROWEXPANDDIV: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0308] TROWEXPANDDIV: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
       "[PTO][SA-0307] TROWEXPANDDIV: expects src0 and dst to have the same valid rows");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
       "[PTO][SA-0307] TROWEXPANDDIV: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x14006),
+  static_assert(is_one_of<dst>(0x14006),
       "[PTO][SA-0306] TROWEXPANDDIV: the element type of dst is not supported (f32/f16/i16/i32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][PTO-E0501] TROWEXPANDDIV: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0306] TROWEXPANDDIV: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
@@ -3344,41 +2589,32 @@ constexpr void check_trowexpanddiv() {
 
 template <class dst, class src0, class src1>
 constexpr void check_trowexpandmax() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMAX: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TROWEXPANDMAX: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDMAX: expects src0 and dst to have the same valid rows");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDMAX: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMAX: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<dst>(0xfcfff),
       "[PTO][PTO-E0602] TROWEXPANDMAX: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMAX: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
       src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC) || !((src0::ValidRow == dst::ValidRow &&
       src0::ValidCol == dst::ValidCol && src0::BFractal == BLayout::RowMajor) &&
       src1::BFractal == BLayout::RowMajor) || src1::ValidCol == (256 / (bits_of<typename src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDMAX: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
       src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC && src1::ValidRow != DYNAMIC) ||
       !(!((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
       src0::BFractal == BLayout::RowMajor) && src1::BFractal == BLayout::RowMajor)) ||
@@ -3390,16 +2626,13 @@ constexpr void check_trowexpandmax() {
       src0::ValidCol == (src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src0::DType>)) : 1))),
       "[PTO][PTO-E0301] TROWEXPANDMAX: expects one of src0/src1 to match dst valid_shape and the other to "
       "be a per-row scalar vector; fix: use BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
       "[PTO][PTO-E0401] TROWEXPANDMAX: expects dst valid rows not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
       "[PTO][PTO-E0401] TROWEXPANDMAX: expects dst valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMAX: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3407,41 +2640,32 @@ constexpr void check_trowexpandmax() {
 
 template <class dst, class src0, class src1>
 constexpr void check_trowexpandmin() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMIN: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TROWEXPANDMIN: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDMIN: expects src0 and dst to have the same valid rows");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDMIN: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMIN: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<dst>(0xfcfff),
       "[PTO][PTO-E0602] TROWEXPANDMIN: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMIN: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
       src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC) || !((src0::ValidRow == dst::ValidRow &&
       src0::ValidCol == dst::ValidCol && src0::BFractal == BLayout::RowMajor) &&
       src1::BFractal == BLayout::RowMajor) || src1::ValidCol == (256 / (bits_of<typename src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDMIN: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
       src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC && src1::ValidRow != DYNAMIC) ||
       !(!((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
       src0::BFractal == BLayout::RowMajor) && src1::BFractal == BLayout::RowMajor)) ||
@@ -3453,16 +2677,13 @@ constexpr void check_trowexpandmin() {
       src0::ValidCol == (src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src0::DType>)) : 1))),
       "[PTO][PTO-E0301] TROWEXPANDMIN: expects one of src0/src1 to match dst valid_shape and the other to "
       "be a per-row scalar vector; fix: use BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
       "[PTO][PTO-E0401] TROWEXPANDMIN: expects dst valid rows not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
       "[PTO][PTO-E0401] TROWEXPANDMIN: expects dst valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMIN: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3470,36 +2691,28 @@ constexpr void check_trowexpandmin() {
 
 template <class dst, class src0, class src1>
 constexpr void check_trowexpandexpdif() {
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0309] TROWEXPANDEXPDIF: the element type of dst is not supported (f32/f16); fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0311] TROWEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
       "[PTO][SA-0310] TROWEXPANDEXPDIF: expects src0 and dst to have the same valid rows");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
       "[PTO][SA-0310] TROWEXPANDEXPDIF: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
       src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC) || !((src0::ValidRow == dst::ValidRow &&
       src0::ValidCol == dst::ValidCol && src0::BFractal == BLayout::RowMajor) &&
       src1::BFractal == BLayout::RowMajor) || src1::ValidCol == (256 / (bits_of<typename src1::DType>)),
       "[PTO][SA-0310] TROWEXPANDEXPDIF: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
+  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
       src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC && src1::ValidRow != DYNAMIC) ||
       !(!((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
       src0::BFractal == BLayout::RowMajor) && src1::BFractal == BLayout::RowMajor)) ||
@@ -3511,52 +2724,41 @@ constexpr void check_trowexpandexpdif() {
       src0::ValidCol == (src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src0::DType>)) : 1))),
       "[PTO][SA-0310] TROWEXPANDEXPDIF: expects one of src0/src1 to match dst valid_shape and the other to "
       "be a per-row scalar vector; fix: use BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
       "[PTO][PTO-E0401] TROWEXPANDEXPDIF: expects dst valid rows not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
       "[PTO][PTO-E0401] TROWEXPANDEXPDIF: expects dst valid columns not to be 0");
 #endif
 }
 
 template <class dst, class src0, class src1>
 constexpr void check_tcolexpandadd() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDADD: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDADD: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDADD: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDADD: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDADD: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<dst>(0xfcfff),
       "[PTO][PTO-E0602] TCOLEXPANDADD: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDADD: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDADD: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDADD: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3564,38 +2766,30 @@ constexpr void check_tcolexpandadd() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tcolexpandsub() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDSUB: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDSUB: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDSUB: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDSUB: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0147] TCOLEXPANDSUB: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0148] TCOLEXPANDSUB: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDSUB: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][SA-0147] TCOLEXPANDSUB: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3603,38 +2797,30 @@ constexpr void check_tcolexpandsub() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tcolexpandmul() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDMUL: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDMUL: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDMUL: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDMUL: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0145] TCOLEXPANDMUL: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0146] TCOLEXPANDMUL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDMUL: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][SA-0145] TCOLEXPANDMUL: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3642,38 +2828,30 @@ constexpr void check_tcolexpandmul() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tcolexpanddiv() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDDIV: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDDIV: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDDIV: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDDIV: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x14006),
+  static_assert(is_one_of<dst>(0x14006),
       "[PTO][SA-0141] TCOLEXPANDDIV: the element type of dst is not supported (f32/f16/i16/i32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0142] TCOLEXPANDDIV: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDDIV: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0141] TCOLEXPANDDIV: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
@@ -3681,41 +2859,32 @@ constexpr void check_tcolexpanddiv() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tcolexpandmax() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDMAX: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDMAX: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDMAX: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDMAX: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMAX: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<dst>(0xfcfff),
       "[PTO][PTO-E0602] TCOLEXPANDMAX: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDMAX: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDMAX: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMAX: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3723,41 +2892,32 @@ constexpr void check_tcolexpandmax() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tcolexpandmin() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDMIN: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDMIN: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDMIN: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDMIN: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMIN: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<dst>(0xfcfff),
       "[PTO][PTO-E0602] TCOLEXPANDMIN: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDMIN: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDMIN: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMIN: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
@@ -3765,55 +2925,43 @@ constexpr void check_tcolexpandmin() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tcolexpandexpdif() {
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0143] TCOLEXPANDEXPDIF: the element type of dst is not supported (f32/f16); fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; fix: "
       "convert with TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src0 and dst to have the same valid_shape");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0144] TCOLEXPANDEXPDIF: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src0 and dst to have the same shape");
 #endif
 }
 
 template <class dst, class src0>
 constexpr void check_tpairreducesum() {
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0187] TPAIRREDUCESUM: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, dst>(),
+  static_assert(all_in<TileType::Vec, src0, dst>(),
       "[PTO][PTO-E0501] TPAIRREDUCESUM: expects src0 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<dst, src0>(),
+  static_assert(same_dtype<dst, src0>(),
       "[PTO][PTO-E0301] TPAIRREDUCESUM: expects src0 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(
-      same_valid<src0, dst>(),
+  static_assert(same_valid<src0, dst>(),
       "[PTO][PTO-E0401] TPAIRREDUCESUM: expects src0 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, dst>(),
+  static_assert(all_row_major<src0, dst>(),
       "[PTO][PTO-E0501] TPAIRREDUCESUM: expects src0 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
@@ -3821,81 +2969,66 @@ constexpr void check_tpairreducesum() {
 
 template <class dst, class src>
 constexpr void check_tload() {
-  static_assert(
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][SA-0098] TLOAD: expects src and dst to have the same element bytes");
   if constexpr (is_tile_data_v<dst>) {
-    static_assert(
-        !(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+    static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
         "[PTO][PTO-E0401] TLOAD: expects dst valid rows not to be 0");
-    static_assert(
-        !(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+    static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
         "[PTO][PTO-E0401] TLOAD: expects dst valid columns not to be 0");
   }
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0010] TLOAD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
       "[PTO][SA-0032] TLOAD: expects dst to be in the vec/mat address space; fix: move it there with TMOV");
   if constexpr (is_tile_data_v<dst>) {
-    static_assert(
-        !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Vec &&
+    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Vec &&
         bits_of<typename dst::DType> < 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
         (src::layout == Layout::DN && dst::form == Form::DN) || (src::layout == Layout::NZ &&
         dst::form == Form::NZ)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
         "[PTO][SA-0235] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
         "(dst valid rows, dst valid columns)");
-    static_assert(
-        !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Mat &&
+    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Mat &&
         bits_of<typename dst::DType> < 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
         (src::layout == Layout::DN && dst::form == Form::DN) || (src::layout == Layout::NZ &&
         dst::form == Form::NZ) || (src::layout == Layout::ND && dst::form == Form::NZ) ||
         (src::layout == Layout::DN && dst::form == Form::ZN)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
         "[PTO][SA-0234] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), "
         "(DN, ZN)) or 1 in (dst valid rows, dst valid columns)");
-    static_assert(
-        !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(bits_of<typename dst::DType> == 64) ||
-        (((src::layout == Layout::ND && dst::form == Form::ND) || (src::layout == Layout::DN &&
-        dst::form == Form::DN)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
+    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) ||
+        !(bits_of<typename dst::DType> == 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
+        (src::layout == Layout::DN && dst::form == Form::DN)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
         "[PTO][SA-0233] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid "
         "rows, dst valid columns)");
-    static_assert(
-        !(dst::Loc == TileType::Mat && (dst::form == Form::NZ || dst::form == Form::ZN)) ||
+    static_assert(!(dst::Loc == TileType::Mat && (dst::form == Form::NZ || dst::form == Form::ZN)) ||
         dst::SFractalSize == 512,
         "[PTO][SA-0220] TLOAD: expects dst fractal size to be 512");
-    static_assert(
-        !(dst::Loc == TileType::Vec) || dst::Rows <= 4095,
+    static_assert(!(dst::Loc == TileType::Vec) || dst::Rows <= 4095,
         "[PTO][SA-0236] TLOAD: expects dst rows <= 4095");
-    static_assert(
-        !(dst::Loc == TileType::Mat && dst::form == Form::NZ) || dst::Rows < 16384,
+    static_assert(!(dst::Loc == TileType::Mat && dst::form == Form::NZ) || dst::Rows < 16384,
         "[PTO][SA-0202] TLOAD: expects dst rows < 16384");
-    static_assert(
-        !(dst::Loc == TileType::Mat && dst::form == Form::ZN) || dst::Cols < 16384,
+    static_assert(!(dst::Loc == TileType::Mat && dst::form == Form::ZN) || dst::Cols < 16384,
         "[PTO][SA-0184] TLOAD: expects dst columns < 16384");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<dst>) {
-    static_assert(
-        !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::DN ||
+    static_assert(!(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::DN ||
         dst::form == Form::NZ),
         "[PTO][SA-0104] TLOAD: expects dst to use the ND/DN/NZ layout");
   }
 #endif
 #if defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<dst>) {
-    static_assert(
-        !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Vec &&
+    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Vec &&
         bits_of<typename dst::DType> < 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
         (src::layout == Layout::DN && dst::form == Form::DN) || (src::layout == Layout::NZ &&
         dst::form == Form::NZ)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
         "[PTO][SA-0104] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
         "(dst valid rows, dst valid columns)");
-    static_assert(
-        !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Mat &&
+    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Mat &&
         bits_of<typename dst::DType> < 64 && !(src::layout == Layout::MX_A_ZZ ||
         src::layout == Layout::MX_A_ND || src::layout == Layout::MX_A_DN) &&
         !(src::layout == Layout::MX_B_NN || src::layout == Layout::MX_B_ND ||
@@ -3906,325 +3039,195 @@ constexpr void check_tload() {
         dst::form == Form::NZ)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
         "[PTO][SA-0082] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), "
         "(DN, ZN), (DN, NZ)) or 1 in (dst valid rows, dst valid columns)");
-    static_assert(
-        !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(bits_of<typename dst::DType> == 64) ||
-        (((src::layout == Layout::ND && dst::form == Form::ND) || (src::layout == Layout::DN &&
-        dst::form == Form::DN)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
+    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) ||
+        !(bits_of<typename dst::DType> == 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
+        (src::layout == Layout::DN && dst::form == Form::DN)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
         "[PTO][SA-0041] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid "
         "rows, dst valid columns)");
-    static_assert(
-        !(src::layout == Layout::DN && dst::form == Form::NZ) || bits_of<typename dst::DType> >= 8,
+    static_assert(!(src::layout == Layout::DN && dst::form == Form::NZ) || bits_of<typename dst::DType> >= 8,
         "[PTO][SA-0021] TLOAD: expects dst element bits >= 8");
-    static_assert(
-        !(src::layout == Layout::MX_A_ZZ || src::layout == Layout::MX_A_ND ||
+    static_assert(!(src::layout == Layout::MX_A_ZZ || src::layout == Layout::MX_A_ND ||
         src::layout == Layout::MX_A_DN) || dst::form == Form::ZZ,
         "[PTO][PTO-E0501] TLOAD: expects dst to use the ZZ layout");
-    static_assert(
-        !(src::layout == Layout::MX_B_NN || src::layout == Layout::MX_B_ND ||
+    static_assert(!(src::layout == Layout::MX_B_NN || src::layout == Layout::MX_B_ND ||
         src::layout == Layout::MX_B_DN) || dst::form == Form::NN,
         "[PTO][PTO-E0501] TLOAD: expects dst to use the NN layout");
-    static_assert(
-        !(dst::Loc == TileType::Mat && dst::form == Form::NZ) || dst::SFractalSize == 512,
+    static_assert(!(dst::Loc == TileType::Mat && dst::form == Form::NZ) || dst::SFractalSize == 512,
         "[PTO][SA-0221] TLOAD: expects dst fractal size to be 512");
-    static_assert(
-        !(dst::Loc == TileType::Mat) || dst::Rows < 16384,
+    static_assert(!(dst::Loc == TileType::Mat) || dst::Rows < 16384,
         "[PTO][SA-0224] TLOAD: expects dst rows < 16384");
-    static_assert(
-        !(dst::Loc == TileType::Mat) || static_cast<int>(dst::GetSizeInBytes()) <= 524288,
+    static_assert(!(dst::Loc == TileType::Mat) || static_cast<int>(dst::GetSizeInBytes()) <= 524288,
         "[PTO][SA-0222] TLOAD: expects dst size in bytes <= 524288");
-    static_assert(
-        !(bits_of<typename dst::DType> == 64) || (static_cast<uint64_t>(dst::PadVal) == 0 ||
+    static_assert(!(bits_of<typename dst::DType> == 64) || (static_cast<uint64_t>(dst::PadVal) == 0 ||
         static_cast<uint64_t>(dst::PadVal) == 1),
         "[PTO][SA-0223] TLOAD: expects dst pad value to be 0/1");
   }
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<dst>(0xff3fe),
       "[PTO][SA-0010] TLOAD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 }
 
-template <class dst, class src, auto atomicType = AtomicType::AtomicNone,
-          auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tstore() {
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x1000e}, {0x10, 0x1000e}}),
-      "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(reluPreMode == ReluPreMode::NormalRelu) || src::Loc == TileType::Acc,
+template <class dst, class src, auto atomicType, auto reluPreMode>
+constexpr void check_tstore_1() {
+  static_assert(!(reluPreMode == ReluPreMode::NormalRelu) || src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TSTORE: expects reluPreMode only with an acc source; fix: move it there with TMOV");
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+    static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
         "[PTO][PTO-E0401] TSTORE: expects src valid rows not to be 0");
-    static_assert(
-        !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+    static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
         "[PTO][PTO-E0401] TSTORE: expects src valid columns not to be 0");
   }
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff00e),
+  static_assert(is_one_of<src>(0xff00e),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      atomicType == AtomicType::AtomicNone || atomicType == AtomicType::AtomicAdd,
+  static_assert(atomicType == AtomicType::AtomicNone || atomicType == AtomicType::AtomicAdd,
       "[PTO][PTO-E0116] TSTORE: expects atomicType in ('atomic_none', 'atomic_add')");
-  static_assert(
-      !(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
+  static_assert(!(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
       dst::layout == Layout::NC1HWC0 || dst::layout == Layout::NDC1HWC0),
       "[PTO][SA-0192] TSTORE: expects dst to use the ND/NZ/NC1HWC0/NDC1HWC0 layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Vec || src::Loc == TileType::Mat) ||
+  static_assert(!(src::Loc == TileType::Vec || src::Loc == TileType::Mat) ||
       bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][SA-0099] TSTORE: expects src and dst to have the same element bytes");
-  static_assert(
-      !(src::Loc == TileType::Acc) || is_among<src>(0x10002),
+  static_assert(!(src::Loc == TileType::Acc) || is_among<src>(0x10002),
       "[PTO][SA-0191] TSTORE: expects src element type to be i32/f32; fix: convert with TCVT");
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::ValidCol != DYNAMIC && src::ValidRow != DYNAMIC) || !((src::Loc == TileType::Vec ||
+    static_assert(!(src::ValidCol != DYNAMIC && src::ValidRow != DYNAMIC) || !((src::Loc == TileType::Vec ||
         src::Loc == TileType::Mat) && bits_of<typename src::DType> < 64) || (((src::form == Form::ND &&
         dst::layout == Layout::ND) || (src::form == Form::DN && dst::layout == Layout::DN) ||
         (src::form == Form::NZ && dst::layout == Layout::NZ)) || (1 == src::ValidRow || 1 == src::ValidCol)),
         "[PTO][SA-0105] TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
         "(src valid rows, src valid columns)");
-    static_assert(
-        !(src::ValidCol != DYNAMIC && src::ValidRow != DYNAMIC) || !((src::Loc == TileType::Vec ||
+    static_assert(!(src::ValidCol != DYNAMIC && src::ValidRow != DYNAMIC) || !((src::Loc == TileType::Vec ||
         src::Loc == TileType::Mat) && bits_of<typename src::DType> == 64) || (((src::form == Form::ND &&
         dst::layout == Layout::ND) || (src::form == Form::DN && dst::layout == Layout::DN)) ||
         (1 == src::ValidRow || 1 == src::ValidCol)),
         "[PTO][SA-0338] TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (src valid "
         "rows, src valid columns)");
-    static_assert(
-        !(src::Loc == TileType::Acc) || (1 <= src::Cols && src::Cols <= 4095),
+    static_assert(!(src::Loc == TileType::Acc) || (1 <= src::Cols && src::Cols <= 4095),
         "[PTO][SA-0201] TSTORE: expects 1 <= src columns <= 4095");
-    static_assert(
-        !(src::ValidCol != DYNAMIC) || !(src::Loc == TileType::Acc) || (1 <= src::ValidCol &&
+    static_assert(!(src::ValidCol != DYNAMIC) || !(src::Loc == TileType::Acc) || (1 <= src::ValidCol &&
         src::ValidCol <= 4095),
         "[PTO][PA-0033] TSTORE: expects 1 <= src valid columns <= 4095");
-    static_assert(
-        !(src::Loc == TileType::Acc && dst::layout == Layout::ND) || src::Rows <= 8192,
+    static_assert(!(src::Loc == TileType::Acc && dst::layout == Layout::ND) || src::Rows <= 8192,
         "[PTO][SA-0126] TSTORE: expects src rows <= 8192");
-    static_assert(
-        !(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Rows <= 65535,
+    static_assert(!(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Rows <= 65535,
         "[PTO][SA-0126] TSTORE: expects src rows <= 65535");
-    static_assert(
-        !(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Cols % 16 == 0,
+    static_assert(!(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Cols % 16 == 0,
         "[PTO][SA-0126] TSTORE: expects src columns % 16 == 0");
   }
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3be),
+  static_assert(is_one_of<src>(0xff3be),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f4e2m1/f4e1m2); fix: convert with "
       "TCVT");
-  static_assert(
-      src::Loc == TileType::Vec || src::Loc == TileType::Acc,
+  static_assert(src::Loc == TileType::Vec || src::Loc == TileType::Acc,
       "[PTO][SA-0100] TSTORE: expects src to be in the vec/acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
+  static_assert(!(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
       dst::layout == Layout::NHWC || dst::layout == Layout::NCHW || dst::layout == Layout::NCDHW),
       "[PTO][SA-0337] TSTORE: expects dst to use the ND/NZ/NHWC/NCHW/NCDHW layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<src>(0xff3fe),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      src::Loc == TileType::Vec || src::Loc == TileType::Mat || src::Loc == TileType::Acc,
+  static_assert(src::Loc == TileType::Vec || src::Loc == TileType::Mat || src::Loc == TileType::Acc,
       "[PTO][SA-0101] TSTORE: expects src to be in the vec/mat/acc address space; fix: move it there with "
       "TMOV");
 #endif
+}
+
+template <class dst, class src, auto atomicType = AtomicType::AtomicNone,
+          auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_tstore() {
+  check_tstore_1<dst, src, atomicType, reluPreMode>();
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x1000e}, {0x10, 0x1000e}}),
+      "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
+      "TCVT");
 }
 
 template <class dst, class src, auto atomicType = AtomicType::AtomicNone,
           auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tstore_with_preQuantScalar() {
-  static_assert(
-      src::Loc == TileType::Acc,
+  check_tstore_1<dst, src, atomicType, reluPreMode>();
+  static_assert(src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TSTORE: expects preQuantScalar only with an acc source; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(reluPreMode == ReluPreMode::NormalRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TSTORE: expects reluPreMode only with an acc source; fix: move it there with TMOV");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
-        "[PTO][PTO-E0401] TSTORE: expects src valid rows not to be 0");
-    static_assert(
-        !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
-        "[PTO][PTO-E0401] TSTORE: expects src valid columns not to be 0");
-  }
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff00e),
-      "[PTO][SA-0011] TSTORE: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      atomicType == AtomicType::AtomicNone || atomicType == AtomicType::AtomicAdd,
-      "[PTO][PTO-E0116] TSTORE: expects atomicType in ('atomic_none', 'atomic_add')");
-  static_assert(
-      !(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
-      dst::layout == Layout::NC1HWC0 || dst::layout == Layout::NDC1HWC0),
-      "[PTO][SA-0192] TSTORE: expects dst to use the ND/NZ/NC1HWC0/NDC1HWC0 layout");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Vec || src::Loc == TileType::Mat) ||
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
-      "[PTO][SA-0099] TSTORE: expects src and dst to have the same element bytes");
-  static_assert(
-      !(src::Loc == TileType::Acc) || is_among<src>(0x10002),
-      "[PTO][SA-0191] TSTORE: expects src element type to be i32/f32; fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::ValidCol != DYNAMIC && src::ValidRow != DYNAMIC) || !((src::Loc == TileType::Vec ||
-        src::Loc == TileType::Mat) && bits_of<typename src::DType> < 64) || (((src::form == Form::ND &&
-        dst::layout == Layout::ND) || (src::form == Form::DN && dst::layout == Layout::DN) ||
-        (src::form == Form::NZ && dst::layout == Layout::NZ)) || (1 == src::ValidRow || 1 == src::ValidCol)),
-        "[PTO][SA-0105] TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
-        "(src valid rows, src valid columns)");
-    static_assert(
-        !(src::ValidCol != DYNAMIC && src::ValidRow != DYNAMIC) || !((src::Loc == TileType::Vec ||
-        src::Loc == TileType::Mat) && bits_of<typename src::DType> == 64) || (((src::form == Form::ND &&
-        dst::layout == Layout::ND) || (src::form == Form::DN && dst::layout == Layout::DN)) ||
-        (1 == src::ValidRow || 1 == src::ValidCol)),
-        "[PTO][SA-0338] TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (src valid "
-        "rows, src valid columns)");
-    static_assert(
-        !(src::Loc == TileType::Acc) || (1 <= src::Cols && src::Cols <= 4095),
-        "[PTO][SA-0201] TSTORE: expects 1 <= src columns <= 4095");
-    static_assert(
-        !(src::ValidCol != DYNAMIC) || !(src::Loc == TileType::Acc) || (1 <= src::ValidCol &&
-        src::ValidCol <= 4095),
-        "[PTO][PA-0033] TSTORE: expects 1 <= src valid columns <= 4095");
-    static_assert(
-        !(src::Loc == TileType::Acc && dst::layout == Layout::ND) || src::Rows <= 8192,
-        "[PTO][SA-0126] TSTORE: expects src rows <= 8192");
-    static_assert(
-        !(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Rows <= 65535,
-        "[PTO][SA-0126] TSTORE: expects src rows <= 65535");
-    static_assert(
-        !(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Cols % 16 == 0,
-        "[PTO][SA-0126] TSTORE: expects src columns % 16 == 0");
-  }
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3be),
-      "[PTO][SA-0011] TSTORE: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f4e2m1/f4e1m2); fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      src::Loc == TileType::Vec || src::Loc == TileType::Acc,
-      "[PTO][SA-0100] TSTORE: expects src to be in the vec/acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
-      dst::layout == Layout::NHWC || dst::layout == Layout::NCHW || dst::layout == Layout::NCDHW),
-      "[PTO][SA-0337] TSTORE: expects dst to use the ND/NZ/NHWC/NCHW/NCDHW layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][SA-0011] TSTORE: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(
-      src::Loc == TileType::Vec || src::Loc == TileType::Mat || src::Loc == TileType::Acc,
-      "[PTO][SA-0101] TSTORE: expects src to be in the vec/mat/acc address space; fix: move it there with "
-      "TMOV");
 #endif
 }
 
 template <class dst, class src, class fp>
 constexpr void check_tstore_fp() {
-  static_assert(
-      !(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
       "[PTO][PTO-E0401] TSTORE_FP: expects src valid rows not to be 0");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
       "[PTO][PTO-E0401] TSTORE_FP: expects src valid columns not to be 0");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<src, dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
+  static_assert(are_combined<src, dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
       "[PTO][SA-0196] TSTORE_FP: the element types of src and dst are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
+  static_assert(!(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
       dst::layout == Layout::NC1HWC0 || dst::layout == Layout::NDC1HWC0),
       "[PTO][SA-0192] TSTORE_FP: expects dst to use the ND/NZ/NC1HWC0/NDC1HWC0 layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_in<TileType::Acc, src>(),
+  static_assert(all_in<TileType::Acc, src>(),
       "[PTO][PTO-E0501] TSTORE_FP: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, fp>(),
       "[PTO][SA-0052] TSTORE_FP: expects fp to be in the scaling address space; fix: move it there with "
       "TMOV");
   static_assert(fp::Rows == 1, "[PTO][PTO-E0401] TSTORE_FP: expects fp rows to be 1");
-  static_assert(
-      !(src::Loc == TileType::Acc) || is_among<src>(0x10002),
+  static_assert(!(src::Loc == TileType::Acc) || is_among<src>(0x10002),
       "[PTO][SA-0191] TSTORE_FP: expects src element type to be i32/f32; fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || (1 <= src::Cols && src::Cols <= 4095),
+  static_assert(!(src::Loc == TileType::Acc) || (1 <= src::Cols && src::Cols <= 4095),
       "[PTO][SA-0201] TSTORE_FP: expects 1 <= src columns <= 4095");
-  static_assert(
-      !(src::ValidCol != DYNAMIC) || !(src::Loc == TileType::Acc) || (1 <= src::ValidCol &&
+  static_assert(!(src::ValidCol != DYNAMIC) || !(src::Loc == TileType::Acc) || (1 <= src::ValidCol &&
       src::ValidCol <= 4095),
       "[PTO][PA-0033] TSTORE_FP: expects 1 <= src valid columns <= 4095");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::layout == Layout::ND) || src::Rows <= 8192,
+  static_assert(!(src::Loc == TileType::Acc && dst::layout == Layout::ND) || src::Rows <= 8192,
       "[PTO][SA-0126] TSTORE_FP: expects src rows <= 8192");
-  static_assert(
-      !(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Rows <= 65535,
+  static_assert(!(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Rows <= 65535,
       "[PTO][SA-0126] TSTORE_FP: expects src rows <= 65535");
-  static_assert(
-      !(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Cols % 16 == 0,
+  static_assert(!(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Cols % 16 == 0,
       "[PTO][SA-0126] TSTORE_FP: expects src columns % 16 == 0");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
+  static_assert(are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
       "[PTO][SA-0196] TSTORE_FP: the element types of src and dst are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
+  static_assert(!(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
       dst::layout == Layout::NHWC || dst::layout == Layout::NCHW || dst::layout == Layout::NCDHW),
       "[PTO][SA-0337] TSTORE_FP: expects dst to use the ND/NZ/NHWC/NCHW/NCDHW layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
+  static_assert(are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
       "[PTO][SA-0196] TSTORE_FP: the element types of src and dst are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      !(fp::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || !(!(src::form == Form::DN)) ||
+  static_assert(!(fp::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || !(!(src::form == Form::DN)) ||
       fp::ValidCol >= src::ValidCol,
       "[PTO][PTO-E0401] TSTORE_FP: expects fp valid columns >= src valid columns");
 #endif
@@ -4232,31 +3235,24 @@ constexpr void check_tstore_fp() {
 
 template <class dst, class src>
 constexpr void check_tprefetch() {
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
       "[PTO][PTO-E0401] TPREFETCH: expects dst valid rows not to be 0");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
       "[PTO][PTO-E0401] TPREFETCH: expects dst valid columns not to be 0");
-  static_assert(
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][PTO-E0301] TPREFETCH: expects src and dst to have the same element bytes");
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TPREFETCH: expects dst to be in the vec/mat address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TPREFETCH: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
+  static_assert(is_one_of<dst>(0xffc0f),
       "[PTO][PTO-E0602] TPREFETCH: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TPREFETCH: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -4264,35 +3260,23 @@ constexpr void check_tprefetch() {
 }
 
 template <class dst, class mem, class idx>
-constexpr void check_mgather() {
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+constexpr void check_mgather_1() {
+  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] MGATHER: expects dst to be in the vec/mat address space; fix: move it there with "
       "TMOV");
   if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        !(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
-        !(is_tile_data_v<idx>) || (same_valid<idx, dst>() || ((idx::ValidRow == 1 &&
-        idx::ValidCol == dst::ValidRow) || (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1))),
-        "[PTO][PTO-E0401] MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in "
-        "((1, dst valid rows), (dst valid rows, 1))");
-    static_assert(
-        idx::Loc == TileType::Vec,
+    static_assert(idx::Loc == TileType::Vec,
         "[PTO][PTO-E0501] MGATHER: expects idx to be in the vec address space; fix: move it there with TMOV");
   }
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
+  static_assert(is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfff4f),
+  static_assert(is_one_of<dst>(0xfff4f),
       "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
+  static_assert(!(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
       "[PTO][PTO-E0501] MGATHER: expects dst to use the ND/NZ layout");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || ((mem::layout == Layout::ND && dst::form == Form::ND) ||
+  static_assert(!(dst::Loc == TileType::Vec) || ((mem::layout == Layout::ND && dst::form == Form::ND) ||
       (mem::layout == Layout::DN && dst::form == Form::DN) || (mem::layout == Layout::NZ &&
       dst::form == Form::NZ)),
       "[PTO][PTO-E0501] MGATHER: expects mem and dst to have the same layout");
@@ -4301,835 +3285,286 @@ constexpr void check_mgather() {
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      same_dtype<dst, mem>(),
+  static_assert(same_dtype<dst, mem>(),
       "[PTO][SA-0069] MGATHER: expects mem to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      is_among<idx>(0x30000),
+  static_assert(is_among<idx>(0x30000),
       "[PTO][PTO-E0301] MGATHER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
+  static_assert((dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
       "[PTO][PTO-E0401] MGATHER: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::SFractalSize == 512,
+  static_assert(!(dst::form == Form::NZ) || dst::SFractalSize == 512,
       "[PTO][PTO-E0501] MGATHER: expects dst fractal size to be 512");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::Rows % 16 == 0,
+  static_assert(!(dst::form == Form::NZ) || dst::Rows % 16 == 0,
       "[PTO][PTO-E0401] MGATHER: expects dst rows % 16 == 0");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || is_tile_data_v<idx>,
+  static_assert(!(dst::Loc == TileType::Vec) || is_tile_data_v<idx>,
       "[PTO][PTO-E0301] MGATHER: expects idx kind of type to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || !is_tile_data_v<idx>,
+  static_assert(!(dst::Loc == TileType::Mat) || !is_tile_data_v<idx>,
       "[PTO][PTO-E0301] MGATHER: expects idx kind of type not to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
       "[PTO][PTO-E0501] MGATHER: expects dst to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      !(dst::Loc == TileType::Vec) || dst::form == Form::ND,
+  static_assert(!(dst::Loc == TileType::Vec) || dst::form == Form::ND,
       "[PTO][PTO-E0501] MGATHER: expects dst to use the ND layout");
   static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MGATHER: expects mem to use the ND layout");
   if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        idx::form == Form::ND || idx::form == Form::DN,
+    static_assert(idx::form == Form::ND || idx::form == Form::DN,
         "[PTO][PTO-E0501] MGATHER: expects idx to use the ND/DN layout");
   }
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_among<idx>(0xff000),
+  static_assert(is_among<idx>(0xff000),
       "[PTO][SA-0070] MGATHER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
       "with TCVT");
-  static_assert(
-      bits_of<typename mem::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename mem::DType> == bits_of<typename dst::DType>,
       "[PTO][SA-0069] MGATHER: expects mem and dst to have the same element bytes");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
+  static_assert(is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class mem, class idx, class scratch>
-constexpr void check_mgather_with_scratch() {
-  static_assert(
-      same_dtype<dst, scratch>(),
+template <class dst, class scratch>
+constexpr void check_mgather_2() {
+  static_assert(same_dtype<dst, scratch>(),
       "[PTO][PTO-E0301] MGATHER: expects scratch to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
-      "[PTO][PTO-E0501] MGATHER: expects dst to be in the vec/mat address space; fix: move it there with "
-      "TMOV");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        !(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
-        !(is_tile_data_v<idx>) || (same_valid<idx, dst>() || ((idx::ValidRow == 1 &&
-        idx::ValidCol == dst::ValidRow) || (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1))),
-        "[PTO][PTO-E0401] MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in "
-        "((1, dst valid rows), (dst valid rows, 1))");
-    static_assert(
-        idx::Loc == TileType::Vec,
-        "[PTO][PTO-E0501] MGATHER: expects idx to be in the vec address space; fix: move it there with TMOV");
-  }
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfff4f),
-      "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND/NZ layout");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || ((mem::layout == Layout::ND && dst::form == Form::ND) ||
-      (mem::layout == Layout::DN && dst::form == Form::DN) || (mem::layout == Layout::NZ &&
-      dst::form == Form::NZ)),
-      "[PTO][PTO-E0501] MGATHER: expects mem and dst to have the same layout");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MGATHER: expects idx to use the ND layout");
-  }
-#endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      same_dtype<dst, mem>(),
-      "[PTO][SA-0069] MGATHER: expects mem to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      is_among<idx>(0x30000),
-      "[PTO][PTO-E0301] MGATHER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] MGATHER: expects dst fractal size to be 512");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::Rows % 16 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst rows % 16 == 0");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || !is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type not to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the NZ layout");
   static_assert(!(dst::Loc == TileType::Vec) || never<dst>, "[PTO][PTO-E0116] MGATHER: expects no scratch");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(dst::Loc == TileType::Vec) || dst::form == Form::ND,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MGATHER: expects mem to use the ND layout");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        idx::form == Form::ND || idx::form == Form::DN,
-        "[PTO][PTO-E0501] MGATHER: expects idx to use the ND/DN layout");
-  }
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_among<idx>(0xff000),
-      "[PTO][SA-0070] MGATHER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
-      "with TCVT");
-  static_assert(
-      bits_of<typename mem::DType> == bits_of<typename dst::DType>,
-      "[PTO][SA-0069] MGATHER: expects mem and dst to have the same element bytes");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class mem, class idx>
-constexpr void check_mgather_by_row() {
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
-      "[PTO][PTO-E0501] MGATHER: expects dst to be in the vec/mat address space; fix: move it there with "
-      "TMOV");
+constexpr void check_mgather() {
+  check_mgather_1<dst, mem, idx>();
   if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        !(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
+    static_assert(!(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
+        !(is_tile_data_v<idx>) || (same_valid<idx, dst>() || ((idx::ValidRow == 1 &&
+        idx::ValidCol == dst::ValidRow) || (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1))),
+        "[PTO][PTO-E0401] MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in "
+        "((1, dst valid rows), (dst valid rows, 1))");
+  }
+}
+
+template <class dst, class mem, class idx, class scratch>
+constexpr void check_mgather_with_scratch() {
+  check_mgather_1<dst, mem, idx>();
+  check_mgather_2<dst, scratch>();
+  if constexpr (is_tile_data_v<idx>) {
+    static_assert(!(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
+        !(is_tile_data_v<idx>) || (same_valid<idx, dst>() || ((idx::ValidRow == 1 &&
+        idx::ValidCol == dst::ValidRow) || (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1))),
+        "[PTO][PTO-E0401] MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in "
+        "((1, dst valid rows), (dst valid rows, 1))");
+  }
+}
+
+template <class dst, class mem, class idx>
+constexpr void check_mgather_by_row() {
+  check_mgather_1<dst, mem, idx>();
+  if constexpr (is_tile_data_v<idx>) {
+    static_assert(!(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
         !(is_tile_data_v<idx>) || ((idx::ValidRow == 1 && idx::ValidCol == dst::ValidRow) ||
         (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1)),
         "[PTO][PTO-E0401] MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), "
         "(dst valid rows, 1))");
-    static_assert(
-        idx::Loc == TileType::Vec,
-        "[PTO][PTO-E0501] MGATHER: expects idx to be in the vec address space; fix: move it there with TMOV");
   }
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfff4f),
-      "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND/NZ layout");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || ((mem::layout == Layout::ND && dst::form == Form::ND) ||
-      (mem::layout == Layout::DN && dst::form == Form::DN) || (mem::layout == Layout::NZ &&
-      dst::form == Form::NZ)),
-      "[PTO][PTO-E0501] MGATHER: expects mem and dst to have the same layout");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MGATHER: expects idx to use the ND layout");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      same_dtype<dst, mem>(),
-      "[PTO][SA-0069] MGATHER: expects mem to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      is_among<idx>(0x30000),
-      "[PTO][PTO-E0301] MGATHER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] MGATHER: expects dst fractal size to be 512");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::Rows % 16 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst rows % 16 == 0");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || !is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type not to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the NZ layout");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(dst::Loc == TileType::Vec) || dst::form == Form::ND,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MGATHER: expects mem to use the ND layout");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        idx::form == Form::ND || idx::form == Form::DN,
-        "[PTO][PTO-E0501] MGATHER: expects idx to use the ND/DN layout");
-  }
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_among<idx>(0xff000),
-      "[PTO][SA-0070] MGATHER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
-      "with TCVT");
-  static_assert(
-      bits_of<typename mem::DType> == bits_of<typename dst::DType>,
-      "[PTO][SA-0069] MGATHER: expects mem and dst to have the same element bytes");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
-#endif
 }
 
 template <class dst, class mem, class idx, class scratch, auto gather_exec = GatherExec::Scalar>
 constexpr void check_mgather_by_row_with_scratch() {
-  static_assert(
-      same_dtype<dst, scratch>(),
-      "[PTO][PTO-E0301] MGATHER: expects scratch to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
-      "[PTO][PTO-E0501] MGATHER: expects dst to be in the vec/mat address space; fix: move it there with "
-      "TMOV");
+  check_mgather_1<dst, mem, idx>();
+  check_mgather_2<dst, scratch>();
   if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        !(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
+    static_assert(!(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
         !(is_tile_data_v<idx>) || ((idx::ValidRow == 1 && idx::ValidCol == dst::ValidRow) ||
         (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1)),
         "[PTO][PTO-E0401] MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), "
         "(dst valid rows, 1))");
-    static_assert(
-        idx::Loc == TileType::Vec,
-        "[PTO][PTO-E0501] MGATHER: expects idx to be in the vec address space; fix: move it there with TMOV");
   }
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfff4f),
-      "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND/NZ layout");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || ((mem::layout == Layout::ND && dst::form == Form::ND) ||
-      (mem::layout == Layout::DN && dst::form == Form::DN) || (mem::layout == Layout::NZ &&
-      dst::form == Form::NZ)),
-      "[PTO][PTO-E0501] MGATHER: expects mem and dst to have the same layout");
-  static_assert(
-      gather_exec == GatherExec::Scalar,
+  static_assert(gather_exec == GatherExec::Scalar,
       "[PTO][PTO-E0116] MGATHER: expects gather_exec == 'scalar'");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MGATHER: expects idx to use the ND layout");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      same_dtype<dst, mem>(),
-      "[PTO][SA-0069] MGATHER: expects mem to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      is_among<idx>(0x30000),
-      "[PTO][PTO-E0301] MGATHER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] MGATHER: expects dst fractal size to be 512");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::Rows % 16 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst rows % 16 == 0");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || !is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type not to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the NZ layout");
-  static_assert(!(dst::Loc == TileType::Vec) || never<dst>, "[PTO][PTO-E0116] MGATHER: expects no scratch");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      !(dst::Loc == TileType::Vec) || dst::form == Form::ND,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MGATHER: expects mem to use the ND layout");
-  static_assert(
-      !(gather_exec == GatherExec::Simt) || never<dst>,
+  static_assert(!(gather_exec == GatherExec::Simt) || never<dst>,
       "[PTO][PTO-E0501] MGATHER: expects dst location == MAT and coalesce == 'elem'");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        idx::form == Form::ND || idx::form == Form::DN,
-        "[PTO][PTO-E0501] MGATHER: expects idx to use the ND/DN layout");
-  }
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_among<idx>(0xff000),
-      "[PTO][SA-0070] MGATHER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
-      "with TCVT");
-  static_assert(
-      bits_of<typename mem::DType> == bits_of<typename dst::DType>,
-      "[PTO][SA-0069] MGATHER: expects mem and dst to have the same element bytes");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class mem, class idx>
 constexpr void check_mgather_by_elem() {
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
-      "[PTO][PTO-E0501] MGATHER: expects dst to be in the vec/mat address space; fix: move it there with "
-      "TMOV");
+  check_mgather_1<dst, mem, idx>();
   if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        !(is_tile_data_v<idx>) || same_valid<idx, dst>(),
+    static_assert(!(is_tile_data_v<idx>) || same_valid<idx, dst>(),
         "[PTO][PTO-E0401] MGATHER: expects idx and dst to have the same valid_shape");
-    static_assert(
-        idx::Loc == TileType::Vec,
-        "[PTO][PTO-E0501] MGATHER: expects idx to be in the vec address space; fix: move it there with TMOV");
   }
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfff4f),
-      "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND/NZ layout");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || ((mem::layout == Layout::ND && dst::form == Form::ND) ||
-      (mem::layout == Layout::DN && dst::form == Form::DN) || (mem::layout == Layout::NZ &&
-      dst::form == Form::NZ)),
-      "[PTO][PTO-E0501] MGATHER: expects mem and dst to have the same layout");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MGATHER: expects idx to use the ND layout");
-  }
-#endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      same_dtype<dst, mem>(),
-      "[PTO][SA-0069] MGATHER: expects mem to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      is_among<idx>(0x30000),
-      "[PTO][PTO-E0301] MGATHER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] MGATHER: expects dst fractal size to be 512");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::Rows % 16 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst rows % 16 == 0");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || !is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type not to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the NZ layout");
   static_assert(!(dst::Loc == TileType::Mat) || never<dst>, "[PTO][PTO-E0116] MGATHER: expects scratch");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(dst::Loc == TileType::Vec) || dst::form == Form::ND,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MGATHER: expects mem to use the ND layout");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        idx::form == Form::ND || idx::form == Form::DN,
-        "[PTO][PTO-E0501] MGATHER: expects idx to use the ND/DN layout");
-  }
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_among<idx>(0xff000),
-      "[PTO][SA-0070] MGATHER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
-      "with TCVT");
-  static_assert(
-      bits_of<typename mem::DType> == bits_of<typename dst::DType>,
-      "[PTO][SA-0069] MGATHER: expects mem and dst to have the same element bytes");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class mem, class idx, class scratch, auto gather_exec = GatherExec::Scalar>
 constexpr void check_mgather_by_elem_with_scratch() {
-  static_assert(
-      same_dtype<dst, scratch>(),
-      "[PTO][PTO-E0301] MGATHER: expects scratch to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
-      "[PTO][PTO-E0501] MGATHER: expects dst to be in the vec/mat address space; fix: move it there with "
-      "TMOV");
+  check_mgather_1<dst, mem, idx>();
+  check_mgather_2<dst, scratch>();
   if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        !(is_tile_data_v<idx>) || same_valid<idx, dst>(),
+    static_assert(!(is_tile_data_v<idx>) || same_valid<idx, dst>(),
         "[PTO][PTO-E0401] MGATHER: expects idx and dst to have the same valid_shape");
-    static_assert(
-        idx::Loc == TileType::Vec,
-        "[PTO][PTO-E0501] MGATHER: expects idx to be in the vec address space; fix: move it there with TMOV");
   }
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfff4f),
-      "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND/NZ layout");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || ((mem::layout == Layout::ND && dst::form == Form::ND) ||
-      (mem::layout == Layout::DN && dst::form == Form::DN) || (mem::layout == Layout::NZ &&
-      dst::form == Form::NZ)),
-      "[PTO][PTO-E0501] MGATHER: expects mem and dst to have the same layout");
-  static_assert(
-      gather_exec == GatherExec::Scalar,
+  static_assert(gather_exec == GatherExec::Scalar,
       "[PTO][PTO-E0116] MGATHER: expects gather_exec == 'scalar'");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MGATHER: expects idx to use the ND layout");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      same_dtype<dst, mem>(),
-      "[PTO][SA-0069] MGATHER: expects mem to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      is_among<idx>(0x30000),
-      "[PTO][PTO-E0301] MGATHER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] MGATHER: expects dst fractal size to be 512");
-  static_assert(
-      !(dst::form == Form::NZ) || dst::Rows % 16 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst rows % 16 == 0");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || !is_tile_data_v<idx>,
-      "[PTO][PTO-E0301] MGATHER: expects idx kind of type not to be tile");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the NZ layout");
-  static_assert(!(dst::Loc == TileType::Vec) || never<dst>, "[PTO][PTO-E0116] MGATHER: expects no scratch");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      !(gather_exec == GatherExec::Simt) || all_in<TileType::Mat, dst>(),
+  static_assert(!(gather_exec == GatherExec::Simt) || all_in<TileType::Mat, dst>(),
       "[PTO][PTO-E0501] MGATHER: expects dst to be in the mat address space; fix: move it there with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Vec) || dst::form == Form::ND,
-      "[PTO][PTO-E0501] MGATHER: expects dst to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MGATHER: expects mem to use the ND layout");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(
-        idx::form == Form::ND || idx::form == Form::DN,
-        "[PTO][PTO-E0501] MGATHER: expects idx to use the ND/DN layout");
-  }
+#endif
+}
+
+template <class mem, class src, class idx>
+constexpr void check_mscatter_1() {
+  static_assert(all_in<TileType::Vec, idx, src>(),
+      "[PTO][PTO-E0501] MSCATTER: expects idx and src to be in the vec address space; fix: move it there "
+      "with TMOV");
+#if defined(PTO_ISA_A2A3)
+  static_assert(is_one_of<src>(0x3f0be),
+      "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
+      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
+  static_assert(is_one_of<src>(0xfff4f),
+      "[PTO][PTO-E0602] MSCATTER: the element type of src needs another target");
+  static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND layout");
+  static_assert(!(src::Loc == TileType::Vec) || (src::form == Form::ND || src::form == Form::NZ),
+      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND/NZ layout");
+  static_assert(!(src::Loc == TileType::Vec) || ((mem::layout == Layout::ND && src::form == Form::ND) ||
+      (mem::layout == Layout::DN && src::form == Form::DN) || (mem::layout == Layout::NZ &&
+      src::form == Form::NZ)),
+      "[PTO][PTO-E0501] MSCATTER: expects mem and src to have the same layout");
+  static_assert(!(src::form == Form::NZ) || src::SFractalSize == 512,
+      "[PTO][PTO-E0501] MSCATTER: expects src fractal size to be 512");
+  static_assert(!(src::form == Form::NZ) || src::Rows % 16 == 0,
+      "[PTO][PTO-E0401] MSCATTER: expects src rows % 16 == 0");
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(same_dtype<src, mem>(),
+      "[PTO][SA-0072] MSCATTER: expects mem to have the element type of src; fix: convert with TCVT");
+  static_assert(is_among<idx>(0x30000),
+      "[PTO][PTO-E0301] MSCATTER: expects idx element type to be i32/u32; fix: convert with TCVT");
+  static_assert((src::Cols * bits_of<typename src::DType>) % 256 == 0,
+      "[PTO][PTO-E0401] MSCATTER: expects src row size in bytes % 32 == 0");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(idx::form == Form::ND || idx::form == Form::DN,
+      "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND/DN layout");
+  static_assert(!(src::Loc == TileType::Vec) || src::form == Form::ND,
+      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND layout");
+  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MSCATTER: expects mem to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_among<idx>(0xff000),
-      "[PTO][SA-0070] MGATHER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
+  static_assert(is_among<idx>(0xff000),
+      "[PTO][SA-0073] MSCATTER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
       "with TCVT");
-  static_assert(
-      bits_of<typename mem::DType> == bits_of<typename dst::DType>,
-      "[PTO][SA-0069] MGATHER: expects mem and dst to have the same element bytes");
+  static_assert(bits_of<typename mem::DType> == bits_of<typename src::DType>,
+      "[PTO][SA-0072] MSCATTER: expects mem and src to have the same element bytes");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f0be),
-      "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
+  static_assert(is_one_of<src>(0x3f0be),
+      "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
+#endif
+}
+
+template <class src, auto scatterAtomicOp, auto conflict>
+constexpr void check_mscatter_2() {
+#if defined(PTO_ISA_A2A3)
+  static_assert(!(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x1500e),
+      "[PTO][PTO-E0301] MSCATTER: expects src element type to be i8/i16/i32/f16/bf16/f32; fix: convert with "
+      "TCVT");
+  static_assert(scatterAtomicOp == ScatterAtomicOp::None || scatterAtomicOp == ScatterAtomicOp::Add,
+      "[PTO][PTO-E0116] MSCATTER: expects scatterAtomicOp in ('none', 'add')");
+  static_assert(conflict == ScatterConflict::Last, "[PTO][PTO-E0116] MSCATTER: expects conflict == 'last'");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(!(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x3000e),
+      "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32/f16/bf16; fix: convert with "
+      "TCVT");
+  static_assert(!(scatterAtomicOp == ScatterAtomicOp::Max || scatterAtomicOp == ScatterAtomicOp::Min) ||
+      is_among<src>(0x30002),
+      "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32; fix: convert with TCVT");
 #endif
 }
 
 template <class mem, class src, class idx>
 constexpr void check_mscatter() {
-  static_assert(
-      all_in<TileType::Vec, idx, src>(),
-      "[PTO][PTO-E0501] MSCATTER: expects idx and src to be in the vec address space; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || !(true) ||
-      (same_valid<idx, src>() || ((idx::ValidRow == 1 && idx::ValidCol == src::ValidRow) ||
+  check_mscatter_1<mem, src, idx>();
+  static_assert(!(idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
+      !(true) || (same_valid<idx, src>() || ((idx::ValidRow == 1 && idx::ValidCol == src::ValidRow) ||
       (idx::ValidRow == src::ValidRow && idx::ValidCol == 1))),
       "[PTO][PTO-E0401] MSCATTER: expects valid_eq(idx, src) or (idx valid rows, idx valid columns) in ((1, "
       "src valid rows), (src valid rows, 1))");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xfff4f),
-      "[PTO][PTO-E0602] MSCATTER: the element type of src needs another target");
-  static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND layout");
-  static_assert(
-      !(src::Loc == TileType::Vec) || (src::form == Form::ND || src::form == Form::NZ),
-      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND/NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec) || ((mem::layout == Layout::ND && src::form == Form::ND) ||
-      (mem::layout == Layout::DN && src::form == Form::DN) || (mem::layout == Layout::NZ &&
-      src::form == Form::NZ)),
-      "[PTO][PTO-E0501] MSCATTER: expects mem and src to have the same layout");
-  static_assert(
-      !(src::form == Form::NZ) || src::SFractalSize == 512,
-      "[PTO][PTO-E0501] MSCATTER: expects src fractal size to be 512");
-  static_assert(
-      !(src::form == Form::NZ) || src::Rows % 16 == 0,
-      "[PTO][PTO-E0401] MSCATTER: expects src rows % 16 == 0");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      same_dtype<src, mem>(),
-      "[PTO][SA-0072] MSCATTER: expects mem to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      is_among<idx>(0x30000),
-      "[PTO][PTO-E0301] MSCATTER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      (src::Cols * bits_of<typename src::DType>) % 256 == 0,
-      "[PTO][PTO-E0401] MSCATTER: expects src row size in bytes % 32 == 0");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      idx::form == Form::ND || idx::form == Form::DN,
-      "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND/DN layout");
-  static_assert(
-      !(src::Loc == TileType::Vec) || src::form == Form::ND,
-      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MSCATTER: expects mem to use the ND layout");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_among<idx>(0xff000),
-      "[PTO][SA-0073] MSCATTER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
-      "with TCVT");
-  static_assert(
-      bits_of<typename mem::DType> == bits_of<typename src::DType>,
-      "[PTO][SA-0072] MSCATTER: expects mem and src to have the same element bytes");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
-#endif
 }
 
 template <class mem, class src, class idx, auto scatterAtomicOp = ScatterAtomicOp::None,
           auto conflict = ScatterConflict::Last>
 constexpr void check_mscatter_by_row() {
-  static_assert(
-      all_in<TileType::Vec, idx, src>(),
-      "[PTO][PTO-E0501] MSCATTER: expects idx and src to be in the vec address space; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || !(true) ||
-      ((idx::ValidRow == 1 && idx::ValidCol == src::ValidRow) || (idx::ValidRow == src::ValidRow &&
+  check_mscatter_1<mem, src, idx>();
+  check_mscatter_2<src, scatterAtomicOp, conflict>();
+  static_assert(!(idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
+      !(true) || ((idx::ValidRow == 1 && idx::ValidCol == src::ValidRow) || (idx::ValidRow == src::ValidRow &&
       idx::ValidCol == 1)),
       "[PTO][PTO-E0401] MSCATTER: expects (idx valid rows, idx valid columns) in ((1, src valid rows), (src "
       "valid rows, 1))");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xfff4f),
-      "[PTO][PTO-E0602] MSCATTER: the element type of src needs another target");
-  static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND layout");
-  static_assert(
-      !(src::Loc == TileType::Vec) || (src::form == Form::ND || src::form == Form::NZ),
-      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND/NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec) || ((mem::layout == Layout::ND && src::form == Form::ND) ||
-      (mem::layout == Layout::DN && src::form == Form::DN) || (mem::layout == Layout::NZ &&
-      src::form == Form::NZ)),
-      "[PTO][PTO-E0501] MSCATTER: expects mem and src to have the same layout");
-  static_assert(
-      !(src::form == Form::NZ) || src::SFractalSize == 512,
-      "[PTO][PTO-E0501] MSCATTER: expects src fractal size to be 512");
-  static_assert(
-      !(src::form == Form::NZ) || src::Rows % 16 == 0,
-      "[PTO][PTO-E0401] MSCATTER: expects src rows % 16 == 0");
-  static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x1500e),
-      "[PTO][PTO-E0301] MSCATTER: expects src element type to be i8/i16/i32/f16/bf16/f32; fix: convert with "
-      "TCVT");
-  static_assert(
-      scatterAtomicOp == ScatterAtomicOp::None || scatterAtomicOp == ScatterAtomicOp::Add,
-      "[PTO][PTO-E0116] MSCATTER: expects scatterAtomicOp in ('none', 'add')");
-  static_assert(conflict == ScatterConflict::Last, "[PTO][PTO-E0116] MSCATTER: expects conflict == 'last'");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      same_dtype<src, mem>(),
-      "[PTO][SA-0072] MSCATTER: expects mem to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      is_among<idx>(0x30000),
-      "[PTO][PTO-E0301] MSCATTER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      (src::Cols * bits_of<typename src::DType>) % 256 == 0,
-      "[PTO][PTO-E0401] MSCATTER: expects src row size in bytes % 32 == 0");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      idx::form == Form::ND || idx::form == Form::DN,
-      "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND/DN layout");
-  static_assert(
-      !(src::Loc == TileType::Vec) || src::form == Form::ND,
-      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MSCATTER: expects mem to use the ND layout");
-  static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x3000e),
-      "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32/f16/bf16; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Max || scatterAtomicOp == ScatterAtomicOp::Min) ||
-      is_among<src>(0x30002),
-      "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32; fix: convert with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_among<idx>(0xff000),
-      "[PTO][SA-0073] MSCATTER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
-      "with TCVT");
-  static_assert(
-      bits_of<typename mem::DType> == bits_of<typename src::DType>,
-      "[PTO][SA-0072] MSCATTER: expects mem and src to have the same element bytes");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
-#endif
 }
 
 template <class mem, class src, class idx, auto scatterAtomicOp = ScatterAtomicOp::None,
           auto conflict = ScatterConflict::Last>
 constexpr void check_mscatter_by_elem() {
-  static_assert(
-      all_in<TileType::Vec, idx, src>(),
-      "[PTO][PTO-E0501] MSCATTER: expects idx and src to be in the vec address space; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(true) || same_valid<idx, src>(),
+  check_mscatter_1<mem, src, idx>();
+  check_mscatter_2<src, scatterAtomicOp, conflict>();
+  static_assert(!(true) || same_valid<idx, src>(),
       "[PTO][PTO-E0401] MSCATTER: expects idx and src to have the same valid_shape");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xfff4f),
-      "[PTO][PTO-E0602] MSCATTER: the element type of src needs another target");
-  static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND layout");
-  static_assert(
-      !(src::Loc == TileType::Vec) || (src::form == Form::ND || src::form == Form::NZ),
-      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND/NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec) || ((mem::layout == Layout::ND && src::form == Form::ND) ||
-      (mem::layout == Layout::DN && src::form == Form::DN) || (mem::layout == Layout::NZ &&
-      src::form == Form::NZ)),
-      "[PTO][PTO-E0501] MSCATTER: expects mem and src to have the same layout");
-  static_assert(
-      !(src::form == Form::NZ) || src::SFractalSize == 512,
-      "[PTO][PTO-E0501] MSCATTER: expects src fractal size to be 512");
-  static_assert(
-      !(src::form == Form::NZ) || src::Rows % 16 == 0,
-      "[PTO][PTO-E0401] MSCATTER: expects src rows % 16 == 0");
-  static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x1500e),
-      "[PTO][PTO-E0301] MSCATTER: expects src element type to be i8/i16/i32/f16/bf16/f32; fix: convert with "
-      "TCVT");
-  static_assert(
-      scatterAtomicOp == ScatterAtomicOp::None || scatterAtomicOp == ScatterAtomicOp::Add,
-      "[PTO][PTO-E0116] MSCATTER: expects scatterAtomicOp in ('none', 'add')");
-  static_assert(conflict == ScatterConflict::Last, "[PTO][PTO-E0116] MSCATTER: expects conflict == 'last'");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      same_dtype<src, mem>(),
-      "[PTO][SA-0072] MSCATTER: expects mem to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      is_among<idx>(0x30000),
-      "[PTO][PTO-E0301] MSCATTER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      (src::Cols * bits_of<typename src::DType>) % 256 == 0,
-      "[PTO][PTO-E0401] MSCATTER: expects src row size in bytes % 32 == 0");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      idx::form == Form::ND || idx::form == Form::DN,
-      "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND/DN layout");
-  static_assert(
-      !(src::Loc == TileType::Vec) || src::form == Form::ND,
-      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MSCATTER: expects mem to use the ND layout");
-  static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x3000e),
-      "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32/f16/bf16; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(scatterAtomicOp == ScatterAtomicOp::Max || scatterAtomicOp == ScatterAtomicOp::Min) ||
-      is_among<src>(0x30002),
-      "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32; fix: convert with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_among<idx>(0xff000),
-      "[PTO][SA-0073] MSCATTER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
-      "with TCVT");
-  static_assert(
-      bits_of<typename mem::DType> == bits_of<typename src::DType>,
-      "[PTO][SA-0072] MSCATTER: expects mem and src to have the same element bytes");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
-      "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
-#endif
 }
 
 template <class dst, class lhs, class rhs>
 constexpr void check_tmatmul() {
-  static_assert(
-      all_in<TileType::Left, lhs>(),
+  static_assert(all_in<TileType::Left, lhs>(),
       "[PTO][SA-0225] TMATMUL: expects lhs to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, rhs>(),
+  static_assert(all_in<TileType::Right, rhs>(),
       "[PTO][SA-0227] TMATMUL: expects rhs to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, dst>(),
       "[PTO][SA-0226] TMATMUL: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TMATMUL: expects lhs and dst to have the same valid rows");
-  static_assert(
-      !(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
+  static_assert(!(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
       "[PTO][PTO-E0401] TMATMUL: expects lhs valid columns == rhs valid rows");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL: expects rhs and dst to have the same valid columns");
   static_assert(rhs::form == Form::ZN, "[PTO][SA-0080] TMATMUL: expects rhs to use the ZN layout");
   static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000}, {0xd10,
-      0x2000}}),
+  static_assert(are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000},
+      {0xd10, 0x2000}}),
       "[PTO][SA-0185] TMATMUL: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(lhs::Rows == dst::Rows, "[PTO][SA-0060] TMATMUL: expects lhs and dst to have the same rows");
   static_assert(lhs::Cols == rhs::Rows, "[PTO][SA-0060] TMATMUL: expects lhs columns == rhs rows");
-  static_assert(
-      rhs::Cols == dst::Cols,
+  static_assert(rhs::Cols == dst::Cols,
       "[PTO][SA-0060] TMATMUL: expects rhs and dst to have the same columns");
-  static_assert(
-      !(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
+  static_assert(!(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TMATMUL: expects 1 <= lhs valid rows <= 4095");
-  static_assert(
-      !(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
+  static_assert(!(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
       "[PTO][PA-0005] TMATMUL: expects 1 <= lhs valid columns <= 4095");
-  static_assert(
-      !(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
+  static_assert(!(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
       "[PTO][PA-0007] TMATMUL: expects 1 <= rhs valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(lhs::form == Form::NZ, "[PTO][SA-0080] TMATMUL: expects lhs to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501, 0x30},
-      {0x701, 0x80}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
+  static_assert(are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501,
+      0x30}, {0x701, 0x80}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
       "[PTO][SA-0185] TMATMUL: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -5137,65 +3572,51 @@ constexpr void check_tmatmul() {
 
 template <class dst, class acc_in, class lhs, class rhs>
 constexpr void check_tmatmul_acc() {
-  static_assert(
-      all_in<TileType::Left, lhs>(),
+  static_assert(all_in<TileType::Left, lhs>(),
       "[PTO][SA-0225] TMATMUL_ACC: expects lhs to be in the left address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      all_in<TileType::Right, rhs>(),
+  static_assert(all_in<TileType::Right, rhs>(),
       "[PTO][SA-0227] TMATMUL_ACC: expects rhs to be in the right address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, dst>(),
       "[PTO][SA-0226] TMATMUL_ACC: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, acc_in>(),
+  static_assert(all_in<TileType::Acc, acc_in>(),
       "[PTO][PTO-E0501] TMATMUL_ACC: expects acc_in to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_ACC: expects lhs and dst to have the same valid rows");
-  static_assert(
-      !(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
+  static_assert(!(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_ACC: expects lhs valid columns == rhs valid rows");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_ACC: expects rhs and dst to have the same valid columns");
   static_assert(rhs::form == Form::ZN, "[PTO][SA-0080] TMATMUL_ACC: expects rhs to use the ZN layout");
   static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL_ACC: expects dst to use the NZ layout");
   static_assert(fitting_valid<dst, acc_in>(), "[PTO][PTO-E0401] TMATMUL_ACC: expects valid_le(dst, acc_in)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10, 0x10000},
-      {0xd0d10, 0x10000}}),
+  static_assert(are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
+      0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TMATMUL_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      lhs::Rows == dst::Rows,
+  static_assert(lhs::Rows == dst::Rows,
       "[PTO][SA-0060] TMATMUL_ACC: expects lhs and dst to have the same rows");
   static_assert(lhs::Cols == rhs::Rows, "[PTO][SA-0060] TMATMUL_ACC: expects lhs columns == rhs rows");
-  static_assert(
-      rhs::Cols == dst::Cols,
+  static_assert(rhs::Cols == dst::Cols,
       "[PTO][SA-0060] TMATMUL_ACC: expects rhs and dst to have the same columns");
-  static_assert(
-      !(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
+  static_assert(!(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TMATMUL_ACC: expects 1 <= lhs valid rows <= 4095");
-  static_assert(
-      !(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
+  static_assert(!(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
       "[PTO][PA-0005] TMATMUL_ACC: expects 1 <= lhs valid columns <= 4095");
-  static_assert(
-      !(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
+  static_assert(!(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
       "[PTO][PA-0007] TMATMUL_ACC: expects 1 <= rhs valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(lhs::form == Form::NZ, "[PTO][SA-0080] TMATMUL_ACC: expects lhs to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
-      {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
+  static_assert(are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401,
+      0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
       0x10000}}),
       "[PTO][SA-0185] TMATMUL_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
@@ -5204,159 +3625,134 @@ constexpr void check_tmatmul_acc() {
 
 template <class dst, class a, class b, class bias>
 constexpr void check_tmatmul_bias() {
-  static_assert(
-      all_in<TileType::Left, a>(),
+  static_assert(all_in<TileType::Left, a>(),
       "[PTO][SA-0225] TMATMUL_BIAS: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, b>(),
+  static_assert(all_in<TileType::Right, b>(),
       "[PTO][SA-0227] TMATMUL_BIAS: expects b to be in the right address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, dst>(),
       "[PTO][SA-0226] TMATMUL_BIAS: expects dst to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      all_in<TileType::Bias, bias>(),
+  static_assert(all_in<TileType::Bias, bias>(),
       "[PTO][PTO-E0501] TMATMUL_BIAS: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
+  static_assert(!(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_BIAS: expects a and dst to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
+  static_assert(!(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_BIAS: expects a valid columns == b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
+  static_assert(!(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_BIAS: expects b and dst to have the same valid columns");
   static_assert(b::form == Form::ZN, "[PTO][SA-0080] TMATMUL_BIAS: expects b to use the ZN layout");
   static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL_BIAS: expects dst to use the NZ layout");
   static_assert(bias::Rows == 1, "[PTO][SA-0219] TMATMUL_BIAS: expects bias rows to be 1");
-  static_assert(
-      !(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
+  static_assert(!(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_BIAS: expects bias valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10, 0x10000},
-      {0xd0d10, 0x10000}}),
+  static_assert(are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
+      0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TMATMUL_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(a::Rows == dst::Rows, "[PTO][SA-0060] TMATMUL_BIAS: expects a and dst to have the same rows");
   static_assert(a::Cols == b::Rows, "[PTO][SA-0060] TMATMUL_BIAS: expects a columns == b rows");
-  static_assert(
-      b::Cols == dst::Cols,
+  static_assert(b::Cols == dst::Cols,
       "[PTO][SA-0060] TMATMUL_BIAS: expects b and dst to have the same columns");
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
+  static_assert(!(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
       "[PTO][PA-0006] TMATMUL_BIAS: expects 1 <= a valid rows <= 4095");
-  static_assert(
-      !(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
+  static_assert(!(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
       "[PTO][PA-0005] TMATMUL_BIAS: expects 1 <= a valid columns <= 4095");
-  static_assert(
-      !(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
+  static_assert(!(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
       "[PTO][PA-0007] TMATMUL_BIAS: expects 1 <= b valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<bias>(),
+  static_assert(all_row_major<bias>(),
       "[PTO][SA-0078] TMATMUL_BIAS: expects bias to use row-major layout; fix: use BLayout::RowMajor");
   static_assert(a::form == Form::NZ, "[PTO][SA-0080] TMATMUL_BIAS: expects a to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2}, {0x50401,
-      0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10, 0x10000}}),
+  static_assert(are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
+      {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
+      0x10000}}),
       "[PTO][SA-0185] TMATMUL_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
 }
 
 template <class dst, class a, class a_scale, class b, class b_scale>
-constexpr void check_tmatmul_mx() {
-  static_assert(
-      all_in<TileType::Left, a>(),
-      "[PTO][SA-0225] TMATMUL_MX: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, b>(),
-      "[PTO][SA-0227] TMATMUL_MX: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
-      "[PTO][SA-0226] TMATMUL_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a and dst to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a valid columns == b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b and dst to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0246] TMATMUL_MX: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects dst to use the NZ layout");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale and a to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) || a_scale::ValidCol * 32 >= a::ValidCol,
+constexpr void check_tmatmul_mx_1() {
+  static_assert(!(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) ||
+      a_scale::ValidCol * 32 >= a::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale valid columns * 32 >= a valid columns");
-  static_assert(
-      !(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) || b_scale::ValidRow * 32 >= b::ValidRow,
+  static_assert(!(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) ||
+      b_scale::ValidRow * 32 >= b::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale valid rows * 32 >= b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale and b to have the same valid columns");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
+  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TMATMUL_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
+  static_assert(!(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TMATMUL_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst>, "[PTO][PTO-E0601] TMATMUL_MX: only on A5");
 #endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
-      "[PTO][PA-0006] TMATMUL_MX: expects 1 <= a valid rows <= 4095");
-  static_assert(
-      !(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
-      "[PTO][PA-0005] TMATMUL_MX: expects 1 <= a valid columns <= 4095");
-  static_assert(
-      !(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
-      "[PTO][PA-0007] TMATMUL_MX: expects 1 <= b valid columns <= 4095");
-#endif
 #if defined(PTO_ISA_A5)
   static_assert(a::Rows == dst::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a and dst to have the same rows");
   static_assert(a::Cols == b::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a columns == b rows");
-  static_assert(
-      b::Cols == dst::Cols,
+  static_assert(b::Cols == dst::Cols,
       "[PTO][SA-0242] TMATMUL_MX: expects b and dst to have the same columns");
   static_assert(a::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects a to use the NZ layout");
-  static_assert(
-      a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
+  static_assert(a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
       "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to be in the scale_left/scaling address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
+  static_assert(b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
       "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to be in the scale_right/scaling address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
+  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
       "[PTO][SA-0243] TMATMUL_MX: expects a columns % 64 == 0");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
+  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
       "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to use the ZZ layout");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
+  static_assert(!(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
       "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to use the NN layout");
-  static_assert(
-      static_cast<int>(dst::GetSizeInBytes()) <= 262144,
+  static_assert(static_cast<int>(dst::GetSizeInBytes()) <= 262144,
       "[PTO][PTO-E0401] TMATMUL_MX: expects dst size in bytes <= 262144");
 #endif
+}
+
+template <class dst, class a, class a_scale, class b, class b_scale>
+constexpr void check_tmatmul_mx_2() {
+  static_assert(all_in<TileType::Left, a>(),
+      "[PTO][SA-0225] TMATMUL_MX: expects a to be in the left address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Right, b>(),
+      "[PTO][SA-0227] TMATMUL_MX: expects b to be in the right address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Acc, dst>(),
+      "[PTO][SA-0226] TMATMUL_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
+  static_assert(!(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
+      "[PTO][PTO-E0401] TMATMUL_MX: expects a and dst to have the same valid rows");
+  static_assert(!(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
+      "[PTO][PTO-E0401] TMATMUL_MX: expects a valid columns == b valid rows");
+  static_assert(!(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
+      "[PTO][PTO-E0401] TMATMUL_MX: expects b and dst to have the same valid columns");
+  static_assert(b::form == Form::ZN, "[PTO][SA-0246] TMATMUL_MX: expects b to use the ZN layout");
+  static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects dst to use the NZ layout");
+  static_assert(!(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
+      "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale and a to have the same valid rows");
+  static_assert(!(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
+      "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale and b to have the same valid columns");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
+      "[PTO][PA-0006] TMATMUL_MX: expects 1 <= a valid rows <= 4095");
+  static_assert(!(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
+      "[PTO][PA-0005] TMATMUL_MX: expects 1 <= a valid columns <= 4095");
+  static_assert(!(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
+      "[PTO][PA-0007] TMATMUL_MX: expects 1 <= b valid columns <= 4095");
+#endif
+}
+
+template <class dst, class a, class a_scale, class b, class b_scale>
+constexpr void check_tmatmul_mx() {
+  check_tmatmul_mx_1<dst, a, a_scale, b, b_scale>();
+  check_tmatmul_mx_2<dst, a, a_scale, b, b_scale>();
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, a, b>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
+  static_assert(are_combined<dst, a, b>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
       "[PTO][SA-0245] TMATMUL_MX: the element types of dst, a and b are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -5364,98 +3760,19 @@ constexpr void check_tmatmul_mx() {
 
 template <class dst, class c_in, class a, class a_scale, class b, class b_scale>
 constexpr void check_tmatmul_mx_acc() {
-  static_assert(
-      all_in<TileType::Left, a>(),
-      "[PTO][SA-0225] TMATMUL_MX: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, b>(),
-      "[PTO][SA-0227] TMATMUL_MX: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
-      "[PTO][SA-0226] TMATMUL_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, c_in>(),
+  check_tmatmul_mx_1<dst, a, a_scale, b, b_scale>();
+  check_tmatmul_mx_2<dst, a, a_scale, b, b_scale>();
+  static_assert(all_in<TileType::Acc, c_in>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects c_in to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a and dst to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a valid columns == b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b and dst to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0246] TMATMUL_MX: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects dst to use the NZ layout");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale and a to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) || a_scale::ValidCol * 32 >= a::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale valid columns * 32 >= a valid columns");
-  static_assert(
-      !(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) || b_scale::ValidRow * 32 >= b::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale valid rows * 32 >= b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale and b to have the same valid columns");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
-      "[PTO][PTO-E0301] TMATMUL_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
-      "[PTO][PTO-E0301] TMATMUL_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
   static_assert(fitting_valid<dst, c_in>(), "[PTO][PTO-E0401] TMATMUL_MX: expects valid_le(dst, c_in)");
-#if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TMATMUL_MX: only on A5");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
-      "[PTO][PA-0006] TMATMUL_MX: expects 1 <= a valid rows <= 4095");
-  static_assert(
-      !(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
-      "[PTO][PA-0005] TMATMUL_MX: expects 1 <= a valid columns <= 4095");
-  static_assert(
-      !(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
-      "[PTO][PA-0007] TMATMUL_MX: expects 1 <= b valid columns <= 4095");
-#endif
 #if defined(PTO_ISA_A5)
-  static_assert(a::Rows == dst::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a and dst to have the same rows");
-  static_assert(a::Cols == b::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a columns == b rows");
-  static_assert(
-      b::Cols == dst::Cols,
-      "[PTO][SA-0242] TMATMUL_MX: expects b and dst to have the same columns");
-  static_assert(a::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects a to use the NZ layout");
-  static_assert(
-      a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
-      "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to be in the scale_left/scaling address space; fix: "
-      "move it there with TMOV");
-  static_assert(
-      b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
-      "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to be in the scale_right/scaling address space; fix: "
-      "move it there with TMOV");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
-      "[PTO][SA-0243] TMATMUL_MX: expects a columns % 64 == 0");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
-      "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to use the ZZ layout");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
-      "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to use the NN layout");
-  static_assert(
-      static_cast<int>(dst::GetSizeInBytes()) <= 262144,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects dst size in bytes <= 262144");
-  static_assert(
-      same_valid<c_in, dst>(),
+  static_assert(same_valid<c_in, dst>(),
       "[PTO][PTO-E0401] TMATMUL_MX: expects c_in and dst to have the same valid_shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, a, b, c_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x80801,
-      0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
+  static_assert(are_combined<dst, a, b, c_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
+      {0x80801, 0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TMATMUL_MX: the element types of dst, a, b and c_in are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -5463,101 +3780,21 @@ constexpr void check_tmatmul_mx_acc() {
 
 template <class dst, class a, class a_scale, class b, class b_scale, class bias>
 constexpr void check_tmatmul_mx_bias() {
-  static_assert(
-      all_in<TileType::Left, a>(),
-      "[PTO][SA-0225] TMATMUL_MX: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, b>(),
-      "[PTO][SA-0227] TMATMUL_MX: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
-      "[PTO][SA-0226] TMATMUL_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Bias, bias>(),
+  check_tmatmul_mx_1<dst, a, a_scale, b, b_scale>();
+  check_tmatmul_mx_2<dst, a, a_scale, b, b_scale>();
+  static_assert(all_in<TileType::Bias, bias>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a and dst to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a valid columns == b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b and dst to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0246] TMATMUL_MX: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects dst to use the NZ layout");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale and a to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) || a_scale::ValidCol * 32 >= a::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale valid columns * 32 >= a valid columns");
-  static_assert(
-      !(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) || b_scale::ValidRow * 32 >= b::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale valid rows * 32 >= b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale and b to have the same valid columns");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
-      "[PTO][PTO-E0301] TMATMUL_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
-      "[PTO][PTO-E0301] TMATMUL_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
   static_assert(bias::Rows == 1, "[PTO][SA-0247] TMATMUL_MX: expects bias rows to be 1");
-  static_assert(
-      !(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
+  static_assert(!(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_MX: expects bias valid columns >= dst valid columns");
-#if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TMATMUL_MX: only on A5");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
-      "[PTO][PA-0006] TMATMUL_MX: expects 1 <= a valid rows <= 4095");
-  static_assert(
-      !(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
-      "[PTO][PA-0005] TMATMUL_MX: expects 1 <= a valid columns <= 4095");
-  static_assert(
-      !(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
-      "[PTO][PA-0007] TMATMUL_MX: expects 1 <= b valid columns <= 4095");
-#endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<bias>(),
+  static_assert(all_row_major<bias>(),
       "[PTO][SA-0078] TMATMUL_MX: expects bias to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(a::Rows == dst::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a and dst to have the same rows");
-  static_assert(a::Cols == b::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a columns == b rows");
-  static_assert(
-      b::Cols == dst::Cols,
-      "[PTO][SA-0242] TMATMUL_MX: expects b and dst to have the same columns");
-  static_assert(a::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects a to use the NZ layout");
-  static_assert(
-      a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
-      "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to be in the scale_left/scaling address space; fix: "
-      "move it there with TMOV");
-  static_assert(
-      b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
-      "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to be in the scale_right/scaling address space; fix: "
-      "move it there with TMOV");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
-      "[PTO][SA-0243] TMATMUL_MX: expects a columns % 64 == 0");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
-      "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to use the ZZ layout");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
-      "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to use the NN layout");
-  static_assert(
-      static_cast<int>(dst::GetSizeInBytes()) <= 262144,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects dst size in bytes <= 262144");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, a, b, bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x80801,
-      0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
+  static_assert(are_combined<dst, a, b, bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
+      {0x80801, 0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TMATMUL_MX: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -5565,65 +3802,27 @@ constexpr void check_tmatmul_mx_bias() {
 
 template <class dst, class a, class a_scale, class b, class b_scale>
 constexpr void check_tmatmul_mx_hif4() {
-  static_assert(
-      all_in<TileType::Left, a>(),
-      "[PTO][SA-0225] TMATMUL_MX: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, b>(),
-      "[PTO][SA-0227] TMATMUL_MX: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
-      "[PTO][SA-0226] TMATMUL_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::ScaleLeft, a_scale>(),
+  check_tmatmul_mx_2<dst, a, a_scale, b, b_scale>();
+  static_assert(all_in<TileType::ScaleLeft, a_scale>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to be in the scale_left address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      all_in<TileType::ScaleRight, b_scale>(),
+  static_assert(all_in<TileType::ScaleRight, b_scale>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to be in the scale_right address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a and dst to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a valid columns == b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b and dst to have the same valid columns");
   static_assert(a::Cols % 64 == 0, "[PTO][SA-0243] TMATMUL_MX: expects a columns % 64 == 0");
-  static_assert(
-      static_cast<int>(dst::GetSizeInBytes()) <= 262144,
+  static_assert(static_cast<int>(dst::GetSizeInBytes()) <= 262144,
       "[PTO][PTO-E0401] TMATMUL_MX: expects dst size in bytes <= 262144");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale and a to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) || a_scale::ValidCol * 16 >= a::ValidCol,
+  static_assert(!(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) ||
+      a_scale::ValidCol * 16 >= a::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale valid columns * 16 >= a valid columns");
-  static_assert(
-      !(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) || b_scale::ValidRow * 16 >= b::ValidRow,
+  static_assert(!(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) ||
+      b_scale::ValidRow * 16 >= b::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale valid rows * 16 >= b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale and b to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0246] TMATMUL_MX: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(never<dst>, "[PTO][PTO-E0601] TMATMUL_MX: only on the CPU");
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
-      "[PTO][PA-0006] TMATMUL_MX: expects 1 <= a valid rows <= 4095");
-  static_assert(
-      !(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
-      "[PTO][PA-0005] TMATMUL_MX: expects 1 <= a valid columns <= 4095");
-  static_assert(
-      !(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
-      "[PTO][PA-0007] TMATMUL_MX: expects 1 <= b valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, a, a_scale, b, b_scale>({{0x90d0901, 0x2000}}),
+  static_assert(are_combined<dst, a, a_scale, b, b_scale>({{0x90d0901, 0x2000}}),
       "[PTO][PTO-E0302] TMATMUL_MX: the element types of dst, a, a_scale, b and b_scale are no legal "
       "combination; fix: convert with TCVT");
 #endif
@@ -5631,48 +3830,36 @@ constexpr void check_tmatmul_mx_hif4() {
 
 template <class dst, class lhs, class rhs>
 constexpr void check_tgemv() {
-  static_assert(
-      all_in<TileType::Left, lhs>(),
+  static_assert(all_in<TileType::Left, lhs>(),
       "[PTO][SA-0225] TGEMV: expects lhs to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, rhs>(),
+  static_assert(all_in<TileType::Right, rhs>(),
       "[PTO][SA-0227] TGEMV: expects rhs to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, dst>(),
       "[PTO][SA-0226] TGEMV: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(lhs::ValidRow != DYNAMIC) || lhs::ValidRow == 1,
+  static_assert(!(lhs::ValidRow != DYNAMIC) || lhs::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV: expects lhs valid rows to be 1");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV: expects dst valid rows to be 1");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV: expects lhs and dst to have the same valid rows");
-  static_assert(
-      !(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
+  static_assert(!(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
       "[PTO][PTO-E0401] TGEMV: expects lhs valid columns == rhs valid rows");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV: expects rhs and dst to have the same valid columns");
   static_assert(rhs::form == Form::ZN, "[PTO][SA-0080] TGEMV: expects rhs to use the ZN layout");
   static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TGEMV: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000}, {0xd10,
-      0x2000}}),
+  static_assert(are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000},
+      {0xd10, 0x2000}}),
       "[PTO][SA-0185] TGEMV: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
+  static_assert(!(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV: expects 1 <= lhs valid rows <= 4095");
-  static_assert(
-      !(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
+  static_assert(!(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
       "[PTO][PA-0005] TGEMV: expects 1 <= lhs valid columns <= 4095");
-  static_assert(
-      !(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
+  static_assert(!(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
       "[PTO][PA-0007] TGEMV: expects 1 <= rhs valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
@@ -5682,9 +3869,8 @@ constexpr void check_tgemv() {
   static_assert(lhs::form == Form::NZ, "[PTO][SA-0080] TGEMV: expects lhs to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501, 0x30},
-      {0x701, 0x80}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
+  static_assert(are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501,
+      0x30}, {0x701, 0x80}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
       "[PTO][SA-0185] TGEMV: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -5692,69 +3878,53 @@ constexpr void check_tgemv() {
 
 template <class dst, class acc_in, class lhs, class rhs>
 constexpr void check_tgemv_acc() {
-  static_assert(
-      all_in<TileType::Left, lhs>(),
+  static_assert(all_in<TileType::Left, lhs>(),
       "[PTO][SA-0225] TGEMV_ACC: expects lhs to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, rhs>(),
+  static_assert(all_in<TileType::Right, rhs>(),
       "[PTO][SA-0227] TGEMV_ACC: expects rhs to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, dst>(),
       "[PTO][SA-0226] TGEMV_ACC: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, acc_in>(),
+  static_assert(all_in<TileType::Acc, acc_in>(),
       "[PTO][PTO-E0501] TGEMV_ACC: expects acc_in to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(lhs::ValidRow != DYNAMIC) || lhs::ValidRow == 1,
+  static_assert(!(lhs::ValidRow != DYNAMIC) || lhs::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_ACC: expects lhs valid rows to be 1");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_ACC: expects dst valid rows to be 1");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
+  static_assert(!(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_ACC: expects lhs and dst to have the same valid rows");
-  static_assert(
-      !(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
+  static_assert(!(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
       "[PTO][PTO-E0401] TGEMV_ACC: expects lhs valid columns == rhs valid rows");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
+  static_assert(!(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_ACC: expects rhs and dst to have the same valid columns");
   static_assert(rhs::form == Form::ZN, "[PTO][SA-0080] TGEMV_ACC: expects rhs to use the ZN layout");
   static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TGEMV_ACC: expects dst to use the NZ layout");
   static_assert(fitting_valid<dst, acc_in>(), "[PTO][PTO-E0401] TGEMV_ACC: expects valid_le(dst, acc_in)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10, 0x10000},
-      {0xd0d10, 0x10000}}),
+  static_assert(are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
+      0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TGEMV_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
+  static_assert(!(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_ACC: expects 1 <= lhs valid rows <= 4095");
-  static_assert(
-      !(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
+  static_assert(!(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
       "[PTO][PA-0005] TGEMV_ACC: expects 1 <= lhs valid columns <= 4095");
-  static_assert(
-      !(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
+  static_assert(!(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
       "[PTO][PA-0007] TGEMV_ACC: expects 1 <= rhs valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      lhs::Rows == dst::Rows,
+  static_assert(lhs::Rows == dst::Rows,
       "[PTO][SA-0060] TGEMV_ACC: expects lhs and dst to have the same rows");
   static_assert(lhs::Cols == rhs::Rows, "[PTO][SA-0060] TGEMV_ACC: expects lhs columns == rhs rows");
-  static_assert(
-      rhs::Cols == dst::Cols,
+  static_assert(rhs::Cols == dst::Cols,
       "[PTO][SA-0060] TGEMV_ACC: expects rhs and dst to have the same columns");
   static_assert(lhs::form == Form::NZ, "[PTO][SA-0080] TGEMV_ACC: expects lhs to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
-      {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
+  static_assert(are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401,
+      0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
       0x10000}}),
       "[PTO][SA-0185] TGEMV_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
@@ -5763,136 +3933,105 @@ constexpr void check_tgemv_acc() {
 
 template <class dst, class a, class b, class bias>
 constexpr void check_tgemv_bias() {
-  static_assert(
-      all_in<TileType::Left, a>(),
+  static_assert(all_in<TileType::Left, a>(),
       "[PTO][SA-0225] TGEMV_BIAS: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, b>(),
+  static_assert(all_in<TileType::Right, b>(),
       "[PTO][SA-0227] TGEMV_BIAS: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, dst>(),
       "[PTO][SA-0226] TGEMV_BIAS: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Bias, bias>(),
+  static_assert(all_in<TileType::Bias, bias>(),
       "[PTO][PTO-E0501] TGEMV_BIAS: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || a::ValidRow == 1,
+  static_assert(!(a::ValidRow != DYNAMIC) || a::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects a valid rows to be 1");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects dst valid rows to be 1");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
+  static_assert(!(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects a and dst to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
+  static_assert(!(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects a valid columns == b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
+  static_assert(!(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects b and dst to have the same valid columns");
   static_assert(b::form == Form::ZN, "[PTO][SA-0080] TGEMV_BIAS: expects b to use the ZN layout");
   static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TGEMV_BIAS: expects dst to use the NZ layout");
   static_assert(bias::Rows == 1, "[PTO][SA-0219] TGEMV_BIAS: expects bias rows to be 1");
-  static_assert(
-      !(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
+  static_assert(!(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects bias valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10, 0x10000},
-      {0xd0d10, 0x10000}}),
+  static_assert(are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
+      0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TGEMV_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
+  static_assert(!(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_BIAS: expects 1 <= a valid rows <= 4095");
-  static_assert(
-      !(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
+  static_assert(!(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
       "[PTO][PA-0005] TGEMV_BIAS: expects 1 <= a valid columns <= 4095");
-  static_assert(
-      !(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
+  static_assert(!(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
       "[PTO][PA-0007] TGEMV_BIAS: expects 1 <= b valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<bias>(),
+  static_assert(all_row_major<bias>(),
       "[PTO][SA-0078] TGEMV_BIAS: expects bias to use row-major layout; fix: use BLayout::RowMajor");
   static_assert(a::Rows == dst::Rows, "[PTO][SA-0060] TGEMV_BIAS: expects a and dst to have the same rows");
   static_assert(a::Cols == b::Rows, "[PTO][SA-0060] TGEMV_BIAS: expects a columns == b rows");
-  static_assert(
-      b::Cols == dst::Cols,
+  static_assert(b::Cols == dst::Cols,
       "[PTO][SA-0060] TGEMV_BIAS: expects b and dst to have the same columns");
   static_assert(a::form == Form::NZ, "[PTO][SA-0080] TGEMV_BIAS: expects a to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2}, {0x50401,
-      0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10, 0x10000}}),
+  static_assert(are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
+      {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
+      0x10000}}),
       "[PTO][SA-0185] TGEMV_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
 }
 
 template <class dst, class a, class a_scale, class b, class b_scale>
-constexpr void check_tgemv_mx() {
-  static_assert(
-      all_in<TileType::Left, a>(),
+constexpr void check_tgemv_mx_1() {
+  static_assert(all_in<TileType::Left, a>(),
       "[PTO][SA-0225] TGEMV_MX: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, b>(),
+  static_assert(all_in<TileType::Right, b>(),
       "[PTO][SA-0227] TGEMV_MX: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, dst>(),
       "[PTO][SA-0226] TGEMV_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || a::ValidRow == 1,
+  static_assert(!(a::ValidRow != DYNAMIC) || a::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_MX: expects a valid rows to be 1");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_MX: expects dst valid rows to be 1");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
+  static_assert(!(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_MX: expects a and dst to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
+  static_assert(!(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
       "[PTO][PTO-E0401] TGEMV_MX: expects a valid columns == b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
+  static_assert(!(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_MX: expects b and dst to have the same valid columns");
   static_assert(b::form == Form::ZN, "[PTO][SA-0246] TGEMV_MX: expects b to use the ZN layout");
   static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects dst to use the NZ layout");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
+  static_assert(!(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
       "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) || a_scale::ValidCol * 32 >= a::ValidCol,
+  static_assert(!(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) ||
+      a_scale::ValidCol * 32 >= a::ValidCol,
       "[PTO][PTO-E0401] TGEMV_MX: expects a_scale valid columns * 32 >= a valid columns");
-  static_assert(
-      !(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) || b_scale::ValidRow * 32 >= b::ValidRow,
+  static_assert(!(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) ||
+      b_scale::ValidRow * 32 >= b::ValidRow,
       "[PTO][PTO-E0401] TGEMV_MX: expects b_scale valid rows * 32 >= b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
+  static_assert(!(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
       "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same valid columns");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
+  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TGEMV_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
+  static_assert(!(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TGEMV_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst>, "[PTO][PTO-E0601] TGEMV_MX: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
+  static_assert(!(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_MX: expects 1 <= a valid rows <= 4095");
-  static_assert(
-      !(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
+  static_assert(!(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
       "[PTO][PA-0005] TGEMV_MX: expects 1 <= a valid columns <= 4095");
-  static_assert(
-      !(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
+  static_assert(!(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
       "[PTO][PA-0007] TGEMV_MX: expects 1 <= b valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
@@ -5900,36 +4039,34 @@ constexpr void check_tgemv_mx() {
   static_assert(a::Cols == b::Rows, "[PTO][SA-0242] TGEMV_MX: expects a columns == b rows");
   static_assert(b::Cols == dst::Cols, "[PTO][SA-0242] TGEMV_MX: expects b and dst to have the same columns");
   static_assert(a::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects a to use the NZ layout");
-  static_assert(
-      a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
+  static_assert(a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
       "[PTO][PTO-E0501] TGEMV_MX: expects a_scale to be in the scale_left/scaling address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
+  static_assert(b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
       "[PTO][PTO-E0501] TGEMV_MX: expects b_scale to be in the scale_right/scaling address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
+  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
       "[PTO][SA-0243] TGEMV_MX: expects a columns % 64 == 0");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
+  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
       "[PTO][PTO-E0501] TGEMV_MX: expects a_scale to use the ZZ layout");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
+  static_assert(!(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
       "[PTO][PTO-E0501] TGEMV_MX: expects b_scale to use the NN layout");
-  static_assert(
-      static_cast<int>(dst::GetSizeInBytes()) <= 262144,
+  static_assert(static_cast<int>(dst::GetSizeInBytes()) <= 262144,
       "[PTO][PTO-E0401] TGEMV_MX: expects dst size in bytes <= 262144");
-  static_assert(
-      !(a_scale::Loc == TileType::Scaling) || (a_scale::Rows == a::Rows && a_scale::Cols == a::Cols),
+  static_assert(!(a_scale::Loc == TileType::Scaling) || (a_scale::Rows == a::Rows &&
+      a_scale::Cols == a::Cols),
       "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same shape");
-  static_assert(
-      !(b_scale::Loc == TileType::Scaling) || (b_scale::Rows == b::Rows && b_scale::Cols == b::Cols),
+  static_assert(!(b_scale::Loc == TileType::Scaling) || (b_scale::Rows == b::Rows &&
+      b_scale::Cols == b::Cols),
       "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same shape");
 #endif
+}
+
+template <class dst, class a, class a_scale, class b, class b_scale>
+constexpr void check_tgemv_mx() {
+  check_tgemv_mx_1<dst, a, a_scale, b, b_scale>();
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, a, b>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
+  static_assert(are_combined<dst, a, b>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
       "[PTO][SA-0245] TGEMV_MX: the element types of dst, a and b are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -5937,107 +4074,17 @@ constexpr void check_tgemv_mx() {
 
 template <class dst, class c_in, class a, class a_scale, class b, class b_scale>
 constexpr void check_tgemv_mx_acc() {
-  static_assert(
-      all_in<TileType::Left, a>(),
-      "[PTO][SA-0225] TGEMV_MX: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, b>(),
-      "[PTO][SA-0227] TGEMV_MX: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
-      "[PTO][SA-0226] TGEMV_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, c_in>(),
+  check_tgemv_mx_1<dst, a, a_scale, b, b_scale>();
+  static_assert(all_in<TileType::Acc, c_in>(),
       "[PTO][PTO-E0501] TGEMV_MX: expects c_in to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || a::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a valid rows to be 1");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects dst valid rows to be 1");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a and dst to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a valid columns == b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
-      "[PTO][PTO-E0401] TGEMV_MX: expects b and dst to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0246] TGEMV_MX: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects dst to use the NZ layout");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) || a_scale::ValidCol * 32 >= a::ValidCol,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale valid columns * 32 >= a valid columns");
-  static_assert(
-      !(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) || b_scale::ValidRow * 32 >= b::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale valid rows * 32 >= b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
-      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same valid columns");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
-      "[PTO][PTO-E0301] TGEMV_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
-      "[PTO][PTO-E0301] TGEMV_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
   static_assert(fitting_valid<dst, c_in>(), "[PTO][PTO-E0401] TGEMV_MX: expects valid_le(dst, c_in)");
-#if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TGEMV_MX: only on A5");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
-      "[PTO][PA-0006] TGEMV_MX: expects 1 <= a valid rows <= 4095");
-  static_assert(
-      !(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
-      "[PTO][PA-0005] TGEMV_MX: expects 1 <= a valid columns <= 4095");
-  static_assert(
-      !(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
-      "[PTO][PA-0007] TGEMV_MX: expects 1 <= b valid columns <= 4095");
-#endif
 #if defined(PTO_ISA_A5)
-  static_assert(a::Rows == dst::Rows, "[PTO][SA-0242] TGEMV_MX: expects a and dst to have the same rows");
-  static_assert(a::Cols == b::Rows, "[PTO][SA-0242] TGEMV_MX: expects a columns == b rows");
-  static_assert(b::Cols == dst::Cols, "[PTO][SA-0242] TGEMV_MX: expects b and dst to have the same columns");
-  static_assert(a::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects a to use the NZ layout");
-  static_assert(
-      a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
-      "[PTO][PTO-E0501] TGEMV_MX: expects a_scale to be in the scale_left/scaling address space; fix: move "
-      "it there with TMOV");
-  static_assert(
-      b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
-      "[PTO][PTO-E0501] TGEMV_MX: expects b_scale to be in the scale_right/scaling address space; fix: move "
-      "it there with TMOV");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
-      "[PTO][SA-0243] TGEMV_MX: expects a columns % 64 == 0");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
-      "[PTO][PTO-E0501] TGEMV_MX: expects a_scale to use the ZZ layout");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
-      "[PTO][PTO-E0501] TGEMV_MX: expects b_scale to use the NN layout");
-  static_assert(
-      static_cast<int>(dst::GetSizeInBytes()) <= 262144,
-      "[PTO][PTO-E0401] TGEMV_MX: expects dst size in bytes <= 262144");
-  static_assert(
-      !(a_scale::Loc == TileType::Scaling) || (a_scale::Rows == a::Rows && a_scale::Cols == a::Cols),
-      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same shape");
-  static_assert(
-      !(b_scale::Loc == TileType::Scaling) || (b_scale::Rows == b::Rows && b_scale::Cols == b::Cols),
-      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same shape");
-  static_assert(
-      same_valid<c_in, dst>(),
+  static_assert(same_valid<c_in, dst>(),
       "[PTO][PTO-E0401] TGEMV_MX: expects c_in and dst to have the same valid_shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, a, b, c_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x80801,
-      0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
+  static_assert(are_combined<dst, a, b, c_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
+      {0x80801, 0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TGEMV_MX: the element types of dst, a, b and c_in are no legal combination; fix: "
       "convert with TCVT");
 #endif
@@ -6045,1287 +4092,264 @@ constexpr void check_tgemv_mx_acc() {
 
 template <class dst, class a, class a_scale, class b, class b_scale, class bias>
 constexpr void check_tgemv_mx_bias() {
-  static_assert(
-      all_in<TileType::Left, a>(),
-      "[PTO][SA-0225] TGEMV_MX: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Right, b>(),
-      "[PTO][SA-0227] TGEMV_MX: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Acc, dst>(),
-      "[PTO][SA-0226] TGEMV_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Bias, bias>(),
+  check_tgemv_mx_1<dst, a, a_scale, b, b_scale>();
+  static_assert(all_in<TileType::Bias, bias>(),
       "[PTO][PTO-E0501] TGEMV_MX: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || a::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a valid rows to be 1");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects dst valid rows to be 1");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a and dst to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a valid columns == b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
-      "[PTO][PTO-E0401] TGEMV_MX: expects b and dst to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0246] TGEMV_MX: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects dst to use the NZ layout");
-  static_assert(
-      !(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same valid rows");
-  static_assert(
-      !(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) || a_scale::ValidCol * 32 >= a::ValidCol,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale valid columns * 32 >= a valid columns");
-  static_assert(
-      !(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) || b_scale::ValidRow * 32 >= b::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale valid rows * 32 >= b valid rows");
-  static_assert(
-      !(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
-      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same valid columns");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
-      "[PTO][PTO-E0301] TGEMV_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
-      "[PTO][PTO-E0301] TGEMV_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
   static_assert(bias::Rows == 1, "[PTO][SA-0247] TGEMV_MX: expects bias rows to be 1");
-  static_assert(
-      !(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
+  static_assert(!(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_MX: expects bias valid columns >= dst valid columns");
-#if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TGEMV_MX: only on A5");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
-      "[PTO][PA-0006] TGEMV_MX: expects 1 <= a valid rows <= 4095");
-  static_assert(
-      !(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
-      "[PTO][PA-0005] TGEMV_MX: expects 1 <= a valid columns <= 4095");
-  static_assert(
-      !(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
-      "[PTO][PA-0007] TGEMV_MX: expects 1 <= b valid columns <= 4095");
-#endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<bias>(),
+  static_assert(all_row_major<bias>(),
       "[PTO][SA-0078] TGEMV_MX: expects bias to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(a::Rows == dst::Rows, "[PTO][SA-0242] TGEMV_MX: expects a and dst to have the same rows");
-  static_assert(a::Cols == b::Rows, "[PTO][SA-0242] TGEMV_MX: expects a columns == b rows");
-  static_assert(b::Cols == dst::Cols, "[PTO][SA-0242] TGEMV_MX: expects b and dst to have the same columns");
-  static_assert(a::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects a to use the NZ layout");
-  static_assert(
-      a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
-      "[PTO][PTO-E0501] TGEMV_MX: expects a_scale to be in the scale_left/scaling address space; fix: move "
-      "it there with TMOV");
-  static_assert(
-      b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
-      "[PTO][PTO-E0501] TGEMV_MX: expects b_scale to be in the scale_right/scaling address space; fix: move "
-      "it there with TMOV");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
-      "[PTO][SA-0243] TGEMV_MX: expects a columns % 64 == 0");
-  static_assert(
-      !(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
-      "[PTO][PTO-E0501] TGEMV_MX: expects a_scale to use the ZZ layout");
-  static_assert(
-      !(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
-      "[PTO][PTO-E0501] TGEMV_MX: expects b_scale to use the NN layout");
-  static_assert(
-      static_cast<int>(dst::GetSizeInBytes()) <= 262144,
-      "[PTO][PTO-E0401] TGEMV_MX: expects dst size in bytes <= 262144");
-  static_assert(
-      !(a_scale::Loc == TileType::Scaling) || (a_scale::Rows == a::Rows && a_scale::Cols == a::Cols),
-      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same shape");
-  static_assert(
-      !(b_scale::Loc == TileType::Scaling) || (b_scale::Rows == b::Rows && b_scale::Cols == b::Cols),
-      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same shape");
-  static_assert(
-      bias::Cols == dst::Cols,
+  static_assert(bias::Cols == dst::Cols,
       "[PTO][PTO-E0401] TGEMV_MX: expects bias and dst to have the same columns");
-  static_assert(
-      same_valid<bias, dst>(),
+  static_assert(same_valid<bias, dst>(),
       "[PTO][PTO-E0401] TGEMV_MX: expects bias and dst to have the same valid_shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, a, b, bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x80801,
-      0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
+  static_assert(are_combined<dst, a, b, bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
+      {0x80801, 0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TGEMV_MX: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tmov() {
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
+template <class dst, class src>
+constexpr void check_tmov_1() {
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff00e),
+  static_assert(is_one_of<src>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
+  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
       are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
-      0x10000}}),
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1,
+      0x6}, {0x10, 0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x12,
-      0x40000}, {0x13, 0x80000}}),
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst,
+      src>({{0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+      0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
+  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
       dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
       dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
       dst::Loc == TileType::Vec)),
       "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
       "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
       "[PTO][SA-0013] TMOV: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
       "[PTO][SA-0029] TMOV: expects dst to use the NZ layout");
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
+    static_assert(!(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
         "[PTO][SA-0254] TMOV: expects A2/A3 non-mat tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
         (src::Cols * bits_of<typename src::DType>) % 512 == 0,
         "[PTO][SA-0254] TMOV: expects src row size in bytes % 64 == 0");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
+  static_assert(!(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
       "[PTO][PTO-E0301] TMOV: expects dst to have the element type of src; fix: convert with TCVT");
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
+    static_assert(!(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
         "[PTO][SA-0254] TMOV: expects mat-source tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Acc && reluPreMode != ReluPreMode::NoRelu) || src::form == Form::NZ,
-        "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
-        "slayout=row_major");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
         "[PTO][SA-0254] TMOV: expects src rows to be 1");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-        (src::Rows == 1 && (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling &&
+        bits_of<typename src::DType> == 64) || (src::Rows == 1 &&
+        (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
         "[PTO][SA-0254] TMOV: expects src rows == 1 and src row size in bytes % 128 == 0");
   }
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
+  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
       are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
       0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1,
+      0xe}, {0x10, 0x10000}}),
+      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1,
+      0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9,
+      0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
+      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft ||
+      dst::Loc == TileType::ScaleRight)) || are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000},
+      {0xd, 0x2000}}),
+      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+      0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10,
       0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
-      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
-      {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
+  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
       dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
       dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
       dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
       dst::Loc == TileType::Vec)),
       "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
       "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
       (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
       "[PTO][SA-0254] TMOV: expects dst row size in bytes % 64 == 0");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
       static_cast<int>(dst::GetSizeInBytes()) <= 4096,
       "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling &&
+      bits_of<typename src::DType> == 64) || static_cast<int>(dst::GetSizeInBytes()) <= 4096,
       "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
 #endif
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
+    static_assert(!(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
         "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
   }
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<src>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<dst>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
+}
+
+template <class src, auto reluPreMode>
+constexpr void check_tmov_2() {
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
+}
+
+template <class src, auto reluPreMode>
+constexpr void check_tmov_3() {
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<src>) {
+    static_assert(!(src::Loc == TileType::Acc && reluPreMode != ReluPreMode::NoRelu) || src::form == Form::NZ,
+        "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
+        "slayout=row_major");
+  }
+#endif
+}
+
+template <class dst, class src, auto accToVecMode>
+constexpr void check_tmov_4() {
+  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+      "[PTO][PTO-E0501] TMOV: expects accToVecMode to be used only for acc-to-vec tmov; fix: move it there "
+      "with TMOV");
+#if defined(PTO_ISA_A5)
+  static_assert(!(dst::ValidCol != DYNAMIC) || !(accToVecMode == AccToVecMode::DualModeSplitN &&
+      bits_of<typename dst::DType> == 32) || dst::ValidCol % 32 == 0,
+      "[PTO][PTO-E0401] TMOV: expects dst valid columns % 32 == 0");
+#endif
+}
+
+template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_tmov() {
+  check_tmov_1<dst, src>();
+  check_tmov_2<src, reluPreMode>();
+  check_tmov_3<src, reluPreMode>();
 }
 
 template <class dst, class src, auto accToVecMode, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tmov_with_accToVecMode() {
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(
-      src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TMOV: expects accToVecMode to be used only for acc-to-vec tmov; fix: move it there "
-      "with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x12,
-      0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][SA-0013] TMOV: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][SA-0029] TMOV: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects A2/A3 non-mat tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-        (src::Cols * bits_of<typename src::DType>) % 512 == 0,
-        "[PTO][SA-0254] TMOV: expects src row size in bytes % 64 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TMOV: expects dst to have the element type of src; fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects mat-source tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Acc && reluPreMode != ReluPreMode::NoRelu) || src::form == Form::NZ,
-        "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
-        "slayout=row_major");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
-        "[PTO][SA-0254] TMOV: expects src rows to be 1");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-        (src::Rows == 1 && (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
-        "[PTO][SA-0254] TMOV: expects src rows == 1 and src row size in bytes % 128 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
-      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
-      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
-      {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
-      dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
-      "[PTO][SA-0254] TMOV: expects dst row size in bytes % 64 == 0");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || !(accToVecMode == AccToVecMode::DualModeSplitN &&
-      bits_of<typename dst::DType> == 32) || dst::ValidCol % 32 == 0,
-      "[PTO][PTO-E0401] TMOV: expects dst valid columns % 32 == 0");
-#endif
-#if defined(PTO_ISA_CPU)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
-        "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
-}
-
-template <class dst, class src, class fp, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tmov_with_fp() {
-  static_assert(
-      all_in<TileType::Scaling, fp>(),
-      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(
-      src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV_FP: expects fp form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV_FP: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(
-      is_among<src>(0x10002),
-      "[PTO][PTO-E0301] TMOV_FP: expects fp form src to have element type f32, i32; fix: convert with TCVT");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff00e),
-      "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0254] TMOV_FP: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x12,
-      0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV_FP: expects a supported tmov address-space pair for this target; fix: move it "
-      "there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][SA-0013] TMOV_FP: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][SA-0029] TMOV_FP: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV_FP: expects A2/A3 non-mat tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-        (src::Cols * bits_of<typename src::DType>) % 512 == 0,
-        "[PTO][SA-0254] TMOV_FP: expects src row size in bytes % 64 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TMOV_FP: expects dst to have the element type of src; fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV_FP: expects mat-source tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Acc) || src::form == Form::NZ,
-        "[PTO][SA-0107] TMOV_FP: expects acc-source fp/relu tmov src to use blayout=col_major and "
-        "slayout=row_major");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
-        "[PTO][SA-0254] TMOV_FP: expects src rows to be 1");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-        (src::Rows == 1 && (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
-        "[PTO][SA-0254] TMOV_FP: expects src rows == 1 and src row size in bytes % 128 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
-      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
-      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
-      {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
-      dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV_FP: expects a supported tmov address-space pair for this target; fix: move it "
-      "there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
-      "[PTO][SA-0254] TMOV_FP: expects dst row size in bytes % 64 == 0");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV_FP: expects dst size in bytes <= 4096");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV_FP: expects dst size in bytes <= 4096");
-#endif
-#if defined(PTO_ISA_CPU)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
-        "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][SA-0254] TMOV_FP: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
+  check_tmov_1<dst, src>();
+  check_tmov_2<src, reluPreMode>();
+  check_tmov_3<src, reluPreMode>();
+  check_tmov_4<dst, src, accToVecMode>();
 }
 
 template <class dst, class src, class fp, auto accToVecMode, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tmov_with_fp_accToVecMode() {
-  static_assert(
-      all_in<TileType::Scaling, fp>(),
+  check_tmov_1<dst, src>();
+  check_tmov_2<src, reluPreMode>();
+  check_tmov_4<dst, src, accToVecMode>();
+  static_assert(all_in<TileType::Scaling, fp>(),
       "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(
-      src::Loc == TileType::Acc,
+  static_assert(src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects fp form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(
-      src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TMOV: expects accToVecMode to be used only for acc-to-vec tmov; fix: move it there "
-      "with TMOV");
-  static_assert(
-      is_among<src>(0x10002),
+  static_assert(is_among<src>(0x10002),
       "[PTO][PTO-E0301] TMOV: expects fp form src to have element type f32, i32; fix: convert with TCVT");
-  static_assert(
-      accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
+  static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x12,
-      0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][SA-0013] TMOV: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][SA-0029] TMOV: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects A2/A3 non-mat tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-        (src::Cols * bits_of<typename src::DType>) % 512 == 0,
-        "[PTO][SA-0254] TMOV: expects src row size in bytes % 64 == 0");
-  }
-#endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TMOV: expects dst to have the element type of src; fix: convert with TCVT");
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects mat-source tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Acc) || src::form == Form::NZ,
+    static_assert(!(src::Loc == TileType::Acc) || src::form == Form::NZ,
         "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
         "slayout=row_major");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
-        "[PTO][SA-0254] TMOV: expects src rows to be 1");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-        (src::Rows == 1 && (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
-        "[PTO][SA-0254] TMOV: expects src rows == 1 and src row size in bytes % 128 == 0");
   }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
-      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
-      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
-      {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
-      dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
-      "[PTO][SA-0254] TMOV: expects dst row size in bytes % 64 == 0");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || !(accToVecMode == AccToVecMode::DualModeSplitN &&
-      bits_of<typename dst::DType> == 32) || dst::ValidCol % 32 == 0,
-      "[PTO][PTO-E0401] TMOV: expects dst valid columns % 32 == 0");
-#endif
-#if defined(PTO_ISA_CPU)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
-        "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
 #endif
 }
 
 template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tmov_with_preQuantScalar() {
-  static_assert(
-      src::Loc == TileType::Acc,
+  check_tmov_1<dst, src>();
+  check_tmov_2<src, reluPreMode>();
+  check_tmov_3<src, reluPreMode>();
+  static_assert(src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x12,
-      0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][SA-0013] TMOV: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][SA-0029] TMOV: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects A2/A3 non-mat tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-        (src::Cols * bits_of<typename src::DType>) % 512 == 0,
-        "[PTO][SA-0254] TMOV: expects src row size in bytes % 64 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TMOV: expects dst to have the element type of src; fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects mat-source tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Acc && reluPreMode != ReluPreMode::NoRelu) || src::form == Form::NZ,
-        "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
-        "slayout=row_major");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
-        "[PTO][SA-0254] TMOV: expects src rows to be 1");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-        (src::Rows == 1 && (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
-        "[PTO][SA-0254] TMOV: expects src rows == 1 and src row size in bytes % 128 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
-      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
-      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
-      {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
-      dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
-      "[PTO][SA-0254] TMOV: expects dst row size in bytes % 64 == 0");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-#endif
-#if defined(PTO_ISA_CPU)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
-        "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
 }
 
 template <class dst, class src, auto accToVecMode, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tmov_with_preQuantScalar_accToVecMode() {
-  static_assert(
-      src::Loc == TileType::Acc,
+  check_tmov_1<dst, src>();
+  check_tmov_2<src, reluPreMode>();
+  check_tmov_3<src, reluPreMode>();
+  check_tmov_4<dst, src, accToVecMode>();
+  static_assert(src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(
-      src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TMOV: expects accToVecMode to be used only for acc-to-vec tmov; fix: move it there "
-      "with TMOV");
-  static_assert(
-      accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
+  static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x12,
-      0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][SA-0013] TMOV: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][SA-0029] TMOV: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects A2/A3 non-mat tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-        (src::Cols * bits_of<typename src::DType>) % 512 == 0,
-        "[PTO][SA-0254] TMOV: expects src row size in bytes % 64 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TMOV: expects dst to have the element type of src; fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects mat-source tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Acc && reluPreMode != ReluPreMode::NoRelu) || src::form == Form::NZ,
-        "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
-        "slayout=row_major");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
-        "[PTO][SA-0254] TMOV: expects src rows to be 1");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-        (src::Rows == 1 && (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
-        "[PTO][SA-0254] TMOV: expects src rows == 1 and src row size in bytes % 128 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
-      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
-      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
-      {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
-      dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
-      "[PTO][SA-0254] TMOV: expects dst row size in bytes % 64 == 0");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || !(accToVecMode == AccToVecMode::DualModeSplitN &&
-      bits_of<typename dst::DType> == 32) || dst::ValidCol % 32 == 0,
-      "[PTO][PTO-E0401] TMOV: expects dst valid columns % 32 == 0");
-#endif
-#if defined(PTO_ISA_CPU)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
-        "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
 }
 
 template <class dst, class src, class tmp, auto grp_axis = 1>
 constexpr void check_tmov_with_tmp() {
+  check_tmov_1<dst, src>();
   static_assert(grp_axis == 0 || grp_axis == 1, "[PTO][PTO-E0112] TMOV: grp_axis is none of its values");
-  static_assert(
-      is_among<src>(0x20c0) && dtype_of<typename dst::DType> == dtype_of<typename src::DType> &&
+  static_assert(is_among<src>(0x20c0) && dtype_of<typename dst::DType> == dtype_of<typename src::DType> &&
       dtype_of<typename tmp::DType> == dtype_of<typename src::DType>,
       "[PTO][PTO-E0301] TMOV: expects src element type in (U8, HIF8, F8E8M0) and dst element type == src "
       "element type and (tmp element type == src element type); fix: convert with TCVT");
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(grp_axis == 1) || (src::Rows % 16 == 0 && src::Cols % 2 == 0),
+    static_assert(!(grp_axis == 1) || (src::Rows % 16 == 0 && src::Cols % 2 == 0),
         "[PTO][PTO-E0401] TMOV: expects src rows % 16 == 0 and src columns % 2 == 0");
-    static_assert(
-        !(grp_axis == 0) || (src::Rows % 2 == 0 && src::Cols % 16 == 0),
+    static_assert(!(grp_axis == 0) || (src::Rows % 2 == 0 && src::Cols % 16 == 0),
         "[PTO][PTO-E0401] TMOV: expects src rows % 2 == 0 and src columns % 16 == 0");
   }
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0x6}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x12,
-      0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][SA-0013] TMOV: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][SA-0029] TMOV: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects A2/A3 non-mat tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-        (src::Cols * bits_of<typename src::DType>) % 512 == 0,
-        "[PTO][SA-0254] TMOV: expects src row size in bytes % 64 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TMOV: expects dst to have the element type of src; fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
-        "[PTO][SA-0254] TMOV: expects mat-source tmov to use matching src/dst shapes");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
-        "[PTO][SA-0254] TMOV: expects src rows to be 1");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-        (src::Rows == 1 && (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
-        "[PTO][SA-0254] TMOV: expects src rows == 1 and src row size in bytes % 128 == 0");
-  }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
-      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1, 0xe}, {0x10,
-      0x10000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1, 0x2},
-      {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200},
-      {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight)) ||
-      are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
-      dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
-      "[PTO][SA-0254] TMOV: expects dst row size in bytes % 64 == 0");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(
-      !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling && bits_of<typename src::DType> == 64) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-#endif
-#if defined(PTO_ISA_CPU)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
-        "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][SA-0254] TMOV: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
-}
-
-template <class dst, class src, class fp>
-constexpr void check_tmov_fp() {
-  static_assert(
-      all_in<TileType::Acc, src>(),
-      "[PTO][PTO-E0501] TMOV_FP: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Scaling, fp>(),
-      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      all_in<TileType::Mat, dst>(),
-      "[PTO][PTO-E0501] TMOV_FP: expects dst to be in the mat address space; fix: move it there with TMOV");
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TMOV_FP: expects dst to use the NZ layout");
-  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV_FP: expects dst fractal size to be 512");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TMOV_FP: expects src to use the NZ layout");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}}),
-      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || same_valid<src, dst>(),
-      "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TMOV_FP: expects dst to be in the mat/vec address space; fix: move it there with "
-      "TMOV");
-#endif
 }
 
 template <class dst, class src, class fp, auto accToVecMode>
 constexpr void check_tmov_fp_with_accToVecMode() {
-  static_assert(
-      all_in<TileType::Acc, src>(),
+  static_assert(all_in<TileType::Acc, src>(),
       "[PTO][PTO-E0501] TMOV: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, fp>(),
       "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, dst>(),
       "[PTO][PTO-E0501] TMOV: expects dst to be in the vec address space; fix: move it there with TMOV");
-  static_assert(
-      accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
+  static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      all_in<TileType::Mat, dst>(),
+  static_assert(all_in<TileType::Mat, dst>(),
       "[PTO][PTO-E0501] TMOV: expects dst to be in the mat address space; fix: move it there with TMOV");
   static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TMOV: expects dst to use the NZ layout");
   static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV: expects dst fractal size to be 512");
@@ -7334,706 +4358,415 @@ constexpr void check_tmov_fp_with_accToVecMode() {
   static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TMOV: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || same_valid<src, dst>(),
+  static_assert(!(dst::Loc == TileType::Mat) || same_valid<src, dst>(),
       "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TMOV: expects dst to be in the mat/vec address space; fix: move it there with TMOV");
 #endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_textract() {
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+template <class dst, class src, class fp, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_tmov_with_fp() {
+  static_assert(all_in<TileType::Scaling, fp>(),
+      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
+  static_assert(src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV_FP: expects fp form to use loc=acc src; fix: move it there with TMOV");
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV_FP: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
+  static_assert(is_among<src>(0x10002),
+      "[PTO][PTO-E0301] TMOV_FP: expects fp form src to have element type f32, i32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
+  static_assert(is_one_of<src>(0xff00e),
+      "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
+  static_assert(is_one_of<dst>(0xff00e),
+      "[PTO][SA-0254] TMOV_FP: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
-      0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
-      "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract to use a supported src/dst loc pair; fix: move it "
+  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1,
+      0x6}, {0x10, 0x10000}}),
+      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst,
+      src>({{0x12, 0x40000}, {0x13, 0x80000}}),
+      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+      0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
+      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
+      dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
+      dst::Loc == TileType::Vec)),
+      "[PTO][SA-0254] TMOV_FP: expects a supported tmov address-space pair for this target; fix: move it "
       "there with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::ZZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZZ layout");
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
+      "[PTO][SA-0013] TMOV_FP: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+      "[PTO][SA-0029] TMOV_FP: expects dst to use the NZ layout");
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::BFractal == BLayout::RowMajor ||
-        src::SFractal == SLayout::RowMajor),
-        "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-    static_assert(
-        !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-        (src::form == Form::ND || src::form == Form::NZ)),
-        "[PTO][PTO-E0501] TEXTRACT: expects src layout == dst layout and src layout in (ND, NZ)");
+    static_assert(!(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
+        "[PTO][SA-0254] TMOV_FP: expects A2/A3 non-mat tmov to use matching src/dst shapes");
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
+        (src::Cols * bits_of<typename src::DType>) % 512 == 0,
+        "[PTO][SA-0254] TMOV_FP: expects src row size in bytes % 64 == 0");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc != TileType::Acc) || same_dtype<src, dst>(),
-      "[PTO][SA-0159] TEXTRACT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Right) || dst::form == Form::ZN,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZN layout");
+  static_assert(!(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
+      "[PTO][PTO-E0301] TMOV_FP: expects dst to have the element type of src; fix: convert with TCVT");
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Acc) || (src::form == Form::ZN || src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZN/NZ layout");
+    static_assert(!(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
+        "[PTO][SA-0254] TMOV_FP: expects mat-source tmov to use matching src/dst shapes");
+    static_assert(!(src::Loc == TileType::Acc) || src::form == Form::NZ,
+        "[PTO][SA-0107] TMOV_FP: expects acc-source fp/relu tmov src to use blayout=col_major and "
+        "slayout=row_major");
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
+        "[PTO][SA-0254] TMOV_FP: expects src rows to be 1");
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling &&
+        bits_of<typename src::DType> == 64) || (src::Rows == 1 &&
+        (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
+        "[PTO][SA-0254] TMOV_FP: expects src rows == 1 and src row size in bytes % 128 == 0");
   }
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
-      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Mat ||
+  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
+      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+      0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
+      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1,
+      0xe}, {0x10, 0x10000}}),
+      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1,
+      0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9,
+      0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
+      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft ||
+      dst::Loc == TileType::ScaleRight)) || are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000},
+      {0xd, 0x2000}}),
+      "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+      0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10,
+      0x10000}}),
+      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
+      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
+      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
+      dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
       dst::Loc == TileType::Vec)),
-      "[PTO][SA-0159] TEXTRACT: expects A5 textract to use a supported src/dst loc pair; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::NZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Left) || (src::BFractal == BLayout::RowMajor ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Right) || (src::form == Form::ZN ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || (src::form == Form::ZN ||
-        src::form == Form::NZ || src::form == Form::ZZ || src::form == Form::NN),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleLeft) || src::form == Form::ZZ,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZZ layout");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleRight) || src::form == Form::NN,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the NN layout");
-    static_assert(
-        !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-        dst::form == Form::ND),
-        "[PTO][PTO-E0501] TEXTRACT: expects A5 vec->vec textract src/dst to use ND layout "
-        "(blayout=row_major, slayout=none_box)");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
-}
-
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_textract_with_accToVecMode() {
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
-      "with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
-      0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
-      "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract to use a supported src/dst loc pair; fix: move it "
+      "[PTO][SA-0254] TMOV_FP: expects a supported tmov address-space pair for this target; fix: move it "
       "there with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::ZZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::BFractal == BLayout::RowMajor ||
-        src::SFractal == SLayout::RowMajor),
-        "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-    static_assert(
-        !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-        (src::form == Form::ND || src::form == Form::NZ)),
-        "[PTO][PTO-E0501] TEXTRACT: expects src layout == dst layout and src layout in (ND, NZ)");
-  }
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
+      (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
+      "[PTO][SA-0254] TMOV_FP: expects dst row size in bytes % 64 == 0");
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
+      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
+      "[PTO][SA-0254] TMOV_FP: expects dst size in bytes <= 4096");
+  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling &&
+      bits_of<typename src::DType> == 64) || static_cast<int>(dst::GetSizeInBytes()) <= 4096,
+      "[PTO][SA-0254] TMOV_FP: expects dst size in bytes <= 4096");
 #endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc != TileType::Acc) || same_dtype<src, dst>(),
-      "[PTO][SA-0159] TEXTRACT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Right) || dst::form == Form::ZN,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZN layout");
+#if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Acc) || (src::form == Form::ZN || src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZN/NZ layout");
-  }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
-      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0159] TEXTRACT: expects A5 textract to use a supported src/dst loc pair; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::NZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Left) || (src::BFractal == BLayout::RowMajor ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Right) || (src::form == Form::ZN ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || (src::form == Form::ZN ||
-        src::form == Form::NZ || src::form == Form::ZZ || src::form == Form::NN),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleLeft) || src::form == Form::ZZ,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZZ layout");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleRight) || src::form == Form::NN,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the NN layout");
-    static_assert(
-        !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-        dst::form == Form::ND),
-        "[PTO][PTO-E0501] TEXTRACT: expects A5 vec->vec textract src/dst to use ND layout "
-        "(blayout=row_major, slayout=none_box)");
+    static_assert(!(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
+        "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
   }
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
+  static_assert(is_one_of<src>(0xff3fe),
+      "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
-}
-
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_textract_with_preQuantScalar() {
-  static_assert(
-      src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
-      0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
-      "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract to use a supported src/dst loc pair; fix: move it "
-      "there with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::ZZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::BFractal == BLayout::RowMajor ||
-        src::SFractal == SLayout::RowMajor),
-        "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-    static_assert(
-        !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-        (src::form == Form::ND || src::form == Form::NZ)),
-        "[PTO][PTO-E0501] TEXTRACT: expects src layout == dst layout and src layout in (ND, NZ)");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc != TileType::Acc) || same_dtype<src, dst>(),
-      "[PTO][SA-0159] TEXTRACT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Right) || dst::form == Form::ZN,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZN layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Acc) || (src::form == Form::ZN || src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZN/NZ layout");
-  }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
-      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0159] TEXTRACT: expects A5 textract to use a supported src/dst loc pair; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::NZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Left) || (src::BFractal == BLayout::RowMajor ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Right) || (src::form == Form::ZN ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || (src::form == Form::ZN ||
-        src::form == Form::NZ || src::form == Form::ZZ || src::form == Form::NN),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleLeft) || src::form == Form::ZZ,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZZ layout");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleRight) || src::form == Form::NN,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the NN layout");
-    static_assert(
-        !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-        dst::form == Form::ND),
-        "[PTO][PTO-E0501] TEXTRACT: expects A5 vec->vec textract src/dst to use ND layout "
-        "(blayout=row_major, slayout=none_box)");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
-}
-
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_textract_with_preQuantScalar_accToVecMode() {
-  static_assert(
-      src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
-      "with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
-      0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
-      "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract to use a supported src/dst loc pair; fix: move it "
-      "there with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::ZZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::BFractal == BLayout::RowMajor ||
-        src::SFractal == SLayout::RowMajor),
-        "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-    static_assert(
-        !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-        (src::form == Form::ND || src::form == Form::NZ)),
-        "[PTO][PTO-E0501] TEXTRACT: expects src layout == dst layout and src layout in (ND, NZ)");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc != TileType::Acc) || same_dtype<src, dst>(),
-      "[PTO][SA-0159] TEXTRACT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Right) || dst::form == Form::ZN,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZN layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Acc) || (src::form == Form::ZN || src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZN/NZ layout");
-  }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
-      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0159] TEXTRACT: expects A5 textract to use a supported src/dst loc pair; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::NZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Left) || (src::BFractal == BLayout::RowMajor ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Right) || (src::form == Form::ZN ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || (src::form == Form::ZN ||
-        src::form == Form::NZ || src::form == Form::ZZ || src::form == Form::NN),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleLeft) || src::form == Form::ZZ,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZZ layout");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleRight) || src::form == Form::NN,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the NN layout");
-    static_assert(
-        !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-        dst::form == Form::ND),
-        "[PTO][PTO-E0501] TEXTRACT: expects A5 vec->vec textract src/dst to use ND layout "
-        "(blayout=row_major, slayout=none_box)");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
-}
-
-template <class dst, class dst1, class src>
-constexpr void check_textract_with_dst1_indexRow1_indexCol1() {
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        src::Loc == TileType::Vec && src::form == Form::ND && dst::form == Form::NZ &&
-        dst1::form == Form::NZ && dtype_of<typename dst1::DType> == dtype_of<typename src::DType>,
-        "[PTO][PTO-E0301] TEXTRACT: expects src location == VEC and src layout == ND and (dst layout == NZ) "
-        "and (dst1 layout == NZ) and (dst1 element type == src element type); fix: move it there with TMOV");
-    static_assert(
-        (src::Cols * bits_of<typename src::DType>) % 256 == 0 &&
-        (dst::Cols * bits_of<typename dst::DType>) % 256 == 0 &&
-        (dst1::Cols * bits_of<typename dst1::DType>) % 256 == 0,
-        "[PTO][PTO-E0401] TEXTRACT: expects src row size in bytes % 32 == 0 and dst row size in bytes % 32 "
-        "== 0 and (dst1 row size in bytes % 32 == 0)");
-  }
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
-      "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc,
-      0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x2}, {0xc,
-      0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
-      "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract to use a supported src/dst loc pair; fix: move it "
-      "there with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::ZZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat) || (src::BFractal == BLayout::RowMajor ||
-        src::SFractal == SLayout::RowMajor),
-        "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-  }
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc != TileType::Acc) || same_dtype<src, dst>(),
-      "[PTO][SA-0159] TEXTRACT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Right) || dst::form == Form::ZN,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZN layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Acc) || (src::form == Form::ZN || src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZN/NZ layout");
-  }
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
-      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
-      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
-      "[PTO][SA-0159] TEXTRACT: expects A5 textract to use a supported src/dst loc pair; fix: move it there "
-      "with TMOV");
-  static_assert(
-      !(dst::Loc == TileType::Left) || dst::form == Form::NZ,
-      "[PTO][SA-0159] TEXTRACT: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Left) || (src::BFractal == BLayout::RowMajor ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination; fix: use BLayout::RowMajor");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Right) || (src::form == Form::ZN ||
-        src::form == Form::NZ),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || (src::form == Form::ZN ||
-        src::form == Form::NZ || src::form == Form::ZZ || src::form == Form::NN),
-        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
-        "combination");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleLeft) || src::form == Form::ZZ,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the ZZ layout");
-    static_assert(
-        !(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleRight) || src::form == Form::NN,
-        "[PTO][SA-0159] TEXTRACT: expects src to use the NN layout");
-  }
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
+  static_assert(is_one_of<dst>(0xff3fe),
+      "[PTO][SA-0254] TMOV_FP: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 }
 
 template <class dst, class src, class fp>
+constexpr void check_tmov_fp() {
+  static_assert(all_in<TileType::Acc, src>(),
+      "[PTO][PTO-E0501] TMOV_FP: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, fp>(),
+      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
+#if defined(PTO_ISA_A2A3)
+  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(all_in<TileType::Mat, dst>(),
+      "[PTO][PTO-E0501] TMOV_FP: expects dst to be in the mat address space; fix: move it there with TMOV");
+  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TMOV_FP: expects dst to use the NZ layout");
+  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV_FP: expects dst fractal size to be 512");
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TMOV_FP: expects src to use the NZ layout");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
+      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(dst::Loc == TileType::Mat) || same_valid<src, dst>(),
+      "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
+#endif
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
+  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+      "[PTO][PTO-E0501] TMOV_FP: expects dst to be in the mat/vec address space; fix: move it there with "
+      "TMOV");
+#endif
+}
+
+template <class dst, class src>
+constexpr void check_textract_1() {
+#if defined(PTO_ISA_A2A3)
+  static_assert(is_one_of<src>(0xff3fe),
+      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
+  static_assert(is_one_of<src>(0xffc0f),
+      "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
+  static_assert(is_one_of<dst>(0xff3fe),
+      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
+  static_assert(is_one_of<dst>(0xffc0f),
+      "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
+  static_assert(!(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
+      {0xc, 0x1000}, {0xd, 0x2000}}),
+      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+      0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
+      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
+      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
+      dst::Loc == TileType::Vec),
+      "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract to use a supported src/dst loc pair; fix: move it "
+      "there with TMOV");
+  static_assert(!(dst::Loc == TileType::Left) || dst::form == Form::ZZ,
+      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZZ layout");
+  if constexpr (is_tile_data_v<src>) {
+    static_assert(!(src::Loc == TileType::Mat) || (src::BFractal == BLayout::RowMajor ||
+        src::SFractal == SLayout::RowMajor),
+        "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract src to use a supported mat blayout/slayout "
+        "combination; fix: use BLayout::RowMajor");
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(src::Loc != TileType::Acc) || same_dtype<src, dst>(),
+      "[PTO][SA-0159] TEXTRACT: expects dst to have the element type of src; fix: convert with TCVT");
+  static_assert(!(dst::Loc == TileType::Right) || dst::form == Form::ZN,
+      "[PTO][SA-0159] TEXTRACT: expects dst to use the ZN layout");
+  if constexpr (is_tile_data_v<src>) {
+    static_assert(!(src::Loc == TileType::Acc) || (src::form == Form::ZN || src::form == Form::NZ),
+        "[PTO][SA-0159] TEXTRACT: expects src to use the ZN/NZ layout");
+  }
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(!(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
+      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd,
+      0x2000}}),
+      "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+      0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10,
+      0x10000}}),
+      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
+      dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
+      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
+      dst::Loc == TileType::Vec)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Mat ||
+      dst::Loc == TileType::Vec)),
+      "[PTO][SA-0159] TEXTRACT: expects A5 textract to use a supported src/dst loc pair; fix: move it there "
+      "with TMOV");
+  static_assert(!(dst::Loc == TileType::Left) || dst::form == Form::NZ,
+      "[PTO][SA-0159] TEXTRACT: expects dst to use the NZ layout");
+  if constexpr (is_tile_data_v<src>) {
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Left) ||
+        (src::BFractal == BLayout::RowMajor || src::form == Form::NZ),
+        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
+        "combination; fix: use BLayout::RowMajor");
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Right) || (src::form == Form::ZN ||
+        src::form == Form::NZ),
+        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
+        "combination");
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || (src::form == Form::ZN ||
+        src::form == Form::NZ || src::form == Form::ZZ || src::form == Form::NN),
+        "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
+        "combination");
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleLeft) || src::form == Form::ZZ,
+        "[PTO][SA-0159] TEXTRACT: expects src to use the ZZ layout");
+    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleRight) || src::form == Form::NN,
+        "[PTO][SA-0159] TEXTRACT: expects src to use the NN layout");
+  }
+#endif
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
+  static_assert(is_one_of<src>(0xff3fe),
+      "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
+      "with TCVT");
+  static_assert(is_one_of<dst>(0xff3fe),
+      "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
+      "with TCVT");
+#endif
+}
+
+template <class dst, class src, auto reluPreMode>
+constexpr void check_textract_2() {
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+#if defined(PTO_ISA_A2A3)
+  if constexpr (is_tile_data_v<src>) {
+    static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
+        (src::form == Form::ND || src::form == Form::NZ)),
+        "[PTO][PTO-E0501] TEXTRACT: expects src layout == dst layout and src layout in (ND, NZ)");
+  }
+#endif
+#if defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<src>) {
+    static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
+        dst::form == Form::ND),
+        "[PTO][PTO-E0501] TEXTRACT: expects A5 vec->vec textract src/dst to use ND layout "
+        "(blayout=row_major, slayout=none_box)");
+  }
+#endif
+}
+
+template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_textract() {
+  check_textract_1<dst, src>();
+  check_textract_2<dst, src, reluPreMode>();
+}
+
+template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_textract_with_accToVecMode() {
+  check_textract_1<dst, src>();
+  check_textract_2<dst, src, reluPreMode>();
+  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+      "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
+      "with TMOV");
+}
+
+template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_textract_with_preQuantScalar() {
+  check_textract_1<dst, src>();
+  check_textract_2<dst, src, reluPreMode>();
+  static_assert(src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+}
+
+template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_textract_with_preQuantScalar_accToVecMode() {
+  check_textract_1<dst, src>();
+  check_textract_2<dst, src, reluPreMode>();
+  static_assert(src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+      "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
+      "with TMOV");
+}
+
+template <class dst, class dst1, class src>
+constexpr void check_textract_with_dst1_indexRow1_indexCol1() {
+  check_textract_1<dst, src>();
+  if constexpr (is_tile_data_v<src>) {
+    static_assert(src::Loc == TileType::Vec && src::form == Form::ND && dst::form == Form::NZ &&
+        dst1::form == Form::NZ && dtype_of<typename dst1::DType> == dtype_of<typename src::DType>,
+        "[PTO][PTO-E0301] TEXTRACT: expects src location == VEC and src layout == ND and (dst layout == NZ) "
+        "and (dst1 layout == NZ) and (dst1 element type == src element type); fix: move it there with TMOV");
+    static_assert((src::Cols * bits_of<typename src::DType>) % 256 == 0 &&
+        (dst::Cols * bits_of<typename dst::DType>) % 256 == 0 &&
+        (dst1::Cols * bits_of<typename dst1::DType>) % 256 == 0,
+        "[PTO][PTO-E0401] TEXTRACT: expects src row size in bytes % 32 == 0 and dst row size in bytes % 32 "
+        "== 0 and (dst1 row size in bytes % 32 == 0)");
+  }
+}
+
+template <class dst, class src, class fp, auto accToVecMode>
+constexpr void check_textract_fp_with_accToVecMode() {
+  static_assert(all_in<TileType::Acc, src>(),
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, fp>(),
+      "[PTO][SA-0052] TEXTRACT: expects fp to be in the scaling address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Vec, dst>(),
+      "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the vec address space; fix: move it there with TMOV");
+  static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
+      "[PTO][SA-0042] TEXTRACT: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
+#if defined(PTO_ISA_A2A3)
+  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert(all_in<TileType::Mat, dst>(),
+      "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the mat address space; fix: move it there with TMOV");
+  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects dst to use the NZ layout");
+  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT: expects dst fractal size to be 512");
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects src to use the NZ layout");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
+      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+      "[PTO][PTO-E0501] TEXTRACT: expects dst to use the NZ layout");
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+#endif
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
+  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+      "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the mat/vec address space; fix: move it there with "
+      "TMOV");
+#endif
+}
+
+template <class dst, class src, class fp>
 constexpr void check_textract_fp() {
-  static_assert(
-      all_in<TileType::Acc, src>(),
+  static_assert(all_in<TileType::Acc, src>(),
       "[PTO][PTO-E0501] TEXTRACT_FP: expects src to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, fp>(),
       "[PTO][SA-0052] TEXTRACT_FP: expects fp to be in the scaling address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Mat, dst>(),
+  static_assert(all_in<TileType::Mat, dst>(),
       "[PTO][PTO-E0501] TEXTRACT_FP: expects dst to be in the mat address space; fix: move it there with "
       "TMOV");
   static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT_FP: expects dst to use the NZ layout");
@@ -8043,562 +4776,237 @@ constexpr void check_textract_fp() {
   static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT_FP: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
       "[PTO][PTO-E0501] TEXTRACT_FP: expects dst to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TEXTRACT_FP: expects dst to be in the mat/vec address space; fix: move it there "
       "with TMOV");
 #endif
 }
 
-template <class dst, class src, class fp, auto accToVecMode>
-constexpr void check_textract_fp_with_accToVecMode() {
-  static_assert(
-      all_in<TileType::Acc, src>(),
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Scaling, fp>(),
-      "[PTO][SA-0052] TEXTRACT: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Vec, dst>(),
-      "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the vec address space; fix: move it there with TMOV");
-  static_assert(
-      accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
-      "[PTO][SA-0042] TEXTRACT: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
+template <class dst, class src, auto reluPreMode>
+constexpr void check_tinsert_1() {
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, src>(),
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      all_in<TileType::Mat, dst>(),
-      "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the mat address space; fix: move it there with TMOV");
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects dst to use the NZ layout");
-  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT: expects dst fractal size to be 512");
+  static_assert(is_one_of<src>(0xff3fe),
+      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
+  static_assert(is_one_of<src>(0xffc0f),
+      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
+  static_assert(is_one_of<dst>(0xff3fe),
+      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
+  static_assert(is_one_of<dst>(0xffc0f),
+      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
+  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
+      "[PTO][PTO-E0301] TINSERT: expects dst to have the element type of src; fix: convert with TCVT");
+  static_assert((src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
+      dst::Loc == TileType::Vec),
+      "[PTO][PTO-E0501] TINSERT: expects A2/A3 tinsert src to use loc=acc and dst to use loc=mat; fix: move "
+      "it there with TMOV");
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
+      "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
+      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
+      "[PTO][SA-0030] TINSERT: expects dst row size in bytes % 32 == 0");
+  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
+      (src::form == Form::ND || src::form == Form::NZ)),
+      "[PTO][PTO-E0501] TINSERT: expects src layout == dst layout and src layout in (ND, NZ)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects src to use the NZ layout");
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::form == Form::NZ &&
+      dst::form == Form::NZ),
+      "[PTO][PTO-E0501] TINSERT: expects src layout == NZ and dst layout == NZ");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
+  static_assert(is_one_of<src>(0xff3fe),
+      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
+      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
+  static_assert(is_one_of<src>(0x33fff),
+      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
+  static_assert(is_one_of<dst>(0xff3fe),
+      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
+      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
+  static_assert(is_one_of<dst>(0x33fff),
+      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
+  static_assert(!(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
+      {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd,
+      0x2000}, {0x10, 0x10000}, {0x11, 0x20000}}),
+      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] TEXTRACT: expects dst to use the NZ layout");
+  static_assert((src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
+      (dst::Loc == TileType::Mat || dst::Loc == TileType::Vec)),
+      "[PTO][PTO-E0501] TINSERT: expects A5 tinsert to use a supported src/dst loc pair: acc->mat, "
+      "vec->mat, or vec->vec; fix: move it there with TMOV");
+  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+      "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
+  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || (src::form == Form::ND ||
+      src::form == Form::NZ),
+      "[PTO][PTO-E0501] TINSERT: expects src to use the ND/NZ layout");
+  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
+      dst::form == Form::ND),
+      "[PTO][PTO-E0501] TINSERT: expects src layout == ND and dst layout == ND");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
+  static_assert(is_one_of<src>(0xff3fe),
+      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
+      "with TCVT");
+  static_assert(is_one_of<dst>(0xff3fe),
+      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the mat/vec address space; fix: move it there with "
-      "TMOV");
+}
+
+template <class dst, class src>
+constexpr void check_tinsert_2() {
+#if defined(PTO_ISA_A2A3)
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+      0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert(!(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x2}, {0x3,
+      0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}}),
+      "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+      0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert(!(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0xe, 0x10000}}),
+      "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
 #endif
 }
 
 template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tinsert() {
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
+  check_tinsert_1<dst, src, reluPreMode>();
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xffc0f),
-      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
-      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TINSERT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
-      "[PTO][PTO-E0501] TINSERT: expects A2/A3 tinsert src to use loc=acc and dst to use loc=mat; fix: move "
-      "it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
       (dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xc)),
       "[PTO][PTO-E0301] TINSERT: expects A2/A3 tinsert element types to be src=f32, dst=f16/bf16; fix: "
       "convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][SA-0030] TINSERT: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-      (src::form == Form::ND || src::form == Form::NZ)),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == dst layout and src layout in (ND, NZ)");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::form == Form::NZ &&
-      dst::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == NZ and dst layout == NZ");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0x33fff),
-      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x33fff),
-      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
-      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
-      0x10000}, {0x11, 0x20000}}),
-      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      (dst::Loc == TileType::Mat || dst::Loc == TileType::Vec)),
-      "[PTO][PTO-E0501] TINSERT: expects A5 tinsert to use a supported src/dst loc pair: acc->mat, "
-      "vec->mat, or vec->vec; fix: move it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
       ((dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xe)) ||
       (dtype_of<typename src::DType> == DType::i32 && dtype_of<typename dst::DType> == DType::i32)),
       "[PTO][PTO-E0301] TINSERT: expects src element type == F32 and dst element type in (F16, BF16, F32) "
       "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || (src::form == Form::ND ||
-      src::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src to use the ND/NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-      dst::form == Form::ND),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == ND and dst layout == ND");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
 #endif
 }
 
 template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tinsert_with_accToVecMode() {
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+  check_tinsert_1<dst, src, reluPreMode>();
+  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TINSERT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xffc0f),
-      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
-      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TINSERT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
-      "[PTO][PTO-E0501] TINSERT: expects A2/A3 tinsert src to use loc=acc and dst to use loc=mat; fix: move "
-      "it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
       (dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xc)),
       "[PTO][PTO-E0301] TINSERT: expects A2/A3 tinsert element types to be src=f32, dst=f16/bf16; fix: "
       "convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][SA-0030] TINSERT: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-      (src::form == Form::ND || src::form == Form::NZ)),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == dst layout and src layout in (ND, NZ)");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::form == Form::NZ &&
-      dst::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == NZ and dst layout == NZ");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0x33fff),
-      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x33fff),
-      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
-      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
-      0x10000}, {0x11, 0x20000}}),
-      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      (dst::Loc == TileType::Mat || dst::Loc == TileType::Vec)),
-      "[PTO][PTO-E0501] TINSERT: expects A5 tinsert to use a supported src/dst loc pair: acc->mat, "
-      "vec->mat, or vec->vec; fix: move it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
+  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
       ((dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xe)) ||
       (dtype_of<typename src::DType> == DType::i32 && dtype_of<typename dst::DType> == DType::i32)),
       "[PTO][PTO-E0301] TINSERT: expects src element type == F32 and dst element type in (F16, BF16, F32) "
       "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || (src::form == Form::ND ||
-      src::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src to use the ND/NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-      dst::form == Form::ND),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == ND and dst layout == ND");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
 #endif
 }
 
 template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tinsert_with_preQuantScalar() {
-  static_assert(
-      all_in<TileType::Acc, src>(),
+  check_tinsert_1<dst, src, reluPreMode>();
+  check_tinsert_2<dst, src>();
+  static_assert(all_in<TileType::Acc, src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xffc0f),
-      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
-      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x2}, {0x3, 0x10002}, {0x4,
-      0x2}, {0x5, 0x2}, {0x7, 0x2}}),
-      "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TINSERT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
-      "[PTO][PTO-E0501] TINSERT: expects A2/A3 tinsert src to use loc=acc and dst to use loc=mat; fix: move "
-      "it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][SA-0030] TINSERT: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-      (src::form == Form::ND || src::form == Form::NZ)),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == dst layout and src layout in (ND, NZ)");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::form == Form::NZ &&
-      dst::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == NZ and dst layout == NZ");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0x33fff),
-      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x33fff),
-      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0xe, 0x10000}}),
-      "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
-  static_assert(
-      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
-      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
-      0x10000}, {0x11, 0x20000}}),
-      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      (dst::Loc == TileType::Mat || dst::Loc == TileType::Vec)),
-      "[PTO][PTO-E0501] TINSERT: expects A5 tinsert to use a supported src/dst loc pair: acc->mat, "
-      "vec->mat, or vec->vec; fix: move it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || (src::form == Form::ND ||
-      src::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src to use the ND/NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-      dst::form == Form::ND),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == ND and dst layout == ND");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-#endif
 }
 
 template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tinsert_with_preQuantScalar_accToVecMode() {
-  static_assert(
-      all_in<TileType::Acc, src>(),
+  check_tinsert_1<dst, src, reluPreMode>();
+  check_tinsert_2<dst, src>();
+  static_assert(all_in<TileType::Acc, src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      !(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TINSERT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
+}
+
+template <class dst, class src, class fp, auto accToVecMode>
+constexpr void check_tinsert_fp_with_accToVecMode() {
+  static_assert(all_in<TileType::Acc, src>(),
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, fp>(),
+      "[PTO][SA-0052] TINSERT: expects fp to be in the scaling address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Vec, dst>(),
+      "[PTO][PTO-E0501] TINSERT: expects dst to be in the vec address space; fix: move it there with TMOV");
+  static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
+      "[PTO][SA-0042] TINSERT: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xffc0f),
-      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xffc0f),
-      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x2}, {0x3, 0x10002}, {0x4,
-      0x2}, {0x5, 0x2}, {0x7, 0x2}}),
-      "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TINSERT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
-      "[PTO][PTO-E0501] TINSERT: expects A2/A3 tinsert src to use loc=acc and dst to use loc=mat; fix: move "
-      "it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][SA-0030] TINSERT: expects dst row size in bytes % 32 == 0");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-      (src::form == Form::ND || src::form == Form::NZ)),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == dst layout and src layout in (ND, NZ)");
+  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+      "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(all_in<TileType::Mat, dst>(),
+      "[PTO][PTO-E0501] TINSERT: expects dst to be in the mat address space; fix: move it there with TMOV");
+  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
+  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::form == Form::NZ &&
-      dst::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == NZ and dst layout == NZ");
+  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0x33fff),
-      "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x33fff),
-      "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(
-      !(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002},
-      {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0xe, 0x10000}}),
-      "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
-  static_assert(
-      !(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10},
-      {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x10,
-      0x10000}, {0x11, 0x20000}}),
-      "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      (dst::Loc == TileType::Mat || dst::Loc == TileType::Vec)),
-      "[PTO][PTO-E0501] TINSERT: expects A5 tinsert to use a supported src/dst loc pair: acc->mat, "
-      "vec->mat, or vec->vec; fix: move it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
+      "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
       "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || (src::form == Form::ND ||
-      src::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src to use the ND/NZ layout");
-  static_assert(
-      !(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-      dst::form == Form::ND),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == ND and dst layout == ND");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
-  static_assert(
-      is_one_of<dst>(0xff3fe),
-      "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
-      "with TCVT");
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+      "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+#endif
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
+  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+      "[PTO][PTO-E0501] TINSERT: expects dst to be in the mat/vec address space; fix: move it there with "
+      "TMOV");
 #endif
 }
 
 template <class dst, class src, class fp>
 constexpr void check_tinsert_fp() {
-  static_assert(
-      all_in<TileType::Acc, src>(),
+  static_assert(all_in<TileType::Acc, src>(),
       "[PTO][PTO-E0501] TINSERT_FP: expects src to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, fp>(),
       "[PTO][SA-0052] TINSERT_FP: expects fp to be in the scaling address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Mat, dst>(),
+  static_assert(all_in<TileType::Mat, dst>(),
       "[PTO][PTO-E0501] TINSERT_FP: expects dst to be in the mat address space; fix: move it there with "
       "TMOV");
   static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TINSERT_FP: expects dst to use the NZ layout");
@@ -8608,125 +5016,58 @@ constexpr void check_tinsert_fp() {
   static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT_FP: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
       "[PTO][PTO-E0501] TINSERT_FP: expects dst to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+      {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TINSERT_FP: expects dst to be in the mat/vec address space; fix: move it there with "
-      "TMOV");
-#endif
-}
-
-template <class dst, class src, class fp, auto accToVecMode>
-constexpr void check_tinsert_fp_with_accToVecMode() {
-  static_assert(
-      all_in<TileType::Acc, src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Scaling, fp>(),
-      "[PTO][SA-0052] TINSERT: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(
-      all_in<TileType::Vec, dst>(),
-      "[PTO][PTO-E0501] TINSERT: expects dst to be in the vec address space; fix: move it there with TMOV");
-  static_assert(
-      accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
-      "[PTO][SA-0042] TINSERT: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      all_in<TileType::Mat, dst>(),
-      "[PTO][PTO-E0501] TINSERT: expects dst to be in the mat address space; fix: move it there with TMOV");
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
-  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects src to use the NZ layout");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}}),
-      "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
-      "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2},
-      {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TINSERT: expects dst to be in the mat/vec address space; fix: move it there with "
       "TMOV");
 #endif
 }
 
 template <class dst, class src>
 constexpr void check_tfillpad() {
-  static_assert(
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][SA-0168] TFILLPAD: expects sizeof(src element) == sizeof(dst element)");
-  static_assert(
-      src::Loc == dst::Loc,
+  static_assert(src::Loc == dst::Loc,
       "[PTO][PTO-E0501] TFILLPAD: expects src and dst to have the same location; fix: move it there with "
       "TMOV");
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TFILLPAD: expects dst to be in the vec/mat address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      !(dst::Loc != TileType::Mat) || static_cast<uint64_t>(dst::PadVal) != 0,
+  static_assert(!(dst::Loc != TileType::Mat) || static_cast<uint64_t>(dst::PadVal) != 0,
       "[PTO][SA-0168] TFILLPAD: expects dst PadVal != Null for tfillpad");
-  static_assert(
-      src::Rows == dst::Rows && src::Cols == dst::Cols,
+  static_assert(src::Rows == dst::Rows && src::Cols == dst::Cols,
       "[PTO][SA-0168] TFILLPAD: expects src and dst to have the same static shape for tfillpad");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<src>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      !(dst::Loc == TileType::Mat) || (dst::form == Form::NZ && (static_cast<uint64_t>(dst::PadVal) == 0 ||
-      static_cast<uint64_t>(dst::PadVal) == 1)),
+  static_assert(!(dst::Loc == TileType::Mat) || (dst::form == Form::NZ &&
+      (static_cast<uint64_t>(dst::PadVal) == 0 || static_cast<uint64_t>(dst::PadVal) == 1)),
       "[PTO][PTO-E0501] TFILLPAD: expects dst layout == NZ and dst pad value in (0, 1)");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0fe),
+  static_assert(is_one_of<src>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f0fe),
+  static_assert(is_one_of<dst>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -8734,41 +5075,32 @@ constexpr void check_tfillpad() {
 
 template <class dst, class src>
 constexpr void check_tfillpad_inplace() {
-  static_assert(
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][SA-0168] TFILLPAD_INPLACE: expects sizeof(src element) == sizeof(dst element)");
-  static_assert(
-      src::Loc == dst::Loc,
+  static_assert(src::Loc == dst::Loc,
       "[PTO][PTO-E0501] TFILLPAD_INPLACE: expects src and dst to have the same location; fix: move it there "
       "with TMOV");
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TFILLPAD_INPLACE: expects dst to be in the vec/mat address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      !(dst::Loc != TileType::Mat) || static_cast<uint64_t>(dst::PadVal) != 0,
+  static_assert(!(dst::Loc != TileType::Mat) || static_cast<uint64_t>(dst::PadVal) != 0,
       "[PTO][SA-0168] TFILLPAD_INPLACE: expects dst PadVal != Null for tfillpad_inplace");
-  static_assert(
-      src::Rows == dst::Rows && src::Cols == dst::Cols,
+  static_assert(src::Rows == dst::Rows && src::Cols == dst::Cols,
       "[PTO][SA-0168] TFILLPAD_INPLACE: expects src and dst to have the same static shape for "
       "tfillpad_inplace");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<src>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0fe),
+  static_assert(is_one_of<src>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f0fe),
+  static_assert(is_one_of<dst>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -8776,41 +5108,32 @@ constexpr void check_tfillpad_inplace() {
 
 template <class dst, class src>
 constexpr void check_tfillpad_expand() {
-  static_assert(
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][SA-0168] TFILLPAD_EXPAND: expects sizeof(src element) == sizeof(dst element)");
-  static_assert(
-      src::Loc == dst::Loc,
+  static_assert(src::Loc == dst::Loc,
       "[PTO][PTO-E0501] TFILLPAD_EXPAND: expects src and dst to have the same location; fix: move it there "
       "with TMOV");
-  static_assert(
-      dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TFILLPAD_EXPAND: expects dst to be in the vec/mat address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      !(dst::Loc != TileType::Mat) || static_cast<uint64_t>(dst::PadVal) != 0,
+  static_assert(!(dst::Loc != TileType::Mat) || static_cast<uint64_t>(dst::PadVal) != 0,
       "[PTO][SA-0168] TFILLPAD_EXPAND: expects dst PadVal != Null for tfillpad_expand");
-  static_assert(
-      dst::Rows >= src::Rows && dst::Cols >= src::Cols,
+  static_assert(dst::Rows >= src::Rows && dst::Cols >= src::Cols,
       "[PTO][SA-0168] TFILLPAD_EXPAND: expects dst static shape to be >= src static shape for "
       "tfillpad_expand");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<src>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0fe),
+  static_assert(is_one_of<src>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f0fe),
+  static_assert(is_one_of<dst>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
@@ -8818,75 +5141,60 @@ constexpr void check_tfillpad_expand() {
 
 template <class result, class src>
 constexpr void check_treshape() {
-  static_assert(
-      src::isBoxedLayout == result::isBoxedLayout,
+  static_assert(src::isBoxedLayout == result::isBoxedLayout,
       "[PTO][SA-0301] TRESHAPE: cannot reshape between boxed and non-boxed tile layouts");
-  static_assert(
-      src::Loc == result::Loc,
+  static_assert(src::Loc == result::Loc,
       "[PTO][SA-0303] TRESHAPE: expects src and result to have the same location; fix: move it there with "
       "TMOV");
-  static_assert(
-      static_cast<int>(src::GetSizeInBytes()) == static_cast<int>(result::GetSizeInBytes()),
+  static_assert(static_cast<int>(src::GetSizeInBytes()) == static_cast<int>(result::GetSizeInBytes()),
       "[PTO][SA-0305] TRESHAPE: expects src and result to have the same size in bytes");
 }
 
 template <class dst, class src>
 constexpr void check_ttrans() {
-  static_assert(
-      src::Loc == TileType::Vec,
+  static_assert(src::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TTRANS: expects src to be in the vec address space; fix: move it there with TMOV");
-  static_assert(
-      dst::Loc == TileType::Vec,
+  static_assert(dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TTRANS: expects dst to be in the vec address space; fix: move it there with TMOV");
-  static_assert(
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][SA-0342] TTRANS: expects src and dst to have the same element bytes");
 #if defined(PTO_ISA_A2A3)
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        src::BFractal == BLayout::RowMajor,
+    static_assert(src::BFractal == BLayout::RowMajor,
         "[PTO][SA-0342] TTRANS: expects src to use the row_major blayout; fix: use BLayout::RowMajor");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<src>(0x3f00e),
       "[PTO][SA-0342] TTRANS: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][SA-0342] TTRANS: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(
-      same_dtype<src, dst>(),
+  static_assert(same_dtype<src, dst>(),
       "[PTO][PTO-E0301] TTRANS: expects dst to have the element type of src; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<dst>) {
-    static_assert(
-        ((dst::BFractal == BLayout::RowMajor ? dst::Cols : dst::Rows) * bits_of<typename dst::DType>) % 256 == 0,
+    static_assert(((dst::BFractal == BLayout::RowMajor ? dst::Cols : dst::Rows) * bits_of<typename dst::DType>) % 256 == 0,
         "[PTO][PTO-E0301] TTRANS: expects (dst columns if dst blayout == ROW else dst rows) * dst element "
         "bytes % 32 == 0; fix: use BLayout::RowMajor");
   }
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        ((src::BFractal == BLayout::RowMajor ? src::Cols : src::Rows) * bits_of<typename src::DType>) % 256 == 0,
+    static_assert(((src::BFractal == BLayout::RowMajor ? src::Cols : src::Rows) * bits_of<typename src::DType>) % 256 == 0,
         "[PTO][PTO-E0301] TTRANS: expects (src columns if src blayout == ROW else src rows) * src element "
         "bytes % 32 == 0; fix: use BLayout::RowMajor");
   }
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0x3f0fe),
+  static_assert(is_one_of<src>(0x3f0fe),
       "[PTO][SA-0342] TTRANS: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f0fe),
+  static_assert(is_one_of<dst>(0x3f0fe),
       "[PTO][SA-0342] TTRANS: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
   if constexpr (is_tile_data_v<dst> && is_tile_data_v<src>) {
-    static_assert(
-        !(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src::ValidCol != DYNAMIC &&
+    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src::ValidCol != DYNAMIC &&
         src::ValidRow != DYNAMIC) || (src::ValidRow == dst::ValidCol && src::ValidCol == dst::ValidRow),
         "[PTO][PTO-E0401] TTRANS: expects src valid rows == dst valid columns and src valid columns == dst "
         "valid rows");
@@ -8895,31 +5203,30 @@ constexpr void check_ttrans() {
 }
 
 template <class dst, class src0, class src1>
-constexpr void check_tconcat() {
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+constexpr void check_tconcat_1() {
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TCONCAT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TCONCAT: expects src0, src1 and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][PTO-E0301] TCONCAT: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) ||
+  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) ||
       (src0::ValidRow == dst::ValidRow && src1::ValidRow == dst::ValidRow),
       "[PTO][PTO-E0401] TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid "
       "rows");
-  static_assert(
-      !(src0::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) ||
+  static_assert(!(src0::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) ||
       (src0::ValidCol + src1::ValidCol) <= dst::Cols,
       "[PTO][PTO-E0401] TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns");
+}
+
+template <class dst, class src0, class src1>
+constexpr void check_tconcat() {
+  check_tconcat_1<dst, src0, src1>();
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+      "[PTO][PTO-E0501] TCONCAT: expects src0, src1 and dst to be in the vec address space; fix: move it "
+      "there with TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][PTO-E0501] TCONCAT: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
@@ -8927,38 +5234,18 @@ constexpr void check_tconcat() {
 
 template <class dst, class src0, class src1, class src0Idx, class src1Idx>
 constexpr void check_tconcat_with_src0Idx_src1Idx() {
-  static_assert(
-      is_one_of<dst>(0x3f00e),
-      "[PTO][PTO-E0302] TCONCAT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst, src0Idx, src1Idx>(),
+  check_tconcat_1<dst, src0, src1>();
+  static_assert(all_in<TileType::Vec, src0, src1, dst, src0Idx, src1Idx>(),
       "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx and src1Idx to be in the vec address "
       "space; fix: move it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
-      "[PTO][PTO-E0301] TCONCAT: expects src0 and src1 to have the element type of dst; fix: convert with "
-      "TCVT");
-  static_assert(
-      same_dtype<src0Idx, src1Idx>(),
+  static_assert(same_dtype<src0Idx, src1Idx>(),
       "[PTO][PTO-E0301] TCONCAT: expects src1Idx to have the element type of src0Idx; fix: convert with "
       "TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) ||
-      (src0::ValidRow == dst::ValidRow && src1::ValidRow == dst::ValidRow),
-      "[PTO][PTO-E0401] TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid "
-      "rows");
-  static_assert(
-      !(src0::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) ||
-      (src0::ValidCol + src1::ValidCol) <= dst::Cols,
-      "[PTO][PTO-E0401] TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns");
-  static_assert(
-      is_among<src0Idx>(0x3f000),
+  static_assert(is_among<src0Idx>(0x3f000),
       "[PTO][PTO-E0301] TCONCAT: expects src0Idx element type to be i8/u8/i16/u16/i32/u32; fix: convert "
       "with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst, src0Idx, src1Idx>(),
+  static_assert(all_row_major<src0, src1, dst, src0Idx, src1Idx>(),
       "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx and src1Idx to use row-major layout; fix: "
       "use BLayout::RowMajor");
 #endif
@@ -8966,38 +5253,18 @@ constexpr void check_tconcat_with_src0Idx_src1Idx() {
 
 template <class dst, class src0, class src1, class dstIdx, class src0Idx, class src1Idx>
 constexpr void check_tconcat_with_dstIdx_src0Idx_src1Idx() {
-  static_assert(
-      is_one_of<dst>(0x3f00e),
-      "[PTO][PTO-E0302] TCONCAT: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst, src0Idx, src1Idx, dstIdx>(),
+  check_tconcat_1<dst, src0, src1>();
+  static_assert(all_in<TileType::Vec, src0, src1, dst, src0Idx, src1Idx, dstIdx>(),
       "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx, src1Idx and dstIdx to be in the vec "
       "address space; fix: move it there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
-      "[PTO][PTO-E0301] TCONCAT: expects src0 and src1 to have the element type of dst; fix: convert with "
-      "TCVT");
-  static_assert(
-      same_dtype<src0Idx, src1Idx, dstIdx>(),
+  static_assert(same_dtype<src0Idx, src1Idx, dstIdx>(),
       "[PTO][PTO-E0301] TCONCAT: expects src1Idx and dstIdx to have the element type of src0Idx; fix: "
       "convert with TCVT");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) ||
-      (src0::ValidRow == dst::ValidRow && src1::ValidRow == dst::ValidRow),
-      "[PTO][PTO-E0401] TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid "
-      "rows");
-  static_assert(
-      !(src0::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) ||
-      (src0::ValidCol + src1::ValidCol) <= dst::Cols,
-      "[PTO][PTO-E0401] TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns");
-  static_assert(
-      is_among<src0Idx>(0x3f000),
+  static_assert(is_among<src0Idx>(0x3f000),
       "[PTO][PTO-E0301] TCONCAT: expects src0Idx element type to be i8/u8/i16/u16/i32/u32; fix: convert "
       "with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst, src0Idx, src1Idx, dstIdx>(),
+  static_assert(all_row_major<src0, src1, dst, src0Idx, src1Idx, dstIdx>(),
       "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx, src1Idx and dstIdx to use row-major "
       "layout; fix: use BLayout::RowMajor");
 #endif
@@ -9005,31 +5272,25 @@ constexpr void check_tconcat_with_dstIdx_src0Idx_src1Idx() {
 
 template <class dst, class src>
 constexpr void check_tpack() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TPACK: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TPACK: expects src and dst to have the same valid_shape");
-  static_assert(
-      bits_of<typename src::DType> > bits_of<typename dst::DType>,
+  static_assert(bits_of<typename src::DType> > bits_of<typename dst::DType>,
       "[PTO][PTO-E0301] TPACK: expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst>, "[PTO][PTO-E0601] TPACK: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TPACK: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<src>(0x3f00e),
       "[PTO][PTO-E0302] TPACK: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TPACK: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
@@ -9037,37 +5298,29 @@ constexpr void check_tpack() {
 
 template <class dst, class src>
 constexpr void check_timg2col() {
-  static_assert(
-      all_in<TileType::Left, dst>(),
+  static_assert(all_in<TileType::Left, dst>(),
       "[PTO][PTO-E0501] TIMG2COL: expects dst to be in the left address space; fix: move it there with TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][PTO-E0301] TIMG2COL: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      src::Loc == TileType::Mat,
+  static_assert(src::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TIMG2COL: expects src to be in the mat address space; fix: move it there with TMOV");
-  static_assert(
-      src::layout == Layout::NC1HWC0 || src::layout == Layout::NDC1HWC0,
+  static_assert(src::layout == Layout::NC1HWC0 || src::layout == Layout::NDC1HWC0,
       "[PTO][PTO-E0501] TIMG2COL: expects src to use the NC1HWC0/NDC1HWC0 layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TIMG2COL: the element type of dst is not supported (i8/u8/f16/bf16/f32); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xc3fff),
+  static_assert(is_one_of<dst>(0xc3fff),
       "[PTO][PTO-E0602] TIMG2COL: the element type of dst needs another target");
   static_assert(dst::form == Form::ZZ, "[PTO][PTO-E0501] TIMG2COL: expects dst to use the ZZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][PTO-E0302] TIMG2COL: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f16/bf16/f32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<dst>(0xff3fe),
       "[PTO][PTO-E0302] TIMG2COL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -9079,378 +5332,311 @@ constexpr void check_timg2col() {
 
 template <class dst1, class dst0, class src1, class src0>
 constexpr void check_tinterleave() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst0, dst1>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst0, dst1>(),
       "[PTO][PTO-E0501] TINTERLEAVE: expects src0, src1, dst0 and dst1 to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      same_dtype<dst0, dst1, src0, src1>(),
+  static_assert(same_dtype<dst0, dst1, src0, src1>(),
       "[PTO][PTO-E0301] TINTERLEAVE: expects dst1, src0 and src1 to have the element type of dst0; fix: "
       "convert with TCVT");
-  static_assert(
-      same_valid<dst1, dst0>(),
+  static_assert(same_valid<dst1, dst0>(),
       "[PTO][PTO-E0401] TINTERLEAVE: expects dst1 and dst0 to have the same valid_shape");
-  static_assert(
-      same_valid<src0, dst0>(),
+  static_assert(same_valid<src0, dst0>(),
       "[PTO][PTO-E0401] TINTERLEAVE: expects src0 and dst0 to have the same valid_shape");
-  static_assert(
-      same_valid<src1, dst0>(),
+  static_assert(same_valid<src1, dst0>(),
       "[PTO][PTO-E0401] TINTERLEAVE: expects src1 and dst0 to have the same valid_shape");
-  static_assert(
-      !(dst0::ValidCol != DYNAMIC) || dst0::ValidCol % 2 == 0,
+  static_assert(!(dst0::ValidCol != DYNAMIC) || dst0::ValidCol % 2 == 0,
       "[PTO][PTO-E0401] TINTERLEAVE: expects dst0 valid columns % 2 == 0");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst1>, "[PTO][PTO-E0601] TINTERLEAVE: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst0, dst1>(),
+  static_assert(all_row_major<src0, src1, dst0, dst1>(),
       "[PTO][PTO-E0501] TINTERLEAVE: expects src0, src1, dst0 and dst1 to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst0>(0x3f00e),
+  static_assert(is_one_of<dst0>(0x3f00e),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst0 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst1>(0x3f00e),
+  static_assert(is_one_of<dst1>(0x3f00e),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst1 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst0>(0xff0fe),
+  static_assert(is_one_of<dst0>(0xff0fe),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst0 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst1>(0xff0fe),
+  static_assert(is_one_of<dst1>(0xff0fe),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst1 is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
+#endif
+}
+
+template <class dst1, class dst0>
+constexpr void check_tdeinterleave_1() {
+  static_assert(same_valid<dst1, dst0>(),
+      "[PTO][PTO-E0401] TDEINTERLEAVE: expects dst1 and dst0 to have the same valid_shape");
+  static_assert(!(dst0::ValidCol != DYNAMIC) || dst0::ValidCol % 2 == 0,
+      "[PTO][PTO-E0401] TDEINTERLEAVE: expects dst0 valid columns % 2 == 0");
+#if defined(PTO_ISA_A2A3)
+  static_assert(never<dst1>, "[PTO][PTO-E0601] TDEINTERLEAVE: only on A5");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(is_one_of<dst0>(0x3f00e),
+      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
+      "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
+  static_assert(is_one_of<dst1>(0x3f00e),
+      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
+      "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(is_one_of<dst0>(0xff0fe),
+      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
+  static_assert(is_one_of<dst1>(0xff0fe),
+      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 }
 
 template <class dst1, class dst0, class src1, class src0>
 constexpr void check_tdeinterleave_with_src1() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst0, dst1>(),
+  check_tdeinterleave_1<dst1, dst0>();
+  static_assert(all_in<TileType::Vec, src0, src1, dst0, dst1>(),
       "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, src1, dst0 and dst1 to be in the vec address space; "
       "fix: move it there with TMOV");
-  static_assert(
-      same_dtype<dst0, dst1, src0, src1>(),
+  static_assert(same_dtype<dst0, dst1, src0, src1>(),
       "[PTO][PTO-E0301] TDEINTERLEAVE: expects dst1, src0 and src1 to have the element type of dst0; fix: "
       "convert with TCVT");
-  static_assert(
-      same_valid<dst1, dst0>(),
-      "[PTO][PTO-E0401] TDEINTERLEAVE: expects dst1 and dst0 to have the same valid_shape");
-  static_assert(
-      !(dst0::ValidCol != DYNAMIC) || dst0::ValidCol % 2 == 0,
-      "[PTO][PTO-E0401] TDEINTERLEAVE: expects dst0 valid columns % 2 == 0");
-  static_assert(
-      same_valid<src0, dst0>() && same_valid<src1, dst0>(),
+  static_assert(same_valid<src0, dst0>() && same_valid<src1, dst0>(),
       "[PTO][PTO-E0401] TDEINTERLEAVE: expects valid_eq(src0, dst0) and valid_eq(src1, dst0)");
-#if defined(PTO_ISA_A2A3)
-  static_assert(never<dst1>, "[PTO][PTO-E0601] TDEINTERLEAVE: only on A5");
-#endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, src1, dst0, dst1>(),
+  static_assert(all_row_major<src0, src1, dst0, dst1>(),
       "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, src1, dst0 and dst1 to use row-major layout; fix: use "
       "BLayout::RowMajor");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst0>(0x3f00e),
-      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
-      "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst1>(0x3f00e),
-      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
-      "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst0>(0xff0fe),
-      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst1>(0xff0fe),
-      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 }
 
 template <class dst1, class dst0, class src0>
 constexpr void check_tdeinterleave() {
-  static_assert(
-      all_in<TileType::Vec, src0, dst0, dst1>(),
+  check_tdeinterleave_1<dst1, dst0>();
+  static_assert(all_in<TileType::Vec, src0, dst0, dst1>(),
       "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, dst0 and dst1 to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      same_dtype<dst0, dst1, src0>(),
+  static_assert(same_dtype<dst0, dst1, src0>(),
       "[PTO][PTO-E0301] TDEINTERLEAVE: expects dst1 and src0 to have the element type of dst0; fix: convert "
       "with TCVT");
-  static_assert(
-      same_valid<dst1, dst0>(),
-      "[PTO][PTO-E0401] TDEINTERLEAVE: expects dst1 and dst0 to have the same valid_shape");
-  static_assert(
-      !(dst0::ValidCol != DYNAMIC) || dst0::ValidCol % 2 == 0,
-      "[PTO][PTO-E0401] TDEINTERLEAVE: expects dst0 valid columns % 2 == 0");
-  static_assert(
-      !(dst0::ValidCol != DYNAMIC && dst0::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
+  static_assert(!(dst0::ValidCol != DYNAMIC && dst0::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
       src0::ValidRow != DYNAMIC) || (src0::ValidRow == dst0::ValidRow &&
       src0::ValidCol == 2 * dst0::ValidCol),
       "[PTO][PTO-E0401] TDEINTERLEAVE: expects src0 valid rows == dst0 valid rows and src0 valid columns == "
       "2 * dst0 valid columns");
-#if defined(PTO_ISA_A2A3)
-  static_assert(never<dst1>, "[PTO][PTO-E0601] TDEINTERLEAVE: only on A5");
-#endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src0, dst0, dst1>(),
+  static_assert(all_row_major<src0, dst0, dst1>(),
       "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, dst0 and dst1 to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst0>(0x3f00e),
-      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
-      "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst1>(0x3f00e),
-      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
-      "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
-  static_assert(
-      src0::Cols * bits_of<typename src0::DType> >= 4096,
+  static_assert(src0::Cols * bits_of<typename src0::DType> >= 4096,
       "[PTO][PTO-E0401] TDEINTERLEAVE: expects src0 row size in bytes >= 512");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst0>(0xff0fe),
-      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst1>(0xff0fe),
-      "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class idx>
 constexpr void check_tsort32() {
-  static_assert(
-      all_in<TileType::Vec, src, idx, dst>(),
+  static_assert(all_in<TileType::Vec, src, idx, dst>(),
       "[PTO][SA-0022] TSORT32: expects src, idx and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
+  static_assert(same_dtype<dst, src>(),
       "[PTO][SA-0022] TSORT32: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      dtype_of<typename idx::DType> == DType::u32,
+  static_assert(dtype_of<typename idx::DType> == DType::u32,
       "[PTO][SA-0022] TSORT32: expects idx element type to be u32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
+  static_assert(is_one_of<dst>(0x6),
       "[PTO][SA-0022] TSORT32: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][SA-0022] TSORT32: expects src to use the ND layout");
   static_assert(idx::form == Form::ND, "[PTO][SA-0022] TSORT32: expects idx to use the ND layout");
   static_assert(dst::form == Form::ND, "[PTO][SA-0022] TSORT32: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0x1400e),
+  static_assert(is_one_of<dst>(0x1400e),
       "[PTO][SA-0022] TSORT32: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
       "convert with TCVT");
-  static_assert(
-      same_valid<idx, src>(),
+  static_assert(same_valid<idx, src>(),
       "[PTO][PTO-E0401] TSORT32: expects idx and src to have the same valid_shape");
 #endif
 }
 
 template <class dst, class src>
-constexpr void check_tmrgsort_with_blockLen() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0274] TMRGSORT: expects src and dst to be in the vec address space; fix: move it there with "
-      "TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TMRGSORT: expects src to have the element type of dst; fix: convert with TCVT");
+constexpr void check_tmrgsort_1() {
   static_assert(src::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src rows to be 1");
   static_assert(dst::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects dst rows to be 1");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(is_one_of<dst>(0x6),
+      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(is_one_of<dst>(0x1400e),
+      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
+      "convert with TCVT");
+#endif
+}
+
+template <class dst, class src>
+constexpr void check_tmrgsort_with_blockLen() {
+  check_tmrgsort_1<dst, src>();
+  static_assert(all_in<TileType::Vec, src, dst>(),
+      "[PTO][SA-0274] TMRGSORT: expects src and dst to be in the vec address space; fix: move it there with "
+      "TMOV");
+  static_assert(same_dtype<dst, src>(),
+      "[PTO][PTO-E0301] TMRGSORT: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      (static_cast<int>(src::GetSizeInBytes()) + static_cast<int>(dst::GetSizeInBytes())) < 192 * 1024,
+  static_assert((static_cast<int>(src::GetSizeInBytes()) + static_cast<int>(dst::GetSizeInBytes())) < 192 * 1024,
       "[PTO][SA-0043] TMRGSORT: expects src size in bytes + dst size in bytes < 192 * 1024");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
-      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      src::Cols == dst::Cols,
+  static_assert(src::Cols == dst::Cols,
       "[PTO][PTO-E0401] TMRGSORT: expects src and dst to have the same columns");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      (static_cast<int>(src::GetSizeInBytes()) + static_cast<int>(dst::GetSizeInBytes())) < 256 * 1024,
+  static_assert((static_cast<int>(src::GetSizeInBytes()) + static_cast<int>(dst::GetSizeInBytes())) < 256 * 1024,
       "[PTO][SA-0043] TMRGSORT: expects src size in bytes + dst size in bytes < 256 * 1024");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0x1400e),
-      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
-      "convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class src1>
 constexpr void check_tmrgsort_with_excuted_src1() {
-  static_assert(
-      all_in<TileType::Vec, src, src1, dst>(),
+  check_tmrgsort_1<dst, src>();
+  static_assert(all_in<TileType::Vec, src, src1, dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<dst, src, src1>(),
+  static_assert(same_dtype<dst, src, src1>(),
       "[PTO][PTO-E0301] TMRGSORT: expects src and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(src::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src rows to be 1");
   static_assert(src1::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src1 rows to be 1");
-  static_assert(dst::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects dst rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
-      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      all_row_major<src, src1, dst>(),
+  static_assert(all_row_major<src, src1, dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0x1400e),
-      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
-      "convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class src1, class src2>
 constexpr void check_tmrgsort_with_excuted_src1_src2() {
-  static_assert(
-      all_in<TileType::Vec, src, src1, src2, dst>(),
+  check_tmrgsort_1<dst, src>();
+  static_assert(all_in<TileType::Vec, src, src1, src2, dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src, src1, src2 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      same_dtype<dst, src, src1, src2>(),
+  static_assert(same_dtype<dst, src, src1, src2>(),
       "[PTO][PTO-E0301] TMRGSORT: expects src, src1 and src2 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(src::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src rows to be 1");
   static_assert(src1::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src1 rows to be 1");
   static_assert(src2::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src2 rows to be 1");
-  static_assert(dst::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects dst rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
-      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      all_row_major<src, src1, src2, dst>(),
+  static_assert(all_row_major<src, src1, src2, dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src, src1, src2 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0x1400e),
-      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
-      "convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class src1, class src2, class src3>
 constexpr void check_tmrgsort_with_excuted_src1_src2_src3() {
-  static_assert(
-      all_in<TileType::Vec, src, src1, src2, src3, dst>(),
+  check_tmrgsort_1<dst, src>();
+  static_assert(all_in<TileType::Vec, src, src1, src2, src3, dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src, src1, src2, src3 and dst to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      same_dtype<dst, src, src1, src2, src3>(),
+  static_assert(same_dtype<dst, src, src1, src2, src3>(),
       "[PTO][PTO-E0301] TMRGSORT: expects src, src1, src2 and src3 to have the element type of dst; fix: "
       "convert with TCVT");
-  static_assert(src::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src rows to be 1");
   static_assert(src1::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src1 rows to be 1");
   static_assert(src2::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src2 rows to be 1");
   static_assert(src3::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src3 rows to be 1");
-  static_assert(dst::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects dst rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x6),
-      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(
-      all_row_major<src, src1, src2, src3, dst>(),
+  static_assert(all_row_major<src, src1, src2, src3, dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src, src1, src2, src3 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
+}
+
+template <class src>
+constexpr void check_tgather_1() {
+#if defined(PTO_ISA_A2A3)
+  static_assert(is_one_of<src>(0x3c00e),
+      "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
+      "fix: convert with TCVT");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(is_one_of<src>(0x3f0be),
+      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
+      "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
+#endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0x1400e),
-      "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
-      "convert with TCVT");
+  static_assert(is_one_of<src>(0xff0fe),
+      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
+#endif
+}
+
+template <class dst, class src, class cdst, auto cmpMode>
+constexpr void check_tgather_2() {
+  static_assert(cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
+      "[PTO][PTO-E0112] TGATHER: cmpMode is none of its values");
+  static_assert(is_among<dst>(0x30000) && dtype_of<typename cdst::DType> == dtype_of<typename dst::DType>,
+      "[PTO][PTO-E0301] TGATHER: expects dst element type in (I32, U32) and cdst element type == dst "
+      "element type; fix: convert with TCVT");
+#if defined(PTO_ISA_A2A3)
+  static_assert(is_among<src>(0x6) || (is_among<src>(0x30000) && cmpMode == CmpMode::EQ),
+      "[PTO][PTO-E0301] TGATHER: expects A2/A3 compare-form tgather src element type to be f16/f32, or i32 "
+      "when cmpMode=eq; fix: convert with TCVT");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(is_among<src>(0x3c006),
+      "[PTO][PTO-E0301] TGATHER: expects A5 compare-form tgather src element type to be i16/i32/f16/f32; "
+      "fix: convert with TCVT");
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(are_combined<src, dst>({{0x1, 0x30000}, {0x2, 0x30000}, {0xe, 0x30000}, {0xf, 0x30000}, {0x10,
+      0x30000}, {0x11, 0x30000}}),
+      "[PTO][SA-0127] TGATHER: the element types of src and dst are no legal combination; fix: convert with "
+      "TCVT");
 #endif
 }
 
 template <class dst, class src, class indices>
 constexpr void check_tgather_with_indices() {
-  static_assert(
-      all_in<TileType::Vec, src, dst, indices>(),
+  check_tgather_1<src>();
+  static_assert(all_in<TileType::Vec, src, dst, indices>(),
       "[PTO][SA-0127] TGATHER: expects src, dst and indices to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<src, dst>(),
+  static_assert(same_dtype<src, dst>(),
       "[PTO][PTO-E0301] TGATHER: expects dst to have the element type of src; fix: convert with TCVT");
   static_assert(fitting_valid<dst, indices>(), "[PTO][PTO-E0401] TGATHER: expects valid_le(dst, indices)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3c00e),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
-      "fix: convert with TCVT");
-  static_assert(
-      are_combined<src, indices>({{0x1, 0x30000}, {0x2, 0x30000}, {0x3, 0x30000}, {0xe, 0x30000}, {0xf,
-      0x30000}, {0x10, 0x30000}, {0x11, 0x30000}}),
+  static_assert(are_combined<src, indices>({{0x1, 0x30000}, {0x2, 0x30000}, {0x3, 0x30000}, {0xe, 0x30000},
+      {0xf, 0x30000}, {0x10, 0x30000}, {0x11, 0x30000}}),
       "[PTO][SA-0044] TGATHER: the element types of src and indices are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst, indices>(),
+  static_assert(all_row_major<src, dst, indices>(),
       "[PTO][SA-0127] TGATHER: expects src, dst and indices to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && indices::ValidCol != DYNAMIC) || (dst::ValidCol == dst::Cols &&
+  static_assert(!(dst::ValidCol != DYNAMIC && indices::ValidCol != DYNAMIC) || (dst::ValidCol == dst::Cols &&
       indices::ValidCol == indices::Cols),
       "[PTO][PTO-E0401] TGATHER: expects dst valid columns == dst columns and indices valid columns == "
       "indices columns");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
-      "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
-  static_assert(
-      are_combined<src, indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0xc, 0x3c000}, {0xd, 0x3c000}, {0xe,
-      0x3c000}, {0xf, 0x3c000}, {0x10, 0x3c000}, {0x11, 0x3c000}}),
+  static_assert(are_combined<src, indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0xc, 0x3c000}, {0xd, 0x3c000},
+      {0xe, 0x3c000}, {0xf, 0x3c000}, {0x10, 0x3c000}, {0x11, 0x3c000}}),
       "[PTO][SA-0044] TGATHER: the element types of src and indices are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff0fe),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      are_combined<src, indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0x3, 0x3c000}, {0xc, 0x3c000}, {0xd,
-      0x3c000}, {0xe, 0x3c000}, {0xf, 0x3c000}, {0x10, 0x3c000}, {0x11, 0x3c000}}),
+  static_assert(are_combined<src, indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0x3, 0x3c000}, {0xc, 0x3c000},
+      {0xd, 0x3c000}, {0xe, 0x3c000}, {0xf, 0x3c000}, {0x10, 0x3c000}, {0x11, 0x3c000}}),
       "[PTO][SA-0044] TGATHER: the element types of src and indices are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -9458,271 +5644,150 @@ constexpr void check_tgather_with_indices() {
 
 template <class dst, class src, auto gather_axis = GatherAxis::GATHER_ROW>
 constexpr void check_tgather() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  check_tgather_1<src>();
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][SA-0127] TGATHER: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][PTO-E0301] TGATHER: expects src and dst to have the same element bytes");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || !(gather_axis == GatherAxis::GATHER_ROW) || dst::ValidCol == dst::Cols,
+  static_assert(!(dst::ValidCol != DYNAMIC) || !(gather_axis == GatherAxis::GATHER_ROW) ||
+      dst::ValidCol == dst::Cols,
       "[PTO][CA-0003] TGATHER: expects dst valid columns == dst columns");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC) || !(gather_axis == GatherAxis::GATHER_COL) || dst::ValidRow == dst::Rows,
+  static_assert(!(dst::ValidRow != DYNAMIC) || !(gather_axis == GatherAxis::GATHER_COL) ||
+      dst::ValidRow == dst::Rows,
       "[PTO][PTO-E0401] TGATHER: expects dst valid rows == dst rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3c00e),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
-      "fix: convert with TCVT");
-  static_assert(
-      bits_of<typename src::DType> == 16 || bits_of<typename src::DType> == 32,
+  static_assert(bits_of<typename src::DType> == 16 || bits_of<typename src::DType> == 32,
       "[PTO][PTO-E0301] TGATHER: expects A2/A3 mask-pattern gather element size to be 2 or 4 bytes");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][SA-0127] TGATHER: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
-      "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff0fe),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class cdst, auto cmpMode = CmpMode::EQ>
 constexpr void check_tgather_with_kValue_cdst() {
-  static_assert(
-      cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
-      "[PTO][PTO-E0112] TGATHER: cmpMode is none of its values");
-  static_assert(
-      all_in<TileType::Vec, src, dst, cdst>(),
+  check_tgather_1<src>();
+  check_tgather_2<dst, src, cdst, cmpMode>();
+  static_assert(all_in<TileType::Vec, src, dst, cdst>(),
       "[PTO][SA-0127] TGATHER: expects src, dst and cdst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      is_among<dst>(0x30000) && dtype_of<typename cdst::DType> == dtype_of<typename dst::DType>,
-      "[PTO][PTO-E0301] TGATHER: expects dst element type in (I32, U32) and cdst element type == dst "
-      "element type; fix: convert with TCVT");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3c00e),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
-      "fix: convert with TCVT");
-  static_assert(
-      is_among<src>(0x6) || (is_among<src>(0x30000) && cmpMode == CmpMode::EQ),
-      "[PTO][PTO-E0301] TGATHER: expects A2/A3 compare-form tgather src element type to be f16/f32, or i32 "
-      "when cmpMode=eq; fix: convert with TCVT");
-#endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst, cdst>(),
+  static_assert(all_row_major<src, dst, cdst>(),
       "[PTO][SA-0127] TGATHER: expects src, dst and cdst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
-      "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
-  static_assert(
-      is_among<src>(0x3c006),
-      "[PTO][PTO-E0301] TGATHER: expects A5 compare-form tgather src element type to be i16/i32/f16/f32; "
-      "fix: convert with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff0fe),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      are_combined<src, dst>({{0x1, 0x30000}, {0x2, 0x30000}, {0xe, 0x30000}, {0xf, 0x30000}, {0x10, 0x30000},
-      {0x11, 0x30000}}),
-      "[PTO][SA-0127] TGATHER: the element types of src and dst are no legal combination; fix: convert with "
-      "TCVT");
 #endif
 }
 
 template <class dst, class src, class kTile, class cdst, auto cmpMode = CmpMode::EQ>
 constexpr void check_tgather_with_kTile_cdst() {
-  static_assert(
-      cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
-      "[PTO][PTO-E0112] TGATHER: cmpMode is none of its values");
-  static_assert(
-      all_in<TileType::Vec, src, dst, cdst, kTile>(),
+  check_tgather_1<src>();
+  check_tgather_2<dst, src, cdst, cmpMode>();
+  static_assert(all_in<TileType::Vec, src, dst, cdst, kTile>(),
       "[PTO][SA-0127] TGATHER: expects src, dst, cdst and kTile to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      is_among<dst>(0x30000) && dtype_of<typename cdst::DType> == dtype_of<typename dst::DType>,
-      "[PTO][PTO-E0301] TGATHER: expects dst element type in (I32, U32) and cdst element type == dst "
-      "element type; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3c00e),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
-      "fix: convert with TCVT");
-  static_assert(
-      is_among<kTile>(0x30000),
+  static_assert(is_among<kTile>(0x30000),
       "[PTO][PTO-E0301] TGATHER: expects kTile element type to be i32/u32; fix: convert with TCVT");
-  static_assert(
-      is_among<src>(0x6) || (is_among<src>(0x30000) && cmpMode == CmpMode::EQ),
-      "[PTO][PTO-E0301] TGATHER: expects A2/A3 compare-form tgather src element type to be f16/f32, or i32 "
-      "when cmpMode=eq; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<src, dst, cdst, kTile>(),
+  static_assert(all_row_major<src, dst, cdst, kTile>(),
       "[PTO][SA-0127] TGATHER: expects src, dst, cdst and kTile to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0be),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
-      "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
-  static_assert(
-      is_among<kTile>(0x28000),
+  static_assert(is_among<kTile>(0x28000),
       "[PTO][PTO-E0301] TGATHER: expects kTile element type to be u16/u32; fix: convert with TCVT");
-  static_assert(
-      is_among<src>(0x3c006),
-      "[PTO][PTO-E0301] TGATHER: expects A5 compare-form tgather src element type to be i16/i32/f16/f32; "
-      "fix: convert with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff0fe),
-      "[PTO][SA-0127] TGATHER: the element type of src is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(
-      are_combined<src, dst>({{0x1, 0x30000}, {0x2, 0x30000}, {0xe, 0x30000}, {0xf, 0x30000}, {0x10, 0x30000},
-      {0x11, 0x30000}}),
-      "[PTO][SA-0127] TGATHER: the element types of src and dst are no legal combination; fix: convert with "
-      "TCVT");
 #endif
 }
 
 template <class dst, class src, class offsets>
 constexpr void check_tgatherb() {
-  static_assert(
-      all_in<TileType::Vec, src, offsets, dst>(),
+  static_assert(all_in<TileType::Vec, src, offsets, dst>(),
       "[PTO][SA-0127] TGATHERB: expects src, offsets and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
       "[PTO][PTO-E0301] TGATHERB: expects src and dst to have the same element bytes");
-  static_assert(
-      bits_of<typename offsets::DType> == 32,
+  static_assert(bits_of<typename offsets::DType> == 32,
       "[PTO][PTO-E0301] TGATHERB: expects offsets element bits to be 32");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || (dst::ValidCol * bits_of<typename dst::DType>) % 256 == 0,
+  static_assert(!(dst::ValidCol != DYNAMIC) || (dst::ValidCol * bits_of<typename dst::DType>) % 256 == 0,
       "[PTO][CA-0007] TGATHERB: expects dst valid columns * dst element bytes % 32 == 0");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<src>(0x3f0be),
+  static_assert(is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<src>(0xfff4f),
+  static_assert(is_one_of<src>(0xfff4f),
       "[PTO][PTO-E0602] TGATHERB: the element type of src needs another target");
-  static_assert(
-      is_one_of<dst>(0x3f0be),
+  static_assert(is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0xfff4f),
+  static_assert(is_one_of<dst>(0xfff4f),
       "[PTO][PTO-E0602] TGATHERB: the element type of dst needs another target");
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][SA-0127] TGATHERB: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f0be),
+  static_assert(is_one_of<src>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3f0be),
+  static_assert(is_one_of<dst>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
+#endif
+}
+
+template <class dst, class src>
+constexpr void check_tscatter_1() {
+  static_assert(same_dtype<dst, src>(),
+      "[PTO][PTO-E0301] TSCATTER: expects src to have the element type of dst; fix: convert with TCVT");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(is_one_of<dst>(0x3f00e),
+      "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(is_one_of<dst>(0xff00e),
+      "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
+      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class indexes>
 constexpr void check_tscatter_with_indexes() {
-  static_assert(
-      all_in<TileType::Vec, src, indexes, dst>(),
+  check_tscatter_1<dst, src>();
+  static_assert(all_in<TileType::Vec, src, indexes, dst>(),
       "[PTO][PTO-E0501] TSCATTER: expects src, indexes and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TSCATTER: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(
-      is_among<indexes>(0x3c000),
+  static_assert(is_among<indexes>(0x3c000),
       "[PTO][SA-0325] TSCATTER: expects indexes element type to be i32/u32/i16/u16; fix: convert with TCVT");
   static_assert(fitting_valid<indexes, src>(), "[PTO][PTO-E0401] TSCATTER: expects valid_le(indexes, src)");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
-      "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(
-      bits_of<typename indexes::DType> == larger_of(bits_of<typename dst::DType>, 16),
+  static_assert(bits_of<typename indexes::DType> == larger_of(bits_of<typename dst::DType>, 16),
       "[PTO][SA-0325] TSCATTER: expects indexes element bytes == max(dst element bytes, 2)");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src, auto scatter_axis = ScatterAxis::SCATTER_ROW>
 constexpr void check_tscatter() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
+  check_tscatter_1<dst, src>();
+  static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TSCATTER: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TSCATTER: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst>, "[PTO][PTO-E0116] TSCATTER: expects indexes");
 #endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
-      "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-#endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor &&
+  static_assert(src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor &&
       (bits_of<typename dst::DType> == 16 || bits_of<typename dst::DType> == 32),
       "[PTO][PTO-E0301] TSCATTER: expects src blayout == ROW and dst blayout == ROW and (dst element bits "
       "in (16, 32)); fix: use BLayout::RowMajor");
 #endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
-      "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
-      "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-#endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
+  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_ROW) || src::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid rows");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) ||
+  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_COL) || src::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid columns");
 #endif
@@ -9730,19 +5795,16 @@ constexpr void check_tscatter() {
 
 template <class dst>
 constexpr void check_tci() {
-  static_assert(
-      all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, dst>(),
       "[PTO][PTO-E0501] TCI: expects dst to be in the vec address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3c000),
+  static_assert(is_one_of<dst>(0x3c000),
       "[PTO][SA-0139] TCI: the element type of dst is not supported (i32/u32/i16/u16); fix: convert with "
       "TCVT");
   static_assert(dst::Cols != 1, "[PTO][PTO-E0401] TCI: expects dst columns not to be 1");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0139] TCI: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/i64/u64/f32/f16/bf16); fix: convert with TCVT");
   static_assert(dst::Rows == 1, "[PTO][SA-0140] TCI: expects dst rows to be 1");
@@ -9751,29 +5813,23 @@ constexpr void check_tci() {
 
 template <class dst, auto upperOrLower = 0>
 constexpr void check_ttri() {
-  static_assert(
-      all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, dst>(),
       "[PTO][PTO-E0501] TTRI: expects dst to be in the vec address space; fix: move it there with TMOV");
-  static_assert(
-      upperOrLower == 0 || upperOrLower == 1,
+  static_assert(upperOrLower == 0 || upperOrLower == 1,
       "[PTO][PTO-E0116] TTRI: expects upperOrLower to be 0 (lower) or 1 (upper)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TTRI: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      is_one_of<dst>(0x3cff7),
+  static_assert(is_one_of<dst>(0x3cff7),
       "[PTO][PTO-E0602] TTRI: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][PTO-E0501] TTRI: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][PTO-E0302] TTRI: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -9782,53 +5838,43 @@ constexpr void check_ttri() {
 template <class dst, auto rounds = 10>
 constexpr void check_trandom() {
   static_assert(rounds == 7 || rounds == 10, "[PTO][PTO-E0112] PTOAS__TRANDOM: rounds is none of its values");
-  static_assert(
-      all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, dst>(),
       "[PTO][PTO-E0501] PTOAS__TRANDOM: expects dst to be in the vec address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst>, "[PTO][PTO-E0601] PTOAS__TRANDOM: only on A5");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x30000),
+  static_assert(is_one_of<dst>(0x30000),
       "[PTO][PTO-E0302] PTOAS__TRANDOM: the element type of dst is not supported (i32/u32); fix: convert "
       "with TCVT");
-  static_assert(
-      all_row_major<dst>(),
+  static_assert(all_row_major<dst>(),
       "[PTO][PTO-E0501] PTOAS__TRANDOM: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 }
 
 template <class dst, class src, class idx>
-constexpr void check_thistogram() {
-  static_assert(
-      all_in<TileType::Vec, src, idx, dst>(),
+constexpr void check_thistogram_1() {
+  static_assert(all_in<TileType::Vec, src, idx, dst>(),
       "[PTO][PTO-E0501] THISTOGRAM: expects src, idx and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      !(bits_of<typename src::DType> == 32) || all_row_major<idx>(),
+  static_assert(!(bits_of<typename src::DType> == 32) || all_row_major<idx>(),
       "[PTO][PTO-E0501] THISTOGRAM: expects idx to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      !(bits_of<typename src::DType> == 16) || (idx::form == Form::DN && idx::Cols == 1),
+  static_assert(!(bits_of<typename src::DType> == 16) || (idx::form == Form::DN && idx::Cols == 1),
       "[PTO][PTO-E0401] THISTOGRAM: expects idx layout == DN and idx columns == 1");
-  static_assert(
-      src::Rows == dst::Rows,
+  static_assert(src::Rows == dst::Rows,
       "[PTO][PTO-E0401] THISTOGRAM: expects src and dst to have the same rows");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || (dst::Cols >= 256 && dst::ValidCol >= 256),
+  static_assert(!(dst::ValidCol != DYNAMIC) || (dst::Cols >= 256 && dst::ValidCol >= 256),
       "[PTO][PTO-E0401] THISTOGRAM: expects dst columns >= 256 and dst valid columns >= 256");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst>, "[PTO][PTO-E0601] THISTOGRAM: only on A5");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      !(bits_of<typename src::DType> == 16) || idx::Rows == src::Rows,
+  static_assert(!(bits_of<typename src::DType> == 16) || idx::Rows == src::Rows,
       "[PTO][PTO-E0401] THISTOGRAM: expects idx and src to have the same rows");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src, idx>({{0xf11, 0x2000}, {0x1111, 0x2000}}),
+  static_assert(are_combined<dst, src, idx>({{0xf11, 0x2000}, {0x1111, 0x2000}}),
       "[PTO][PTO-E0302] THISTOGRAM: the element types of dst, src and idx are no legal combination; fix: "
       "convert with TCVT");
   static_assert(src::form == Form::ND, "[PTO][PTO-E0501] THISTOGRAM: expects src to use the ND layout");
@@ -9836,349 +5882,146 @@ constexpr void check_thistogram() {
 #endif
 }
 
+template <class dst, class src, class idx>
+constexpr void check_thistogram() {
+  check_thistogram_1<dst, src, idx>();
+}
+
 template <class dst, class src, class idx, auto hist_byte>
 constexpr void check_thistogram_with_hist_byte() {
-  static_assert(
-      hist_byte == HistByte::BYTE_0 || hist_byte == HistByte::BYTE_1 || hist_byte == HistByte::BYTE_2 ||
-      hist_byte == HistByte::BYTE_3,
+  check_thistogram_1<dst, src, idx>();
+  static_assert(hist_byte == HistByte::BYTE_0 || hist_byte == HistByte::BYTE_1 ||
+      hist_byte == HistByte::BYTE_2 || hist_byte == HistByte::BYTE_3,
       "[PTO][PTO-E0112] THISTOGRAM: hist_byte is none of its values");
-  static_assert(
-      all_in<TileType::Vec, src, idx, dst>(),
-      "[PTO][PTO-E0501] THISTOGRAM: expects src, idx and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(
-      !(bits_of<typename src::DType> == 32) || all_row_major<idx>(),
-      "[PTO][PTO-E0501] THISTOGRAM: expects idx to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      !(bits_of<typename src::DType> == 16) || (idx::form == Form::DN && idx::Cols == 1),
-      "[PTO][PTO-E0401] THISTOGRAM: expects idx layout == DN and idx columns == 1");
-  static_assert(
-      src::Rows == dst::Rows,
-      "[PTO][PTO-E0401] THISTOGRAM: expects src and dst to have the same rows");
-  static_assert(
-      static_cast<int>(hist_byte) * 8 < bits_of<typename src::DType>,
+  static_assert(static_cast<int>(hist_byte) * 8 < bits_of<typename src::DType>,
       "[PTO][PTO-E0301] THISTOGRAM: expects hist_byte < src element bytes");
-  static_assert(
-      !(dst::ValidCol != DYNAMIC) || (dst::Cols >= 256 && dst::ValidCol >= 256),
-      "[PTO][PTO-E0401] THISTOGRAM: expects dst columns >= 256 and dst valid columns >= 256");
+}
+
+template <class dst, class src, auto quant_type>
+constexpr void check_tquant_1() {
+  static_assert(!(quant_type == QuantType::INT8_SYM) || dtype_of<typename dst::DType> == DType::i8,
+      "[PTO][PTO-E0301] TQUANT: expects dst element type i8 for INT8_SYM quantization; fix: convert with "
+      "TCVT");
+  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) ||
+      dtype_of<typename src::DType> == DType::f32,
+      "[PTO][PTO-E0301] TQUANT: expects src element type to be f32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] THISTOGRAM: only on A5");
+  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
+      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert(!are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
+      "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
+  static_assert(all_row_major<src, dst>(),
+      "[PTO][PTO-E0501] TQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
+      "[PTO][PTO-E0116] TQUANT: expects quant_type in ('INT8_SYM', 'INT8_ASYM')");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      !(bits_of<typename src::DType> == 16) || idx::Rows == src::Rows,
-      "[PTO][PTO-E0401] THISTOGRAM: expects idx and src to have the same rows");
+  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
+      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+#endif
+#if defined(PTO_ISA_CPU)
+  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
+      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
+      "with TCVT");
+  static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) ||
+      (src::Rows == dst::Rows && src::Cols == dst::Cols),
+      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same shape");
+  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid<src,
+      dst>(),
+      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same valid_shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src, idx>({{0xf11, 0x2000}, {0x1111, 0x2000}}),
-      "[PTO][PTO-E0302] THISTOGRAM: the element types of dst, src and idx are no legal combination; fix: "
-      "convert with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][PTO-E0501] THISTOGRAM: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND, "[PTO][PTO-E0501] THISTOGRAM: expects dst to use the ND layout");
+  static_assert(!(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
+      "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
+  static_assert(!(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
+      "[PTO][PTO-E0301] TQUANT: expects dst element type to be f4e2m1; fix: convert with TCVT");
+#endif
+}
+
+template <class dst, class src, class exp, auto quant_type>
+constexpr void check_tquant_2() {
+  static_assert(all_in<TileType::Vec, src, dst>(),
+      "[PTO][PTO-E0501] TQUANT: expects src and dst to be in the vec address space; fix: move it there with "
+      "TMOV");
+  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<dst>,
+      "[PTO][PTO-E0116] TQUANT: expects fp");
+  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<dst>,
+      "[PTO][PTO-E0116] TQUANT: expects group results only of an MX scheme");
+#if defined(PTO_ISA_A5)
+  static_assert(src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor,
+      "[PTO][PTO-E0501] TQUANT: expects src blayout == ROW and dst blayout == ROW; fix: use "
+      "BLayout::RowMajor");
+  static_assert(src::Rows * src::Cols <= 59461,
+      "[PTO][PTO-E0401] TQUANT: expects src rows * src columns <= 59461");
+#endif
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
+  static_assert(dtype_of<typename exp::DType> == DType::u8,
+      "[PTO][PTO-E0301] TQUANT: expects exp element type to be u8; fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class fp, auto quant_type>
 constexpr void check_tquant_with_fp() {
-  static_assert(
-      all_in<TileType::Vec, src, fp, dst>(),
+  check_tquant_1<dst, src, quant_type>();
+  static_assert(all_in<TileType::Vec, src, fp, dst>(),
       "[PTO][PTO-E0501] TQUANT: expects src, fp and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(
-      !(quant_type == QuantType::INT8_ASYM) || never<dst>,
+  static_assert(!(quant_type == QuantType::INT8_ASYM) || never<dst>,
       "[PTO][PTO-E0116] TQUANT: INT8_ASYM quantization requires an offset operand");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM) || dtype_of<typename dst::DType> == DType::i8,
-      "[PTO][PTO-E0301] TQUANT: expects dst element type i8 for INT8_SYM quantization; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) ||
-      dtype_of<typename src::DType> == DType::f32,
-      "[PTO][PTO-E0301] TQUANT: expects src element type to be f32; fix: convert with TCVT");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
-      "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
-  static_assert(
-      all_row_major<src, dst>(),
-      "[PTO][PTO-E0501] TQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
-      "[PTO][PTO-E0116] TQUANT: expects quant_type in ('INT8_SYM', 'INT8_ASYM')");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || (src::Rows == dst::Rows &&
-      src::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same shape");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid<src, dst>(),
-      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same valid_shape");
-#endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      !(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<dst>,
+  static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<dst>,
       "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
-  static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
-      "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
-      "[PTO][PTO-E0301] TQUANT: expects dst element type to be f4e2m1; fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class fp, class offset, auto quant_type>
 constexpr void check_tquant_with_fp_offset() {
-  static_assert(
-      all_in<TileType::Vec, src, fp, offset, dst>(),
+  check_tquant_1<dst, src, quant_type>();
+  static_assert(all_in<TileType::Vec, src, fp, offset, dst>(),
       "[PTO][PTO-E0501] TQUANT: expects src, fp, offset and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM) || never<dst>,
+  static_assert(!(quant_type == QuantType::INT8_SYM) || never<dst>,
       "[PTO][PTO-E0116] TQUANT: INT8_SYM quantization must not have an offset operand");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM) || dtype_of<typename dst::DType> == DType::i8,
-      "[PTO][PTO-E0301] TQUANT: expects dst element type i8 for INT8_SYM quantization; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) ||
-      dtype_of<typename src::DType> == DType::f32,
-      "[PTO][PTO-E0301] TQUANT: expects src element type to be f32; fix: convert with TCVT");
-  static_assert(
-      dtype_of<typename offset::DType> == DType::f32,
+  static_assert(dtype_of<typename offset::DType> == DType::f32,
       "[PTO][PTO-E0301] TQUANT: expects offset element type to be f32; fix: convert with TCVT");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
-      "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
-  static_assert(
-      all_row_major<src, dst>(),
-      "[PTO][PTO-E0501] TQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
-      "[PTO][PTO-E0116] TQUANT: expects quant_type in ('INT8_SYM', 'INT8_ASYM')");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || (src::Rows == dst::Rows &&
-      src::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same shape");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid<src, dst>(),
-      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same valid_shape");
-#endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      !(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<dst>,
+  static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<dst>,
       "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
-  static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
-      "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
-      "[PTO][PTO-E0301] TQUANT: expects dst element type to be f4e2m1; fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class exp, class max, class scaling, auto quant_type, auto grp_axis = 1>
 constexpr void check_tquant_with_exp_max_scaling() {
+  check_tquant_1<dst, src, quant_type>();
+  check_tquant_2<dst, src, exp, quant_type>();
   static_assert(grp_axis == 0 || grp_axis == 1, "[PTO][PTO-E0112] TQUANT: grp_axis is none of its values");
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][PTO-E0501] TQUANT: expects src and dst to be in the vec address space; fix: move it there with "
-      "TMOV");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<dst>,
-      "[PTO][PTO-E0116] TQUANT: expects fp");
-  static_assert(
-      !(quant_type == QuantType::INT8_ASYM) || never<dst>,
+  static_assert(!(quant_type == QuantType::INT8_ASYM) || never<dst>,
       "[PTO][PTO-E0116] TQUANT: INT8_ASYM quantization requires an offset operand");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM) || dtype_of<typename dst::DType> == DType::i8,
-      "[PTO][PTO-E0301] TQUANT: expects dst element type i8 for INT8_SYM quantization; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) ||
-      dtype_of<typename src::DType> == DType::f32,
-      "[PTO][PTO-E0301] TQUANT: expects src element type to be f32; fix: convert with TCVT");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<dst>,
-      "[PTO][PTO-E0116] TQUANT: expects group results only of an MX scheme");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
-      "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
-  static_assert(
-      all_row_major<src, dst>(),
-      "[PTO][PTO-E0501] TQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
-      "[PTO][PTO-E0116] TQUANT: expects quant_type in ('INT8_SYM', 'INT8_ASYM')");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor,
-      "[PTO][PTO-E0501] TQUANT: expects src blayout == ROW and dst blayout == ROW; fix: use "
-      "BLayout::RowMajor");
-  static_assert(
-      src::Rows * src::Cols <= 59461,
-      "[PTO][PTO-E0401] TQUANT: expects src rows * src columns <= 59461");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || (src::Rows == dst::Rows &&
-      src::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same shape");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid<src, dst>(),
-      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same valid_shape");
-#endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      all_in<TileType::Vec, exp, max, scaling>(),
+  static_assert(all_in<TileType::Vec, exp, max, scaling>(),
       "[PTO][PTO-E0501] TQUANT: expects exp, max and scaling to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      dtype_of<typename exp::DType> == DType::u8,
-      "[PTO][PTO-E0301] TQUANT: expects exp element type to be u8; fix: convert with TCVT");
-  static_assert(
-      !(grp_axis == 1) || src::Cols % 32 == 0,
+  static_assert(!(grp_axis == 1) || src::Cols % 32 == 0,
       "[PTO][PTO-E0401] TQUANT: expects src columns % 32 == 0");
-  static_assert(
-      !(grp_axis == 0) || src::Rows % 32 == 0,
+  static_assert(!(grp_axis == 0) || src::Rows % 32 == 0,
       "[PTO][PTO-E0401] TQUANT: expects src rows % 32 == 0");
-  static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
-      "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
-      "[PTO][PTO-E0301] TQUANT: expects dst element type to be f4e2m1; fix: convert with TCVT");
 #endif
 }
 
 template <class dst, class src, class exp, class max, class scaling, class exp_zz, auto quant_type>
 constexpr void check_tquant_with_exp_max_scaling_exp_zz() {
-  static_assert(
-      all_in<TileType::Vec, src, dst>(),
-      "[PTO][PTO-E0501] TQUANT: expects src and dst to be in the vec address space; fix: move it there with "
-      "TMOV");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<dst>,
-      "[PTO][PTO-E0116] TQUANT: expects fp");
-  static_assert(
-      !(quant_type == QuantType::INT8_ASYM) || never<dst>,
+  check_tquant_1<dst, src, quant_type>();
+  check_tquant_2<dst, src, exp, quant_type>();
+  static_assert(!(quant_type == QuantType::INT8_ASYM) || never<dst>,
       "[PTO][PTO-E0116] TQUANT: INT8_ASYM quantization requires an offset operand");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM) || dtype_of<typename dst::DType> == DType::i8,
-      "[PTO][PTO-E0301] TQUANT: expects dst element type i8 for INT8_SYM quantization; fix: convert with "
-      "TCVT");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) ||
-      dtype_of<typename src::DType> == DType::f32,
-      "[PTO][PTO-E0301] TQUANT: expects src element type to be f32; fix: convert with TCVT");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<dst>,
-      "[PTO][PTO-E0116] TQUANT: expects group results only of an MX scheme");
-#if defined(PTO_ISA_A2A3)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
-      "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
-  static_assert(
-      all_row_major<src, dst>(),
-      "[PTO][PTO-E0501] TQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(
-      quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
-      "[PTO][PTO-E0116] TQUANT: expects quant_type in ('INT8_SYM', 'INT8_ASYM')");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor,
-      "[PTO][PTO-E0501] TQUANT: expects src blayout == ROW and dst blayout == ROW; fix: use "
-      "BLayout::RowMajor");
-  static_assert(
-      src::Rows * src::Cols <= 59461,
-      "[PTO][PTO-E0401] TQUANT: expects src rows * src columns <= 59461");
-#endif
-#if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
-      "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
-      "with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || (src::Rows == dst::Rows &&
-      src::Cols == dst::Cols),
-      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same shape");
-  static_assert(
-      !(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid<src, dst>(),
-      "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same valid_shape");
-#endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      all_in<TileType::Vec, exp, max, scaling, exp_zz>(),
+  static_assert(all_in<TileType::Vec, exp, max, scaling, exp_zz>(),
       "[PTO][PTO-E0501] TQUANT: expects exp, max, scaling and exp_zz to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      dtype_of<typename exp::DType> == DType::u8,
-      "[PTO][PTO-E0301] TQUANT: expects exp element type to be u8; fix: convert with TCVT");
   static_assert(src::Cols % 32 == 0, "[PTO][PTO-E0401] TQUANT: expects src columns % 32 == 0");
-  static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
-      "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
-      "[PTO][PTO-E0301] TQUANT: expects dst element type to be f4e2m1; fix: convert with TCVT");
-  static_assert(
-      src::Rows % 16 == 0 && src::Cols % 64 == 0,
+  static_assert(src::Rows % 16 == 0 && src::Cols % 64 == 0,
       "[PTO][PTO-E0401] TQUANT: expects src rows % 16 == 0 and src columns % 64 == 0");
 #endif
 }
@@ -10186,41 +6029,32 @@ constexpr void check_tquant_with_exp_max_scaling_exp_zz() {
 template <class dst, class src, class exp, class max, class scaling, auto quant_type = QuantType::MXFP8,
           auto interleave = false>
 constexpr void check_tquant_dn() {
-  static_assert(
-      quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1,
+  static_assert(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1,
       "[PTO][PTO-E0112] TQUANT: quant_type is none of its values");
-  static_assert(
-      all_in<TileType::Vec, src, dst, exp, max, scaling>(),
+  static_assert(all_in<TileType::Vec, src, dst, exp, max, scaling>(),
       "[PTO][PTO-E0501] TQUANT: expects src, dst, exp, max and scaling to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      dst::Rows == src::Rows && dst::Cols == src::Cols,
+  static_assert(dst::Rows == src::Rows && dst::Cols == src::Cols,
       "[PTO][PTO-E0401] TQUANT: expects dst and src to have the same shape");
   static_assert(src::Rows % 32 == 0, "[PTO][PTO-E0401] TQUANT: expects src rows % 32 == 0");
-  static_assert(
-      dtype_of<typename exp::DType> == DType::u8,
+  static_assert(dtype_of<typename exp::DType> == DType::u8,
       "[PTO][PTO-E0301] TQUANT: expects exp element type to be u8; fix: convert with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
+  static_assert(!(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
-  static_assert(
-      !(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
+  static_assert(!(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be f4e2m1; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst>, "[PTO][PTO-E0601] TQUANT: only on A5");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}}),
+  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}}),
+  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -10228,20 +6062,17 @@ constexpr void check_tquant_dn() {
 
 template <class dst, class src, class exp, class max, class scaling>
 constexpr void check_tquant_hif4() {
-  static_assert(
-      all_in<TileType::Vec, src, dst, exp, max, scaling>(),
+  static_assert(all_in<TileType::Vec, src, dst, exp, max, scaling>(),
       "[PTO][PTO-E0501] TQUANT: expects src, dst, exp, max and scaling to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      dst::Rows == src::Rows && dst::Cols == src::Cols,
+  static_assert(dst::Rows == src::Rows && dst::Cols == src::Cols,
       "[PTO][PTO-E0401] TQUANT: expects dst and src to have the same shape");
   static_assert(src::Cols % 64 == 0, "[PTO][PTO-E0401] TQUANT: expects src columns % 64 == 0");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(never<dst>, "[PTO][PTO-E0601] TQUANT: only on the CPU");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x9, 0x8}}),
+  static_assert(are_combined<dst, src>({{0x9, 0x8}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
@@ -10249,35 +6080,28 @@ constexpr void check_tquant_hif4() {
 
 template <class dst, class src, class scale, class offset>
 constexpr void check_tdequant() {
-  static_assert(
-      all_in<TileType::Vec, src, scale, offset, dst>(),
+  static_assert(all_in<TileType::Vec, src, scale, offset, dst>(),
       "[PTO][PTO-E0501] TDEQUANT: expects src, scale, offset and dst to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(
-      same_dtype<dst, scale, offset>(),
+  static_assert(same_dtype<dst, scale, offset>(),
       "[PTO][PTO-E0301] TDEQUANT: expects scale and offset to have the element type of dst; fix: convert "
       "with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      all_row_major<src, dst>(),
+  static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TDEQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x5000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x5000}}),
       "[PTO][PTO-E0302] TDEQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      are_combined<dst, src>({{0x1, 0x3f000}, {0x2, 0x3f000}, {0x3, 0x3f000}}),
+  static_assert(are_combined<dst, src>({{0x1, 0x3f000}, {0x2, 0x3f000}, {0x3, 0x3f000}}),
       "[PTO][PTO-E0302] TDEQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      same_valid<src, dst>(),
+  static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TDEQUANT: expects src and dst to have the same valid_shape");
-  static_assert(
-      !(dst::ValidRow != DYNAMIC && offset::ValidRow != DYNAMIC && scale::ValidRow != DYNAMIC) ||
+  static_assert(!(dst::ValidRow != DYNAMIC && offset::ValidRow != DYNAMIC && scale::ValidRow != DYNAMIC) ||
       (scale::ValidRow >= dst::ValidRow && offset::ValidRow >= dst::ValidRow),
       "[PTO][PTO-E0401] TDEQUANT: expects scale valid rows >= dst valid rows and offset valid rows >= dst "
       "valid rows");
@@ -10286,33 +6110,26 @@ constexpr void check_tdequant() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tpartadd() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TPARTADD: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTADD: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTADD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTADD: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
       "[PTO][PA-0051] TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(
-      same_valid<src0, dst>() || same_valid<src1, dst>(),
+  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
       "[PTO][PA-0051] TPARTADD: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0287] TPARTADD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -10320,39 +6137,31 @@ constexpr void check_tpartadd() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tpartmul() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TPARTMUL: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTMUL: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMUL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
       "[PTO][PA-0051] TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(
-      same_valid<src0, dst>() || same_valid<src1, dst>(),
+  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
       "[PTO][PA-0051] TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<dst>(0x3f00e),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -10360,41 +6169,32 @@ constexpr void check_tpartmul() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tpartmax() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TPARTMAX: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTMAX: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMAX: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
       "[PTO][PA-0051] TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(
-      same_valid<src0, dst>() || same_valid<src1, dst>(),
+  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
       "[PTO][PA-0051] TPARTMAX: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TPARTMAX: expects src0 and dst to have the same shape");
-  static_assert(
-      src1::Rows == dst::Rows && src1::Cols == dst::Cols,
+  static_assert(src1::Rows == dst::Rows && src1::Cols == dst::Cols,
       "[PTO][PTO-E0401] TPARTMAX: expects src1 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0287] TPARTMAX: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -10402,41 +6202,32 @@ constexpr void check_tpartmax() {
 
 template <class dst, class src0, class src1>
 constexpr void check_tpartmin() {
-  static_assert(
-      all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
       "[PTO][PTO-E0501] TPARTMIN: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(
-      same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTMIN: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(
-      all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMIN: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
       "[PTO][PA-0051] TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(
-      same_valid<src0, dst>() || same_valid<src1, dst>(),
+  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
       "[PTO][PA-0051] TPARTMIN: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
       "[PTO][PTO-E0401] TPARTMIN: expects src0 and dst to have the same shape");
-  static_assert(
-      src1::Rows == dst::Rows && src1::Cols == dst::Cols,
+  static_assert(src1::Rows == dst::Rows && src1::Cols == dst::Cols,
       "[PTO][PTO-E0401] TPARTMIN: expects src1 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<dst>(0xff00e),
       "[PTO][SA-0287] TPARTMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
@@ -10444,86 +6235,66 @@ constexpr void check_tpartmin() {
 
 template <class dstVal, class src0Val, class src1Val, class dstIdx, class src0Idx, class src1Idx>
 constexpr void check_tpartargmax() {
-  static_assert(
-      are_combined<dstIdx>({{0x0, 0x3c000}}),
+  static_assert(are_combined<dstIdx>({{0x0, 0x3c000}}),
       "[PTO][PTO-E0302] TPARTARGMAX: the element types of dstIdx are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
+  static_assert(all_in<TileType::Vec, src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
       "[PTO][PTO-E0501] TPARTARGMAX: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to be in "
       "the vec address space; fix: move it there with TMOV");
-  static_assert(
-      same_dtype<dstVal, src0Val, src1Val>(),
+  static_assert(same_dtype<dstVal, src0Val, src1Val>(),
       "[PTO][PTO-E0301] TPARTARGMAX: expects src0Val and src1Val to have the element type of dstVal; fix: "
       "convert with TCVT");
-  static_assert(
-      same_dtype<dstIdx, src0Idx, src1Idx>(),
+  static_assert(same_dtype<dstIdx, src0Idx, src1Idx>(),
       "[PTO][PTO-E0301] TPARTARGMAX: expects src0Idx and src1Idx to have the element type of dstIdx; fix: "
       "convert with TCVT");
-  static_assert(
-      same_valid<dstIdx, dstVal>(),
+  static_assert(same_valid<dstIdx, dstVal>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects dstIdx and dstVal to have the same valid_shape");
-  static_assert(
-      same_valid<src0Idx, src0Val>(),
+  static_assert(same_valid<src0Idx, src0Val>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects src0Idx and src0Val to have the same valid_shape");
-  static_assert(
-      same_valid<src1Idx, src1Val>(),
+  static_assert(same_valid<src1Idx, src1Val>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects src1Idx and src1Val to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      all_row_major<src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
+  static_assert(all_row_major<src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
       "[PTO][PTO-E0501] TPARTARGMAX: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to use "
       "row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      fitting_valid<src0Val, dstVal>() && fitting_valid<src1Val, dstVal>(),
+  static_assert(fitting_valid<src0Val, dstVal>() && fitting_valid<src1Val, dstVal>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal)");
-  static_assert(
-      same_valid<src0Val, dstVal>() || same_valid<src1Val, dstVal>(),
+  static_assert(same_valid<src0Val, dstVal>() || same_valid<src1Val, dstVal>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal)");
 #endif
 }
 
 template <class dstVal, class src0Val, class src1Val, class dstIdx, class src0Idx, class src1Idx>
 constexpr void check_tpartargmin() {
-  static_assert(
-      are_combined<dstIdx>({{0x0, 0x3c000}}),
+  static_assert(are_combined<dstIdx>({{0x0, 0x3c000}}),
       "[PTO][PTO-E0302] TPARTARGMIN: the element types of dstIdx are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Vec, src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
+  static_assert(all_in<TileType::Vec, src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
       "[PTO][PTO-E0501] TPARTARGMIN: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to be in "
       "the vec address space; fix: move it there with TMOV");
-  static_assert(
-      same_dtype<dstVal, src0Val, src1Val>(),
+  static_assert(same_dtype<dstVal, src0Val, src1Val>(),
       "[PTO][PTO-E0301] TPARTARGMIN: expects src0Val and src1Val to have the element type of dstVal; fix: "
       "convert with TCVT");
-  static_assert(
-      same_dtype<dstIdx, src0Idx, src1Idx>(),
+  static_assert(same_dtype<dstIdx, src0Idx, src1Idx>(),
       "[PTO][PTO-E0301] TPARTARGMIN: expects src0Idx and src1Idx to have the element type of dstIdx; fix: "
       "convert with TCVT");
-  static_assert(
-      same_valid<dstIdx, dstVal>(),
+  static_assert(same_valid<dstIdx, dstVal>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects dstIdx and dstVal to have the same valid_shape");
-  static_assert(
-      same_valid<src0Idx, src0Val>(),
+  static_assert(same_valid<src0Idx, src0Val>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects src0Idx and src0Val to have the same valid_shape");
-  static_assert(
-      same_valid<src1Idx, src1Val>(),
+  static_assert(same_valid<src1Idx, src1Val>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects src1Idx and src1Val to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(
-      all_row_major<src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
+  static_assert(all_row_major<src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
       "[PTO][PTO-E0501] TPARTARGMIN: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to use "
       "row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      fitting_valid<src0Val, dstVal>() && fitting_valid<src1Val, dstVal>(),
+  static_assert(fitting_valid<src0Val, dstVal>() && fitting_valid<src1Val, dstVal>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal)");
-  static_assert(
-      same_valid<src0Val, dstVal>() || same_valid<src1Val, dstVal>(),
+  static_assert(same_valid<src0Val, dstVal>() || same_valid<src1Val, dstVal>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal)");
 #endif
 }
@@ -10531,21 +6302,18 @@ constexpr void check_tpartargmin() {
 template <class src>
 constexpr void check_tprint() {
   if constexpr (is_tile_data_v<src>) {
-    static_assert(
-        !(is_tile_data_v<src>) || (src::Loc == TileType::Vec || src::Loc == TileType::Acc ||
+    static_assert(!(is_tile_data_v<src>) || (src::Loc == TileType::Vec || src::Loc == TileType::Acc ||
         src::Loc == TileType::Mat),
         "[PTO][PTO-E0501] TPRINT: expects src to be in the vec/acc/mat address space; fix: move it there "
         "with TMOV");
   }
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      is_one_of<src>(0x3f006),
+  static_assert(is_one_of<src>(0x3f006),
       "[PTO][PTO-E0302] TPRINT: the element type of src is not supported (f32/f16/i32/u32/i16/u16/i8/u8); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(
-      is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<src>(0xff3fe),
       "[PTO][PTO-E0302] TPRINT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
@@ -10554,27 +6322,22 @@ constexpr void check_tprint() {
 
 template <class gm_workspace, auto mode = SyncAllMode::Hard>
 constexpr void check_syncall_with_gm_workspace() {
-  static_assert(
-      is_among<gm_workspace>(0x30000),
+  static_assert(is_among<gm_workspace>(0x30000),
       "[PTO][PTO-E0301] SYNCALL: expects gm_workspace element type to be i32/u32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(
-      mode == SyncAllMode::Soft,
+  static_assert(mode == SyncAllMode::Soft,
       "[PTO][PTO-E0116] SYNCALL: expects hard syncall to have no operands");
 #endif
 }
 
 template <class result, class source>
 constexpr void check_subview() {
-  static_assert(
-      dtype_of<typename result::DType> == dtype_of<typename source::DType>,
+  static_assert(dtype_of<typename result::DType> == dtype_of<typename source::DType>,
       "[PTO][PTO-E0301] TSUBVIEW: expects result element type to match source; fix: convert with TCVT");
-  static_assert(
-      result::Loc == source::Loc,
+  static_assert(result::Loc == source::Loc,
       "[PTO][PTO-E0501] TSUBVIEW: expects result address space to match source; fix: move it there with "
       "TMOV");
-  static_assert(
-      result::form == source::form && result::SFractalSize == source::SFractalSize,
+  static_assert(result::form == source::form && result::SFractalSize == source::SFractalSize,
       "[PTO][PTO-E0501] TSUBVIEW: expects result tile config to match source");
 }
 
@@ -10584,34 +6347,29 @@ constexpr void check_tget_scale_addr() {
   static_assert(never<dst>, "[PTO][PTO-E0601] TGET_SCALE_ADDR: only on A5");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(
-      dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft || dst::Loc == TileType::ScaleRight,
+  static_assert(dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
+      dst::Loc == TileType::ScaleRight,
       "[PTO][PTO-E0501] TGET_SCALE_ADDR: expects dst to be in the scaling/scale_left/scale_right address "
       "space; fix: move it there with TMOV");
-  static_assert(
-      !(src::Loc == TileType::Left) || ((dst::Rows == src::Rows && dst::Cols == src::Cols) ||
+  static_assert(!(src::Loc == TileType::Left) || ((dst::Rows == src::Rows && dst::Cols == src::Cols) ||
       (dst::Rows == src::Rows && dst::Cols == ((src::Cols + 31) / 32))),
       "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst to have the shape of src, or one scale for 32 columns "
       "of it");
-  static_assert(
-      !(src::Loc == TileType::Right) || ((dst::Rows == src::Rows && dst::Cols == src::Cols) ||
+  static_assert(!(src::Loc == TileType::Right) || ((dst::Rows == src::Rows && dst::Cols == src::Cols) ||
       (dst::Cols == src::Cols && dst::Rows == ((src::Rows + 31) / 32))),
       "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst to have the shape of src, or one scale for 32 rows of "
       "it");
-  static_assert(
-      !(dst::Rows == src::Rows && dst::Cols == src::Cols) || same_valid<dst, src>(),
+  static_assert(!(dst::Rows == src::Rows && dst::Cols == src::Cols) || same_valid<dst, src>(),
       "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst and src to have the same valid_shape");
 #endif
 }
 
 template <class fpTile>
 constexpr void check_set_quant_vector() {
-  static_assert(
-      is_one_of<fpTile>(0x80000),
+  static_assert(is_one_of<fpTile>(0x80000),
       "[PTO][PTO-E0302] SET_QUANT_VECTOR: the element type of fpTile is not supported (u64); fix: convert "
       "with TCVT");
-  static_assert(
-      all_in<TileType::Scaling, fpTile>(),
+  static_assert(all_in<TileType::Scaling, fpTile>(),
       "[PTO][SA-0052] SET_QUANT_VECTOR: expects fpTile to be in the scaling address space; fix: move it "
       "there with TMOV");
 }

@@ -90,85 +90,65 @@ inline void store(Global& dst, TileT& src, const Words& words) {
 
 // --- loads ------------------------------------------------------------------------------------------------
 
-template <class TileT, class Global, class... Events>
-PTO_INST RecordEvent TLOAD(TileT& dst, Global& src, Events&... events) {
-  detail::check_tload<TileT, Global>();
-  TSYNC(events...);
-  const auto from = detail::place(src);
+namespace detail {
+
+template <class TileT, class Global>
+inline void load(TileT& dst, Global& src) {
+  const auto from = place(src);
   if constexpr (is_conv_tile_v<TileT>) {
-    const auto to = detail::place(dst);
-    detail::check_holds("TLOAD", from, to.rows.count, to.cols.count, detail::Use::read);
-    detail::copy(to, from, to.rows.count, to.cols.count);
+    const auto to = place(dst);
+    check_holds("TLOAD", from, to.rows.count, to.cols.count, Use::read);
+    copy(to, from, to.rows.count, to.cols.count);
   } else {
     const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
-    detail::check_holds("TLOAD", from, rows, cols, detail::Use::read);
-    detail::copy(detail::place(dst), from, rows, cols);
+    check_holds("TLOAD", from, rows, cols, Use::read);
+    copy(place(dst), from, rows, cols);
     // Custom pads are for TFILLPAD. Without a pad the rest is zeroed here, and anything on hardware.
     if constexpr (!(TileT::ValidRow == TileT::Rows && TileT::ValidCol == TileT::Cols)) {
       constexpr auto pad = isCustomPadValue(static_cast<PadValue>(TileT::PadVal))
                                ? PadValue::Null
                                : static_cast<PadValue>(TileT::PadVal);
-      detail::fill_around(dst, rows, cols, detail::pad_code<typename TileT::DType, pad>());
+      fill_around(dst, rows, cols, pad_code<typename TileT::DType, pad>());
     }
   }
-  return {};
 }
 
 /// Both sides are addressed with the row pitch of dst; strides and layout of the tensor do not count.
 template <class TileT, class Global>
-PTO_INST RecordEvent TPREFETCH(TileT& dst, Global& src) {
-  detail::check_tprefetch<TileT, Global>();
+inline void prefetch(TileT& dst, Global& src) {
   using T = typename TileT::DType;
   const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
   const auto* from = src.data();
   T* to = dst.data();
   if (rows > 0 && cols > 0)
-    detail::touch_elements("TPREFETCH", from, detail::bits_of<T>, 0, (rows - 1) * TileT::Cols + cols - 1,
-                           detail::Use::read);
+    touch_elements("TPREFETCH", from, bits_of<T>, 0, (rows - 1) * TileT::Cols + cols - 1, Use::read);
   for (ptrdiff_t r = 0; r < rows; ++r) {
     const ptrdiff_t at = r * TileT::Cols;
-    if constexpr (detail::bits_of<T> == 4) {
+    if constexpr (bits_of<T> == 4) {
       for (ptrdiff_t i = at; i < at + cols; ++i)
-        detail::put_element<T>(to, i, detail::element_at<T>(reinterpret_cast<const T*>(from), i));
+        put_element<T>(to, i, element_at<T>(reinterpret_cast<const T*>(from), i));
     } else {
       std::memcpy(to + at, from + at, static_cast<size_t>(cols) * sizeof(T));
     }
   }
-  return {};
 }
+
+}  // namespace detail
 
 // --- stores: TSTORE<[phase,] [tile, tensor, atomic, relu]>(dst, src [, word]) -----------------------------
 
-template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
-          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, Events&... events) {
-  detail::check_tstore<Global, TileT, Atomic, Relu>();
-  TSYNC(events...);
-  detail::store<Atomic, Relu>(dst, src, detail::NoWords{});
-  return {};
+namespace detail {
+
+template <AtomicType Atomic, ReluPreMode Relu, class Global, class TileT>
+inline void store(Global& dst, TileT& src) {
+  store<Atomic, Relu>(dst, src, NoWords{});
 }
-template <STPhase Phase, class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
-          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, Events&... events) {
-  return TSTORE<TileT, Global, Atomic, Relu>(dst, src, events...);
+template <AtomicType Atomic, ReluPreMode Relu, class Global, class TileT>
+inline void store(Global& dst, TileT& src, uint64_t word) {
+  store<Atomic, Relu>(dst, src, OneWord{word});
 }
-template <class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
-          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, uint64_t word, Events&... events) {
-  detail::check_tstore_with_preQuantScalar<Global, TileT, Atomic, Relu>();
-  TSYNC(events...);
-  detail::store<Atomic, Relu>(dst, src, detail::OneWord{word});
-  return {};
-}
-template <STPhase Phase, class TileT, class Global, AtomicType Atomic = AtomicType::AtomicNone,
-          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TSTORE(Global& dst, TileT& src, uint64_t word, Events&... events) {
-  return TSTORE<TileT, Global, Atomic, Relu>(dst, src, word, events...);
-}
+
+}  // namespace detail
 
 /// One word per column; a plain column-major tile has one per row.
 template <class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::AtomicNone,

@@ -206,21 +206,18 @@ inline auto addend_of(Acc& acc) {
   return Addend<Acc, false>{Lines<Acc>(acc)};
 }
 
+template <class Dst, class A, class B>
+inline void matrix_product(Dst& dst, A& a, B& b) {
+  plain_product(dst, a, b, NoAddend{});
+}
+template <class Dst, class A, class B, class Bias>
+inline void matrix_product(Dst& dst, A& a, B& b, Bias& bias) {
+  plain_product(dst, a, b, bias_of(bias));
+}
+
 }  // namespace detail
 
 // --- instructions; the phase of the accumulator has no effect on the result -------------------------------
-
-template <class Dst, class A, class B, class... Events>
-PTO_INST RecordEvent TMATMUL(Dst& dst, A& a, B& b, Events&... events) {
-  detail::check_tmatmul<Dst, A, B>();
-  TSYNC(events...);
-  detail::plain_product(dst, a, b, detail::NoAddend{});
-  return {};
-}
-template <AccPhase Phase, class Dst, class A, class B, class... Events>
-PTO_INST RecordEvent TMATMUL(Dst& dst, A& a, B& b, Events&... events) {
-  return TMATMUL(dst, a, b, events...);
-}
 
 template <class Dst, detail::AccTile In, class A, class B, class... Events>
 PTO_INST RecordEvent TMATMUL_ACC(Dst& dst, In& in, A& a, B& b, Events&... events) {
@@ -237,18 +234,6 @@ PTO_INST RecordEvent TMATMUL_ACC(Dst& dst, A& a, B& b, Events&... events) {
 template <AccPhase Phase, class... Operands>
 PTO_INST RecordEvent TMATMUL_ACC(Operands&... operands) {
   return TMATMUL_ACC(operands...);
-}
-
-template <class Dst, class A, class B, class Bias, class... Events>
-PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Events&... events) {
-  detail::check_tmatmul_bias<Dst, A, B, Bias>();
-  TSYNC(events...);
-  detail::plain_product(dst, a, b, detail::bias_of(bias));
-  return {};
-}
-template <AccPhase Phase, class Dst, class A, class B, class Bias, class... Events>
-PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Events&... events) {
-  return TMATMUL_BIAS(dst, a, b, bias, events...);
 }
 
 template <class Dst, class A, class SA, class B, class SB, class... Events>
@@ -286,18 +271,6 @@ PTO_INST RecordEvent TMATMUL_MX(Operands&... operands) {
 
 // --- with one row -----------------------------------------------------------------------------------------
 
-template <class Dst, class A, class B, class... Events>
-PTO_INST RecordEvent TGEMV(Dst& dst, A& a, B& b, Events&... events) {
-  detail::check_tgemv<Dst, A, B>();
-  TSYNC(events...);
-  detail::plain_product(dst, a, b, detail::NoAddend{});
-  return {};
-}
-template <AccPhase Phase, class Dst, class A, class B, class... Events>
-PTO_INST RecordEvent TGEMV(Dst& dst, A& a, B& b, Events&... events) {
-  return TGEMV(dst, a, b, events...);
-}
-
 template <class Dst, detail::AccTile In, class A, class B, class... Events>
 PTO_INST RecordEvent TGEMV_ACC(Dst& dst, In& in, A& a, B& b, Events&... events) {
   detail::check_tgemv_acc<Dst, In, A, B>();
@@ -313,18 +286,6 @@ PTO_INST RecordEvent TGEMV_ACC(Dst& dst, A& a, B& b, Events&... events) {
 template <AccPhase Phase, class... Operands>
 PTO_INST RecordEvent TGEMV_ACC(Operands&... operands) {
   return TGEMV_ACC(operands...);
-}
-
-template <class Dst, class A, class B, class Bias, class... Events>
-PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Events&... events) {
-  detail::check_tgemv_bias<Dst, A, B, Bias>();
-  TSYNC(events...);
-  detail::plain_product(dst, a, b, detail::bias_of(bias));
-  return {};
-}
-template <AccPhase Phase, class Dst, class A, class B, class Bias, class... Events>
-PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Events&... events) {
-  return TGEMV_BIAS(dst, a, b, bias, events...);
 }
 
 template <class Dst, class A, class SA, class B, class SB, class... Events>

@@ -151,7 +151,7 @@ inline void box_scales(Dst& dst, Src& src) {
 }
 
 template <class Dst, class Src>
-inline void fill_pad(Dst& dst, Src& src) {
+inline void fill_padding(Dst& dst, Src& src) {
   using T = typename Dst::DType;
   const ptrdiff_t rows = lesser(src.GetValidRow(), Dst::Rows), cols = lesser(src.GetValidCol(), Dst::Cols);
   if (dst.GetValidRow() == 0 || dst.GetValidCol() == 0) return;
@@ -280,7 +280,7 @@ template <class TileT, PadValue Pad = PadValue::Zero, class... Events>
 PTO_INST RecordEvent TFILLPAD(TileT& dst, TileT& src, Events&... events) {
   detail::check_tfillpad<TileT, TileT>();
   TSYNC(events...);
-  detail::fill_pad(dst, src);
+  detail::fill_padding(dst, src);
   return {};
 }
 template <TFillPadMode Mode = TFillPadMode::Normal, class Dst, class Src, class... Events>
@@ -294,16 +294,8 @@ PTO_INST RecordEvent TFILLPAD(Dst& dst, Src& src, Events&... events) {
     detail::check_tfillpad<Dst, Src>();
   }
   TSYNC(events...);
-  detail::fill_pad(dst, src);
+  detail::fill_padding(dst, src);
   return {};
-}
-template <class Dst, class Src, class... Events>
-PTO_INST RecordEvent TFILLPAD_INPLACE(Dst& dst, Src& src, Events&... events) {
-  return TFILLPAD<TFillPadMode::InPlace>(dst, src, events...);
-}
-template <class Dst, class Src, class... Events>
-PTO_INST RecordEvent TFILLPAD_EXPAND(Dst& dst, Src& src, Events&... events) {
-  return TFILLPAD<TFillPadMode::Expand>(dst, src, events...);
 }
 
 /// Another name for the bytes of a tile.

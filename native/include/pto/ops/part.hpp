@@ -57,10 +57,9 @@ inline void combine_parts(Dst& dst, const Src0& src0, const Src1& src1) {
       src0, src1);
 }
 
-template <bool Greater, class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Idx,
-          class Src1Idx>
-inline void pick_parts(DstVal& dst_val, const Src0Val& src0_val, const Src1Val& src1_val, DstIdx& dst_idx,
-                       const Src0Idx& src0_idx, const Src1Idx& src1_idx) {
+template <Kind K, class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Idx, class Src1Idx>
+inline void part_extreme(DstVal& dst_val, const Src0Val& src0_val, const Src1Val& src1_val, DstIdx& dst_idx,
+                         const Src0Idx& src0_idx, const Src1Idx& src1_idx) {
   using C = compute_t<typename DstVal::DType>;
   const Extent a = common_extent(dst_val, src0_val), b = common_extent(dst_val, src1_val);
   const ptrdiff_t rows = a.rows < b.rows ? a.rows : b.rows, cols = a.cols < b.cols ? a.cols : b.cols;
@@ -73,7 +72,7 @@ inline void pick_parts(DstVal& dst_val, const Src0Val& src0_val, const Src1Val& 
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t c = 0; c < cols; ++c) {
       const C p = x.template get<C>(r, c), q = y.template get<C>(r, c);
-      const bool first = Greater ? p > q : p < q;
+      const bool first = K == Kind::largest ? p > q : p < q;
       value.set(r, c, first ? x.get(r, c) : y.get(r, c));
       index.set(r, c, first ? i.get(r, c) : j.get(r, c));
     }
@@ -83,19 +82,5 @@ inline void pick_parts(DstVal& dst_val, const Src0Val& src0_val, const Src1Val& 
 }
 
 }  // namespace detail
-
-#define PTO_PART_ARG(Name, row, is_greater)                                                              \
-  template <class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Idx, class Src1Idx,      \
-            class... Events>                                                                             \
-  PTO_INST RecordEvent Name(DstVal& dst, Src0Val& src0, Src1Val& src1, DstIdx& dstIdx, Src0Idx& src0Idx, \
-                            Src1Idx& src1Idx, Events&... events) {                                       \
-    detail::check_##row<DstVal, Src0Val, Src1Val, DstIdx, Src0Idx, Src1Idx>();                           \
-    detail::finish_call<0>(events...);                                                                   \
-    detail::pick_parts<is_greater>(dst, src0, src1, dstIdx, src0Idx, src1Idx);                           \
-    return {};                                                                                           \
-  }
-PTO_PART_ARG(TPARTARGMAX, tpartargmax, true)
-PTO_PART_ARG(TPARTARGMIN, tpartargmin, false)
-#undef PTO_PART_ARG
 
 }  // namespace pto

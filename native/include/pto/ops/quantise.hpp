@@ -397,33 +397,34 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Tmp&, Offset* offse
   return TQUANT<quant_type>(dst, src, scale, offset, events...);
 }
 
+namespace detail {
+
 /// dst = (src - offset) * scale: operands in the dst type, arithmetic in f32, one rounding at the end. The
 /// last valid column of scale and offset serves the columns beyond.
-template <class Dst, class Src, class Para, class Offset, class... Events>
-PTO_INST RecordEvent TDEQUANT(Dst& dst, Src& src, Para& scale, Offset& offset, Events&... events) {
+template <class Dst, class Src, class Para, class Offset>
+inline void dequantisation(Dst& dst, Src& src, Para& scale, Offset& offset) {
   using D = typename Dst::DType;
-  detail::check_tdequant<Dst, Src, Para, Offset>();
-  TSYNC(events...);
-  const detail::Lines<Dst> out(dst);
-  const detail::Lines<Src> in(src);
-  const detail::Lines<Para> factors(scale);
-  const detail::Lines<Offset> offsets(offset);
+  const Lines<Dst> out(dst);
+  const Lines<Src> in(src);
+  const Lines<Para> factors(scale);
+  const Lines<Offset> offsets(offset);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
   const ptrdiff_t width = scale.GetValidCol() == 0 ? 1 : static_cast<ptrdiff_t>(scale.GetValidCol());
   for (ptrdiff_t r = 0; r < rows; ++r) {
-    for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
-      const ptrdiff_t n = cols - c < detail::kChunk ? cols - c : detail::kChunk;
-      detail::Buffer<float> to;
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<float> to;
       for (ptrdiff_t j = 0; j < n; ++j) {
         const ptrdiff_t p = c + j < width ? c + j : width - 1;
-        const float x = detail::value_of<float>(static_cast<D>(in.get(r, c + j)));
+        const float x = value_of<float>(static_cast<D>(in.get(r, c + j)));
         to.at[j] = (x - offsets.template get<float>(r, p)) * factors.template get<float>(r, p);
       }
       out.template write<float>(r, c, n, to.at);
     }
   }
-  return {};
 }
+
+}  // namespace detail
 
 }  // namespace pto

@@ -59,96 +59,87 @@ constexpr int GetTypeSize() {
 
 // --- transposition ----------------------------------------------------------------------------------------
 
-template <class Dst, class Src, class Tmp, class... Events>
-PTO_INST RecordEvent TTRANS(Dst& dst, Src& src, Tmp&, Events&... events) {
-  detail::check_ttrans<Dst, Src>();
-  TSYNC(events...);
+namespace detail {
+
+template <class Dst, class Src>
+inline void transposition(Dst& dst, Src& src) {
   if constexpr (is_conv_tile_v<Src>) {
-    detail::change_layout(dst, src);
+    change_layout(dst, src);
   } else {
     const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
     PTO_CHECK(rows <= Dst::Cols && cols <= Dst::Rows, "SA-0342",
               "TTRANS: the transpose of %tdx%td elements does not fit a tile of %dx%d", rows, cols, Dst::Rows,
               Dst::Cols);
-    detail::copy(detail::turned(detail::place(dst)), detail::place(src), rows, cols);
+    copy(turned(place(dst)), place(src), rows, cols);
   }
-  return {};
 }
+
+}  // namespace detail
 
 // --- concatenation ----------------------------------------------------------------------------------------
 
-template <class Dst, class Src0, class Src1, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Events&... events) {
-  detail::check_tconcat<Dst, Src0, Src1>();
-  TSYNC(events...);
+namespace detail {
+
+template <class Dst, class Src0, class Src1>
+inline void concatenation(Dst& dst, Src0& src0, Src1& src1) {
   const ptrdiff_t rows = dst.GetValidRow(), n0 = src0.GetValidCol(), n1 = src1.GetValidCol();
   PTO_CHECK(n0 + n1 <= Dst::Cols, "PTO-E2102", "TCONCAT: no room for %td + %td columns in %d", n0, n1,
             Dst::Cols);
-  detail::copy(detail::place(dst), detail::place(src0), rows, n0);
-  detail::copy(detail::place(dst, 0, n0), detail::place(src1), rows, n1);
-  return {};
+  copy(place(dst), place(src0), rows, n0);
+  copy(place(dst, 0, n0), place(src1), rows, n1);
 }
-template <class Dst, class Src0, class Src1, class Idx0, class Idx1, class... Events>
-  requires(is_tile_data_v<Idx0> && is_tile_data_v<Idx1> && all_events_v<Events...>)
-PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& idx1, Events&... events) {
-  detail::check_tconcat_with_src0Idx_src1Idx<Dst, Src0, Src1, Idx0, Idx1>();
-  TSYNC(events...);
-  detail::concat_counted(dst, src0, src1, idx0, idx1, [](ptrdiff_t, int64_t) {});
-  return {};
+
+template <class Dst, class Src0, class Src1, class Idx0, class Idx1>
+inline void concatenation(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& idx1) {
+  concat_counted(dst, src0, src1, idx0, idx1, [](ptrdiff_t, int64_t) {});
 }
-template <class Dst, class Src0, class Src1, class Idx, class Idx0, class Idx1, class... Events>
-  requires(is_tile_data_v<Idx> && is_tile_data_v<Idx0> && is_tile_data_v<Idx1> && all_events_v<Events...>)
-PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Idx& idx, Idx0& idx0, Idx1& idx1,
-                             Events&... events) {
-  detail::check_tconcat_with_dstIdx_src0Idx_src1Idx<Dst, Src0, Src1, Idx, Idx0, Idx1>();
-  TSYNC(events...);
-  const detail::Lines<Idx> counts(idx);
-  detail::concat_counted(dst, src0, src1, idx0, idx1, [&](ptrdiff_t r, int64_t bytes) {
+
+template <class Dst, class Src0, class Src1, class Idx, class Idx0, class Idx1>
+inline void concatenation(Dst& dst, Src0& src0, Src1& src1, Idx& idx, Idx0& idx0, Idx1& idx1) {
+  const Lines<Idx> counts(idx);
+  concat_counted(dst, src0, src1, idx0, idx1, [&](ptrdiff_t r, int64_t bytes) {
     counts.set(r, 0, static_cast<typename Idx::DType>(bytes));
   });
-  return {};
 }
+
+}  // namespace detail
 
 // --- packing and interleaving -----------------------------------------------------------------------------
 
+namespace detail {
+
 /// The low bits of every element.
-template <class Dst, class Src, class... Events>
-PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Events&... events) {
-  detail::check_tpack<Dst, Src>();
-  TSYNC(events...);
+template <class Dst, class Src>
+inline void low_bits(Dst& dst, Src& src) {
   using T = typename Dst::DType;
   using S = typename Src::DType;
-  const detail::Lines<Dst> to(dst);
-  const detail::Lines<Src> from(src);
+  const Lines<Dst> to(dst);
+  const Lines<Src> from(src);
   const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
-  detail::Buffer<S> in;
-  detail::Buffer<T> out;
-  detail::Buffer<detail::code_t<S>> whole;
-  detail::Buffer<detail::code_t<T>> low;
+  Buffer<S> in;
+  Buffer<T> out;
+  Buffer<code_t<S>> whole;
+  Buffer<code_t<T>> low;
   for (ptrdiff_t r = 0; r < rows; ++r) {
-    for (ptrdiff_t c = 0; c < cols; c += detail::kChunk) {
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
       // Unsigned: g++ 12 warns of sizes that a sign would make. Plain arrays of integers: it fails on a loop
       // over the elements themselves.
-      const auto n = static_cast<unsigned>(detail::lesser(cols - c, detail::kChunk));
+      const auto n = static_cast<unsigned>(lesser(cols - c, kChunk));
       std::memcpy(whole.at, from.template read<S>(r, c, n, in.at), n * sizeof(S));
-      for (unsigned i = 0; i < n; ++i) low.at[i] = static_cast<detail::code_t<T>>(whole.at[i]);
+      for (unsigned i = 0; i < n; ++i) low.at[i] = static_cast<code_t<T>>(whole.at[i]);
       std::memcpy(static_cast<void*>(out.at), low.at, n * sizeof(T));
       to.template write<T>(r, c, n, out.at);
     }
   }
-  return {};
 }
 
 /// dst0 and dst1 are the halves of src0[0], src1[0], src0[1], src1[1], ..
-template <class Dst1, class Dst0, class Src1, class Src0, class... Events>
-PTO_INST RecordEvent TINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Events&... events) {
-  detail::check_tinterleave<Dst1, Dst0, Src1, Src0>();
-  TSYNC(events...);
-  const detail::Region region = detail::even_region("TINTERLEAVE", dst0);
+template <class Dst1, class Dst0, class Src1, class Src0>
+inline void interleaving(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
+  const Region region = even_region("TINTERLEAVE", dst0);
   const ptrdiff_t rows = region.rows, cols = region.cols;
-  const detail::Lines<Src0> from0(src0);
-  const detail::Lines<Src1> from1(src1);
+  const Lines<Src0> from0(src0);
+  const Lines<Src1> from1(src1);
   const auto put = [&](const auto& to, ptrdiff_t first) {
     for (ptrdiff_t r = 0; r < rows; ++r) {
       for (ptrdiff_t i = 0; i < cols; i += 2) {
@@ -157,21 +148,17 @@ PTO_INST RecordEvent TINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0,
       }
     }
   };
-  put(detail::Lines<Dst0>(dst0), 0);
-  put(detail::Lines<Dst1>(dst1), cols);
-  return {};
+  put(Lines<Dst0>(dst0), 0);
+  put(Lines<Dst1>(dst1), cols);
 }
 
 /// The reverse: dst0 has the even elements of src0 followed by src1, dst1 the odd ones.
-template <class Dst1, class Dst0, class Src1, class Src0, class... Events>
-  requires(is_tile_data_v<Src0> && all_events_v<Events...>)
-PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Events&... events) {
-  detail::check_tdeinterleave_with_src1<Dst1, Dst0, Src1, Src0>();
-  TSYNC(events...);
-  const detail::Region region = detail::even_region("TDEINTERLEAVE", dst0);
+template <class Dst1, class Dst0, class Src1, class Src0>
+inline void separation(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
+  const Region region = even_region("TDEINTERLEAVE", dst0);
   const ptrdiff_t rows = region.rows, cols = region.cols;
-  const detail::Lines<Dst0> even(dst0);
-  const detail::Lines<Dst1> odd(dst1);
+  const Lines<Dst0> even(dst0);
+  const Lines<Dst1> odd(dst1);
   const auto take = [&](const auto& from, ptrdiff_t first) {
     for (ptrdiff_t r = 0; r < rows; ++r) {
       for (ptrdiff_t i = 0; i < cols; i += 2) {
@@ -180,28 +167,26 @@ PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src
       }
     }
   };
-  take(detail::Lines<Src0>(src0), 0);
-  take(detail::Lines<Src1>(src1), cols);
-  return {};
+  take(Lines<Src0>(src0), 0);
+  take(Lines<Src1>(src1), cols);
 }
+
 /// Of one source, twice as wide.
-template <class Dst1, class Dst0, class Src, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src& src, Events&... events) {
-  detail::check_tdeinterleave<Dst1, Dst0, Src>();
-  TSYNC(events...);
-  const detail::Region region = detail::even_region("TDEINTERLEAVE", dst0);
+template <class Dst1, class Dst0, class Src>
+inline void separation(Dst1& dst1, Dst0& dst0, Src& src) {
+  const Region region = even_region("TDEINTERLEAVE", dst0);
   const ptrdiff_t rows = region.rows, cols = region.cols;
-  const detail::Lines<Dst0> even(dst0);
-  const detail::Lines<Dst1> odd(dst1);
-  const detail::Lines<Src> from(src);
+  const Lines<Dst0> even(dst0);
+  const Lines<Dst1> odd(dst1);
+  const Lines<Src> from(src);
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t i = 0; i < cols; ++i) {
       even.set(r, i, from.get(r, 2 * i));
       odd.set(r, i, from.get(r, 2 * i + 1));
     }
   }
-  return {};
 }
+
+}  // namespace detail
 
 }  // namespace pto

@@ -285,11 +285,6 @@ inline ptrdiff_t find_best(const Lines<Src, A>& in, ptrdiff_t line, ptrdiff_t le
   return 0;
 }
 
-/// Whether elements of two types are copied bit for bit.
-template <class A, class B>
-inline constexpr bool same_kind =
-    bits_of<A> == bits_of<B> && is_float_v<A> == is_float_v<B> && (!is_float_v<A> || std::is_same_v<A, B>);
-
 /// Where nothing is stored.
 struct Nowhere {};
 
@@ -366,44 +361,19 @@ inline void extreme_value(Dst& dst, const Src& src) {
   Nowhere nowhere;
   extreme<A, Largest>(dst, nowhere, src);
 }
-template <Along A, bool Largest, class Index, class Src>
-inline void extreme_index(Index& index, const Src& src) {
+template <Along A, Kind K, class Index, class Src>
+inline void index_of_extreme(Index& index, const Src& src) {
   Nowhere nowhere;
-  extreme<A, Largest>(nowhere, index, src);
+  extreme<A, K == Kind::largest>(nowhere, index, src);
+}
+template <Along A, Kind K, class Value, class Index, class Src>
+inline void index_of_extreme(Value& value, Index& index, const Src& src) {
+  extreme<A, K == Kind::largest>(value, index, src);
 }
 
 }  // namespace pto::detail
 
 namespace pto {
-
-// Two forms: the index alone, or the element and its index.
-#define PTO_ARG_REDUCTION(NAME, name, along, largest)                                          \
-  template <class Dst, class Src, class Tmp, class... Events>                                  \
-    requires(all_events_v<Events...>)                                                          \
-  PTO_INST RecordEvent NAME(Dst& dst, Src& src, Tmp&, Events&... events) {                     \
-    detail::check_##name<Dst, Src>();                                                          \
-    detail::check_reduction<detail::Along::along>(#NAME, dst, src);                            \
-    TSYNC(events...);                                                                          \
-    detail::extreme_index<detail::Along::along, largest>(dst, src);                            \
-    return {};                                                                                 \
-  }                                                                                            \
-  template <class Value, class Index, class Src, class Tmp, class... Events>                   \
-    requires(is_tile_data_v<Tmp> && all_events_v<Events...>)                                   \
-  PTO_INST RecordEvent NAME(Value& dstVal, Index& dstIdx, Src& src, Tmp&, Events&... events) { \
-    static_assert(detail::same_kind<typename Value::DType, typename Src::DType>,               \
-                  "[PTO][SA-0187] " #NAME ": dstVal must have the element type of src");       \
-    detail::check_##name##_with_dstVal<Value, Index, Src>();                                   \
-    detail::check_reduction<detail::Along::along>(#NAME, dstIdx, src);                         \
-    TSYNC(events...);                                                                          \
-    detail::extreme<detail::Along::along, largest>(dstVal, dstIdx, src);                       \
-    return {};                                                                                 \
-  }
-
-PTO_ARG_REDUCTION(TROWARGMAX, trowargmax, row, true)
-PTO_ARG_REDUCTION(TROWARGMIN, trowargmin, row, false)
-PTO_ARG_REDUCTION(TCOLARGMAX, tcolargmax, col, true)
-PTO_ARG_REDUCTION(TCOLARGMIN, tcolargmin, col, false)
-#undef PTO_ARG_REDUCTION
 
 /// With scratch for the hardware's tree of sums; the order of the sum here is the one it always has.
 template <class Dst, class Src, class Tmp, class... Events>
@@ -414,22 +384,22 @@ PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Tmp&, bool, Events&... events) 
   return {};
 }
 
+namespace detail {
+
 /// Sums of neighbouring columns; all of dst that no sum falls on becomes zero, also outside its valid region.
-template <class Dst, class Src, class... Events>
-PTO_INST RecordEvent TPAIRREDUCESUM(Dst& dst, Src& src0, Events&... events) {
-  using C = detail::compute_t<typename Dst::DType>;
-  detail::check_tpairreducesum<Dst, Src>();
-  TSYNC(events...);
+template <class Dst, class Src>
+inline void pair_sums(Dst& dst, Src& src0) {
+  using C = compute_t<typename Dst::DType>;
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
-  const detail::Lines<Src> in(src0);
-  const detail::Lines<Dst> out(dst);
+  const Lines<Src> in(src0);
+  const Lines<Dst> out(dst);
   for (ptrdiff_t r = 0; r < Dst::Rows; ++r) {
-    for (ptrdiff_t c = 0; c < Dst::Cols; c += detail::kChunk / 2) {
-      const ptrdiff_t n = Dst::Cols - c < detail::kChunk / 2 ? Dst::Cols - c : detail::kChunk / 2;
+    for (ptrdiff_t c = 0; c < Dst::Cols; c += kChunk / 2) {
+      const ptrdiff_t n = Dst::Cols - c < kChunk / 2 ? Dst::Cols - c : kChunk / 2;
       const ptrdiff_t left = r < rows ? cols - 2 * c : 0;  // columns that are summed from here on
       const ptrdiff_t take = left < 0 ? 0 : left < 2 * n ? left : 2 * n;
-      detail::Buffer<C> buffer, sums;
+      Buffer<C> buffer, sums;
       const C* x = in.template read<C>(r < rows ? r : 0, 2 * c, take, buffer.at);
       for (ptrdiff_t j = 0; j < n; ++j) sums.at[j] = 0;
       for (ptrdiff_t j = 0; j < take / 2; ++j) sums.at[j] = static_cast<C>(x[2 * j] + x[2 * j + 1]);
@@ -437,7 +407,8 @@ PTO_INST RecordEvent TPAIRREDUCESUM(Dst& dst, Src& src0, Events&... events) {
       out.template write<C>(r, c, n, sums.at);
     }
   }
-  return {};
 }
+
+}  // namespace detail
 
 }  // namespace pto

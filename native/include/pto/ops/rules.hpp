@@ -1,13 +1,21 @@
-// What the checks of ops/legality.hpp are written with.
+// What the checks of ops/legality.hpp and the calls of ops/calls.hpp are written with.
 #pragma once
 
 #include "pto/core/numbers.hpp"
 
 namespace pto::detail {
 
+/// Kinds of an algorithm, as rows name them.
+enum class Kind { largest, smallest };
+
 /// No, but only once T is known.
 template <class T>
 inline constexpr bool never = sizeof(T) == 0;
+
+/// Whether elements of two types are copied bit for bit.
+template <class A, class B>
+inline constexpr bool same_kind =
+    bits_of<A> == bits_of<B> && is_float_v<A> == is_float_v<B> && (!is_float_v<A> || std::is_same_v<A, B>);
 
 /// Whether the element type of an operand is in a set, a bit for each DType.
 template <class Operand>

@@ -36,6 +36,7 @@ inline uint32_t rank_of(T element) {
 template <class T>
 inline constexpr ptrdiff_t kRecord = 8 / static_cast<ptrdiff_t>(sizeof(T));
 
+/// Sort every block of 32 columns; records of equal value go by index.
 template <class Dst, class Src, class Idx>
 inline void sort_blocks(Dst& dst, const Src& src, const Idx& idx) {
   using T = typename Src::DType;
@@ -125,9 +126,9 @@ inline void merge_lists(Dst& dst, ptrdiff_t first, ptrdiff_t count, bool until_e
   }
 }
 
-/// Merge the blocks of one list four by four.
+/// Merge the blocks of `length` elements of one list four by four.
 template <class Dst, class Src>
-inline void merge_blocks(Dst& dst, const Src& src, ptrdiff_t length) {
+inline void merge(Dst& dst, const Src& src, int64_t length) {
   constexpr ptrdiff_t each = kRecord<typename Src::DType>;
   if (length <= 0 || length % each != 0 || dst.GetValidRow() == 0) return;
   const ptrdiff_t group = 4 * length, records = length / each;
@@ -162,28 +163,6 @@ inline void merge_tiles(Dst& dst, MrgSortExecutedNumList& taken, const Src&... s
 }  // namespace pto::detail
 
 namespace pto {
-
-/// Sort every block of 32 columns; records of equal value go by index.
-template <class Dst, class Src, class Idx>
-PTO_INST RecordEvent TSORT32(Dst& dst, Src& src, Idx& idx) {
-  detail::check_tsort32<Dst, Src, Idx>();
-  detail::sort_blocks(dst, src, idx);
-  return {};
-}
-/// With scratch for rows that do not end with a whole block.
-template <class Dst, class Src, class Idx, class Tmp>
-PTO_INST RecordEvent TSORT32(Dst& dst, Src& src, Idx& idx, Tmp&) {
-  return TSORT32(dst, src, idx);
-}
-
-/// Merge the blocks of blockLen elements of one list four by four.
-template <class Dst, class Src, class... Events>
-PTO_INST RecordEvent TMRGSORT(Dst& dst, Src& src, uint32_t blockLen, Events&... events) {
-  detail::check_tmrgsort_with_blockLen<Dst, Src>();
-  TSYNC(events...);
-  detail::merge_blocks(dst, src, static_cast<ptrdiff_t>(blockLen));
-  return {};
-}
 
 // Merge two to four lists; exhausted: only until one of them is empty.
 template <class Dst, class Tmp, class Src0, class Src1, bool exhausted, class... Events>

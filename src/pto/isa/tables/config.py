@@ -53,6 +53,7 @@ def _tsync_on_a5() -> tuple[Rule, ...]:
 ROWS = (
     alias(
         "tassign", opcode=0x1200, pipe="", rebinds="tile",
+        by_hand="binds a tile to an address: what it does is in core/assign.hpp",
         operands="tile=tile|conv_tile|view:inout addr=i64|index|ptr", results="result=tile|conv_tile|view?",
         format=(
             "$tile, $addr attr-dict : type($tile) -> type($result)",
@@ -117,6 +118,7 @@ ROWS = (
     ),
     order(
         "syncall", opcode=0x1201, operands="gm_workspace=ptr|view:inout? used_cores=i32?", pipe="ALL",
+        by_hand="a barrier: it returns nothing and takes no events",
         attrs=(
             Attr("mode", "sync_all_mode", "hard", doc="hard: core flags; soft: a counter in GM"),
             Attr("core_type", "sync_core_type", "aiv_only", doc="which cores take part"),
@@ -168,6 +170,7 @@ ROWS = (
     ),
     alias(
         "subview", opcode=0x1203, aliases="tsubview", pipe="", names="source", window=True,
+        by_hand="its offsets are a list, two arguments in C++",
         operands="source offsets=index* valid_row=index? valid_col=index?", results="result",
         attrs=Attr("sizes", "ints", doc="rows and columns of the window"),
         format=(
@@ -221,6 +224,7 @@ ROWS = (
     ),
     alias(
         "tget_scale_addr", opcode=0x1078, aliases="get_scale_addr", also="ptoas", isas="cpu a5",
+        by_hand="it refuses what is no tile, by ids of its own",
         operands="src dst:out", rebinds="dst",
         rules=(
             R("dst.loc in (SCALING, SCALE_LEFT, SCALE_RIGHT)", on="a5"),
@@ -245,6 +249,7 @@ ROWS = (
     ),
     conv(
         "setfmatrix", opcode=0x105B, algorithm="feature map", aliases="tsetfmatrix",
+        by_hand="its mode has a default that no program writes",
         doc="Program the feature-map register from a convolution tile.",
         meaning="FMATRIX (A or B by mode): bits [15:0] = fmapW, [31:16] = fmapH, [39:32] [47:40] [55:48] "
         "[63:56] = padList[0..3] (left, right, top, bottom) of src. fmapH and fmapW must be positive.",
@@ -253,6 +258,7 @@ ROWS = (
     ),
     conv(
         "set_img2col_rpt", opcode=0x105A, algorithm="window repetition", aliases="tset_img2col_rpt",
+        by_hand="its mode has a default that no program writes",
         doc="Program the repeat register of img2col from a convolution tile.",
         meaning="bits [15:0] = repeatStride, [23:16] = repeatTime, [31:24] = repeatMode of src; except on "
         "A2A3 also [47:32] = dstStride, [63:48] = dstMposition.",
@@ -260,6 +266,7 @@ ROWS = (
     ),
     conv(
         "set_img2col_padding", opcode=0x1059, algorithm="window padding", aliases="tset_img2col_padding",
+        by_hand="its mode has a default that no program writes",
         doc="Program the value img2col reads outside the feature map.",
         meaning="pad value register = padValue of src: a 1-byte value doubled into both bytes of 16 bits, "
         "2- and 4-byte values as their raw bits.",
@@ -326,6 +333,7 @@ ROWS = (
     order(
         "talloc", opcode=0x1206, fifo="alloc", operands="entry=tensor_view|view:out "
         "pipe_handle=pipe", pipe="S", attrs=_SPLIT, rebinds="entry",
+        by_hand="the type of a FIFO is a template argument: ops/fifo.hpp",
         format=(
             "( $entry, $pipe_handle : type($entry), type($pipe_handle) ) { split = $split } attr-dict",
             "$pipe_handle, $entry attr-dict : type($pipe_handle), type($entry)",

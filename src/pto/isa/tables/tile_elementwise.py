@@ -277,7 +277,7 @@ _PREDICATE = (
         "tcmp", opcode=0x100E, operands="src0 src1 dst:out",
         attrs=Attr("cmpMode", "cmp", doc="comparison; absent means eq"),
         format=form("src0 src1", "dst", attrs_inside=True),
-        forms=forms("TCMP($dst, $src0, $src1, $cmpMode)", by_hand=True), doc="Element-wise comparison into a packed predicate tile.",
+        forms=forms("TCMP($dst, $src0, $src1, $cmpMode)", written=True), doc="Element-wise comparison into a packed predicate tile.",
         expr="compare(cmpMode, src0, src1)", expr_on={"a2a3 i32": "src0 == src1"}, packed="dst",
         dtype_of="src0", cpu="f32 f16 bf16 ints32", a2a3="f32 f16 i32 u32", a5="f32 f16 bf16 ints32",
         rules=(
@@ -299,7 +299,7 @@ _PREDICATE = (
     ),
     _compare.but(in_place="src0 src1", writes="valid", domain="dst valid region")(
         "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", expr="where(mask, src0, src1)", packed="mask",
-        doc="Selects from two tiles by a packed predicate.", forms=forms("TSEL($dst, $mask, $src0, $src1, $tmp)", by_hand=True),
+        doc="Selects from two tiles by a packed predicate.", forms=forms("TSEL($dst, $mask, $src0, $src1, $tmp)", written=True),
         dtype_code="SA-0326", cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="any",
         rules=(
             R("dst.bits in (16, 32)", on="a2a3", code="SA-0326",
@@ -393,7 +393,7 @@ _FUSED = (
         expr="relu(f16(f32(src0 + src1) * deqScale))",
         expr_on=dict.fromkeys(("a2a3", "a5"), "min(relu(f32(src0 + src1) / 131072 * deqScale * 131072), 65504)"),
         doc="Integer sum, dequantised by a scale, with ReLU.",
-        forms=forms("TADDDEQRELU($dst, $src0, $src1, $deqScale, $tmp)", by_hand=True),
+        forms=forms("TADDDEQRELU($dst, $src0, $src1, $deqScale, $tmp)", written=True),
         combos=_everywhere("f16,i32,i32"),
         rules=(
             R("deqScale.dtype == F32"), R("tmp.dtype == I32", on="a2a3 a5"),
@@ -444,11 +444,12 @@ _C, _REST = "dst.v_col", "dst.v_col % 64"
 _CONVERT = (
     Family(_FAMILY, "tile", **_COMMON)(
         "tcvt", opcode=0x101C, algorithm="convert", operands="src dst:out tmp:tmp?", in_place="none",
+        by_hand="need_set_ctrl goes with all arguments in C++, with some in programs",
         format="ins($src [, $tmp] attr-dict : type($src) [, type($tmp)]) outs($dst : type($dst))",
         attrs=(
             Attr("rmode", "round_mode", "CAST_RINT", doc="rounding"),
             Attr("sat_mode", "saturation_mode", doc="saturation; the default depends on the pair"),
-            Attr("need_set_ctrl", "bool", True, doc="C++ only: program the saturation bits of the core"),
+            Attr("need_set_ctrl", "bool", True, inert=True, doc="C++ only: program the saturation bits of the core"),
         ),
         doc="Converts elements to another type.",
         cpp="TCVT($dst, $src, $rmode) | TCVT($dst, $src, $rmode, $sat_mode) | TCVT($dst, $src, $tmp, $rmode)"

@@ -154,11 +154,16 @@ _SORT = (
             "dst.v_col // E records are written or all lists are empty; exhausted: stop right after any list "
             "becomes empty. excuted = 4 x u16 records consumed per list, 0 for absent lists."
         ),
-        cpp="TMRGSORT($dst, $src, $blockLen) | "
-            "TMRGSORT<Dst, Tmp, Src, Src1, exhausted>($dst, $excuted, $tmp, $src, $src1) | "
-            "TMRGSORT<Dst, Tmp, Src, Src1, Src2, exhausted>($dst, $excuted, $tmp, $src, $src1, $src2) | "
-            "TMRGSORT<Dst, Tmp, Src, Src1, Src2, Src3, exhausted>($dst, $excuted, $tmp, $src, $src1, $src2, "
-            "$src3)",
+        forms=(
+            *forms("TMRGSORT($dst, $src, $blockLen)"),
+            *forms(
+                "TMRGSORT<Dst, Tmp, Src, Src1, exhausted>($dst, $excuted, $tmp, $src, $src1) | "
+                "TMRGSORT<Dst, Tmp, Src, Src1, Src2, exhausted>($dst, $excuted, $tmp, $src, $src1, $src2) | "
+                "TMRGSORT<Dst, Tmp, Src, Src1, Src2, Src3, exhausted>($dst, $excuted, $tmp, $src, $src1, $src2, "
+                "$src3)",
+                by_hand="how much of each list is taken is a record of C++",
+            ),
+        ),
         cpu="f32 f16 bf16 i32 i16", a2a3="f32 f16", a5="f32 f16", dtype_code="SA-0274",
         rules=(
             *vec("src src1 src2 src3 tmp dst", "SA-0274"),
@@ -223,10 +228,15 @@ _INDEXED = (
             "i*src.cols + j to dst row i; cdst[i] = number of matches; the rest of the row is unspecified. k "
             "= kValue, or kTile[i]."
         ),
-        cpp="TGATHER($dst, $src, $indices, $tmp) | TGATHER<Dst, Src, MaskPattern>($dst, $src) | "
-            "TGATHER<Dst, Src, MaskPattern, GatherAxis::GATHER_$gather_axis.U>($dst, $src) | "
-            "TGATHER<Dst, Src, Cdst, Tmp, CmpMode, offset>($dst, $src, $kValue, $cdst, $tmp) | "
-            "TGATHER<Dst, Src, KTile, Cdst, Tmp, CmpMode>($dst, $src, $kTile, $cdst, $tmp, $offset)",
+        forms=(
+            *forms("TGATHER($dst, $src, $indices, $tmp)"),
+            *forms("TGATHER<Dst, Src, MaskPattern>($dst, $src) | "
+                   "TGATHER<Dst, Src, MaskPattern, GatherAxis::GATHER_$gather_axis.U>($dst, $src)",
+                   by_hand="the pattern has a default that no program writes"),
+            *forms("TGATHER<Dst, Src, Cdst, Tmp, CmpMode, offset>($dst, $src, $kValue, $cdst, $tmp) | "
+                   "TGATHER<Dst, Src, KTile, Cdst, Tmp, CmpMode>($dst, $src, $kTile, $cdst, $tmp, $offset)",
+                   by_hand="the limit is a number of any type, or a tile; the offset stands in two places"),
+        ),
         cpu="any fp8 hif8 f8e8m0", a2a3="b32 b16", a5="b32 b16 b8 fp8 hif8", dtype_of="src",
         dtype_code="SA-0127",
         combos=(
@@ -332,8 +342,12 @@ _INDEXED = (
             "src row, other rows become 0. "
             f"{_PATTERN_TEXT} (the default, a plain copy)."
         ),
-        cpp="TSCATTER($dst, $src, $indexes) | TSCATTER<MaskPattern>($dst, $src) | "
-            "TSCATTER<MaskPattern, ScatterAxis::SCATTER_$scatter_axis.U>($dst, $src)",
+        forms=(
+            *forms("TSCATTER($dst, $src, $indexes)"),
+            *forms("TSCATTER<MaskPattern>($dst, $src) | "
+                   "TSCATTER<MaskPattern, ScatterAxis::SCATTER_$scatter_axis.U>($dst, $src)",
+                   by_hand="the pattern has a default that no program writes"),
+        ),
         cpu="any", a2a3="floats ints32", a5="floats ints32", dtype_code="SA-0324",
         rules=(
             *vec("src indexes dst"), *same_dtype("dst src"),
@@ -365,6 +379,7 @@ _INDEXED = (
 _GENERATORS = (
     irregular(
         "tci", opcode=0x100D, algorithm="count",
+        by_hand="the type of its scalar is a template argument",
         tmp_on="a2a3", operands="S=scalar tmp:tmp? dst:out", in_place="any", writes="row0", domain="row 0 of dst",
         attrs=(Attr("descending", "bool", False, doc="count down"),),
         format="ins($S [, $tmp] attr-dict : type($S) [, type($tmp)]) outs($dst : type($dst))",
@@ -403,6 +418,7 @@ _GENERATORS = (
     ),
     irregular(
         "trandom", opcode=0x11C0, algorithm="random numbers", isas="cpu a5", in_place="any",
+        by_hand="programs call a helper that packs key and counter",
         operands="key0=i32 key1=i32 counter0=i32 counter1=i32 counter2=i32 counter3=i32 dst:out",
         attrs=(Attr("rounds", "int", 10, choices=(7, 10), doc="Philox rounds"),),
         format=form("key0 key1 counter0 counter1 counter2 counter3", "dst", attrs_inside=True),
@@ -424,6 +440,7 @@ _GENERATORS = (
     ),
     irregular(
         "thistogram", opcode=0x1077, algorithm="histogram",
+        by_hand="one template argument is a number or a truth value",
         isas="cpu a5", operands="src idx dst:out", writes="part", domain="src valid region",
         attrs=(Attr("isMSB", "bool", True, doc="16-bit sources: count the high byte, else the low one"),
                Attr("hist_byte", "int", choices=(0, 1, 2, 3),
@@ -488,6 +505,7 @@ _MX_A5 = f"{_cross('i8 f8e4m3', 'f32 f16 bf16')} f4e2m1,f16 f4e2m1,bf16"
 _QUANT = (
     irregular(
         "tquant", opcode=0x1047, algorithm="quantisation",
+        by_hand="takes pointers, and which check it is depends on the scheme",
         operands="src fp? offset? dst:out tmp:tmp? exp:out? max:out? scaling:out? exp_zz:out?",
         attrs=(Attr("quant_type", "quant_type", required=True, doc="scheme"), _MX_ALG,
                Attr("grp_axis", "int", 1, choices=(0, 1), doc="MX: group along columns (1) or rows (0)")),
@@ -578,6 +596,7 @@ _QUANT = (
     ),
     irregular(
         "tquant_dn", opcode=0x11C1, algorithm="quantisation along rows",
+        by_hand="an overload of TQUANT with the scheme of a template argument",
         isas="cpu a5", operands="src dst:out exp:out max:out scaling:out",
         attrs=(Attr("quant_type", "quant_type", "MXFP8", choices=("MXFP8", "MXFP4_E2M1"), doc="scheme"),
                _MX_ALG,
@@ -608,6 +627,7 @@ _QUANT = (
     ),
     irregular(
         "tquant_hif4", opcode=0x11C2, algorithm="quantisation to hif4",
+        by_hand="an overload of TQUANT with the scheme of a template argument",
         isas="cpu", operands="src dst:out exp:out max:out scaling:out",
         writes="part", domain="64-element column groups",
         doc="Quantise a tile to HiFloat4: 4-bit codes in groups of 64 with three levels of scale.",
@@ -693,6 +713,7 @@ _PARTIAL = (
 _DEBUG = (
     irregular(
         "tprint", opcode=0x1071, algorithm="print tile",
+        by_hand="it returns nothing and takes no events",
         operands="src=tile|view|tensor_view tmp=view|tensor_view:tmp?", core="",
         effect="io", in_place="",
         format="ins($src [, $tmp] : type($src) [, type($tmp)]) attr-dict",

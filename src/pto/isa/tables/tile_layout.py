@@ -34,7 +34,7 @@ _QUANT_CPU = f"{_QUANT_A5} i16,i32"
 
 _RELU = Attr("reluPreMode", "relu_pre_mode", "no_relu", doc="ReLU fused into a move out of the accumulator")
 _MODE = Attr("accToVecMode", "acc_to_vec_mode", doc="which vector core receives an accumulator move")
-_PHASE = Attr("st_phase", "st_phase", "unspecified", doc="unit-flag phase; no numeric effect")
+_PHASE = Attr("st_phase", "st_phase", "unspecified", inert=True, doc="unit-flag phase; no numeric effect")
 _FP_PHASES = (
     "TMOV_FP<STPhase, Dst, Src, Fp, ReluPreMode>($dst, $src, $fp) | "
     "TMOV<STPhase, Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp)"
@@ -147,6 +147,7 @@ pairs = move.but(
 _MOVES = (
     move(
         "tmov", opcode=0x1038, part_with="tmp", algorithm="move",
+        by_hand="its third operand is scratch or parameters, by where src is",
         operands="src=tile|conv_tile dst:out fp? preQuantScalar=i64? tmp:tmp?",
         attrs=(_RELU, _MODE, _PHASE,
                Attr("grp_axis", "int", 1, choices=(0, 1), doc="X->ZZ forms: 1 = ND->ZZ, 0 = DN->ZZ")),
@@ -275,6 +276,7 @@ _MOVES = (
     ),
     fix_quant(
         "tmov.fp", opcode=0x1039, algorithm="quantised window",
+        by_hand="an overload of TMOV, by the check of tmov",
         aliases="tmov_fp", also="ptoas", operands="src fp dst:out", pipe="MTE1",
         attrs=(_PHASE,),
         doc="Move an accumulator tile out with one quantisation word per column.",
@@ -291,6 +293,7 @@ _MOVES = (
 _WINDOWS = (
     move(
         "textract", opcode=0x1021, algorithm="window",
+        by_hand="indices have defaults in C++, and attributes are told apart by their types",
         operands="src=tile|conv_tile indexRow=index indexCol=index dst:out preQuantScalar=i64? dst1:out? "
                  "indexRow1=index? indexCol1=index?",
         attrs=(_RELU, _MODE),
@@ -392,6 +395,7 @@ _WINDOWS = (
     ),
     fix_quant(
         "textract_fp", opcode=0x1022, algorithm="quantised window",
+        by_hand="indices have defaults in C++, and attributes are told apart by their types",
         operands="src fp indexRow=index indexCol=index dst:out",
         doc="Copy a window of an accumulator tile with one quantisation word per source column.",
         meaning=(
@@ -409,6 +413,7 @@ _WINDOWS = (
     ),
     move(
         "tinsert", opcode=0x102D, algorithm="insertion",
+        by_hand="indices have defaults in C++, and attributes are told apart by their types",
         operands="src indexRow=index indexCol=index dst:inout preQuantScalar=i64?",
         attrs=(_RELU, _MODE,
                Attr("insert_mode", "str", "normal", choices=("normal", "SPLIT2", "SPLIT4"),
@@ -480,6 +485,7 @@ _WINDOWS = (
     ),
     fix_quant(
         "tinsert_fp", opcode=0x102E, algorithm="insertion",
+        by_hand="indices have defaults in C++, and attributes are told apart by their types",
         operands="src fp indexRow=index indexCol=index dst:inout",
         writes="part", domain="src valid region, placed in dst",
         doc="Write an accumulator tile into a window of dst with one quantisation word per column.",
@@ -502,6 +508,7 @@ _WINDOWS = (
 _FILLS = (
     fill(
         "tfillpad", opcode=0x1023, algorithm="fill padding", in_place="src",
+        by_hand="where dst is decides which template arguments it takes",
         cpp="TFILLPAD($dst, $src)",
         doc="Copy the valid region of a tile and fill the rest of dst with its pad value.",
         rules=(
@@ -535,6 +542,7 @@ _FILLS = (
 _VIEWS = (
     move(
         "treshape", opcode=0x104C, operands="src", results="result", effect="alias", pipe="S", in_place="",
+        by_hand="it refuses what is no tile, by an id of its own",
         names="src", writes="part", domain="whole buffer",
         doc="See the storage of a tile as a tile of another shape, layout or element type.",
         meaning="result names the bytes of src; nothing is moved; result has its own shape and valid region.",
@@ -663,6 +671,7 @@ _REARRANGE = (
     ),
     move(
         "timg2col", opcode=0x102C, algorithm="image to columns",
+        by_hand="positions and mode have defaults in C++",
         operands="src=conv_tile posM=index? posK=index? dst:out", pipe="MTE1",
         core="cube",
         format="ins($src [, $posM, $posK] : type($src) [, type($posM), type($posK)]) outs($dst : type($dst)) "

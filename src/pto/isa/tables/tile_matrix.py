@@ -15,7 +15,7 @@ NPU = "a2a3 a5"
 _MX = "cpu a5"
 
 _phase = Attr(
-    "phase", "st_phase", "unspecified", doc="unit-flag phase (C++ AccPhase); no effect on the result"
+    "phase", "st_phase", "unspecified", inert=True, doc="unit-flag phase (C++ AccPhase); no effect on the result"
 )
 
 # --- operand types ----------------------------------------------------------------------------------------
@@ -237,6 +237,7 @@ ROWS = (
     ),
     acc(
         "tmatmul.acc", opcode=0x1032, algorithm="matrix product", variant=1, aliases="tmatmul_acc",
+        by_hand="the accumulator may be left out in C++",
         accumulates="acc_in",
         cpp=_phased("TMATMUL_ACC($dst, $acc_in, $lhs, $rhs)"),
         doc="Matrix product added to an accumulator.",
@@ -252,12 +253,14 @@ ROWS = (
     ),
     mx(
         "tmatmul.mx", opcode=0x1033, algorithm="matrix product", variant=0, aliases="tmatmul_mx",
+        by_hand="overloads are told apart by where their second operand is",
         cpp=_phased("TMATMUL_MX($dst, $a, $a_scale, $b, $b_scale)"),
         doc="Matrix product of block-scaled (MX) operands.", meaning=f"dst[i, j] = {_MX_DOT}",
         rules=_mx(), types=_witness("a a_scale b b_scale dst"),
     ),
     mx_acc(
         "tmatmul.mx.acc", opcode=0x1033, algorithm="matrix product", variant=1, accumulates="c_in",
+        by_hand="overloads are told apart by where their second operand is",
         cpp=_phased("TMATMUL_MX($dst, $c_in, $a, $a_scale, $b, $b_scale)"),
         doc="Matrix product of block-scaled (MX) operands added to an accumulator.",
         meaning=f"dst[i, j] = c_in[i, j] + {_MX_DOT}",
@@ -265,6 +268,7 @@ ROWS = (
     ),
     mx_bias(
         "tmatmul.mx.bias", opcode=0x1033, algorithm="matrix product", variant=2,
+        by_hand="overloads are told apart by where their second operand is",
         cpp=_phased("TMATMUL_MX($dst, $a, $a_scale, $b, $b_scale, $bias)"),
         doc="Matrix product of block-scaled (MX) operands plus a bias row.",
         meaning=f"dst[i, j] = {_MX_DOT} + bias[0, j]",
@@ -272,6 +276,7 @@ ROWS = (
     ),
     matrix(
         "tmatmul_mx_hif4", opcode=0x1190, algorithm="matrix product: hif4",
+        by_hand="an overload of TMATMUL_MX, by element types",
         isas="cpu", operands="a a_scale b b_scale dst:out",
         cpp=_phased("TMATMUL_MX($dst, $a, $a_scale, $b, $b_scale)"),
         doc="Matrix product of HiFloat4 operands with their three-level scales.",
@@ -303,6 +308,7 @@ ROWS = (
     ),
     acc(
         "tgemv.acc", opcode=0x102A, algorithm="matrix product", variant=1, aliases="tgemv_acc",
+        by_hand="the accumulator may be left out in C++",
         accumulates="acc_in",
         cpp=_phased("TGEMV_ACC($dst, $acc_in, $lhs, $rhs)"), doc="Row vector times matrix, added to an accumulator.",
         meaning=f"dst[0, j] = acc_in[0, j] + {_DOT}, with i = 0, a = lhs and b = rhs",
@@ -317,6 +323,7 @@ ROWS = (
     ),
     mx(
         "tgemv.mx", opcode=0x102A, algorithm="matrix product", variant=3, aliases="tgemv_mx",
+        by_hand="overloads are told apart by where their second operand is",
         cpp=_phased("TGEMV_MX($dst, $a, $a_scale, $b, $b_scale)"),
         doc="Row vector times matrix on block-scaled (MX) operands.",
         meaning=f"dst[0, j] = {_MX_DOT}, with i = 0",
@@ -324,6 +331,7 @@ ROWS = (
     ),
     mx_acc(
         "tgemv.mx.acc", opcode=0x102A, algorithm="matrix product", variant=4, accumulates="c_in",
+        by_hand="overloads are told apart by where their second operand is",
         cpp=_phased("TGEMV_MX($dst, $c_in, $a, $a_scale, $b, $b_scale)"),
         doc="Row vector times matrix on block-scaled (MX) operands, added to an accumulator.",
         meaning=f"dst[0, j] = c_in[0, j] + {_MX_DOT}, with i = 0",
@@ -331,6 +339,7 @@ ROWS = (
     ),
     mx_bias(
         "tgemv.mx.bias", opcode=0x102A, algorithm="matrix product", variant=5,
+        by_hand="overloads are told apart by where their second operand is",
         cpp=_phased("TGEMV_MX($dst, $a, $a_scale, $b, $b_scale, $bias)"),
         doc="Row vector times matrix on block-scaled (MX) operands, plus a bias row.",
         meaning=f"dst[0, j] = {_MX_DOT} + bias[0, j], with i = 0",

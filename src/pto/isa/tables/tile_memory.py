@@ -122,6 +122,7 @@ _tprefetch = memory(
 
 _tprefetch_async = memory(
     "tprefetch_async", opcode=0x1180, algorithm="prefetch hint",
+    by_hand="gives an event of its own kind",
     also="comm", pipe="S", operands="src=view ctx=async_session|prefetch_async_context",
     results="event=async_event", cpp="TPREFETCH_ASYNC($src, $ctx)",
     format="( $src , $ctx : type($src) , type($ctx) ) attr-dict -> type($event)",
@@ -194,7 +195,7 @@ _tstore = memory(
     doc="Store a tile to global memory, optionally quantised, rectified or atomically added.",
     operands="src=tile|conv_tile dst=view:out preQuantScalar=i64?",
     attrs=(
-        Attr("stPhase", "st_phase", "unspecified", doc="unit-flag phase; no effect on the data"),
+        Attr("stPhase", "st_phase", "unspecified", inert=True, doc="unit-flag phase; no effect on the data"),
         _atomic, _relu, LAYOUT,
     ),
     format="ins($src : type($src) [, $preQuantScalar : type($preQuantScalar)])"
@@ -249,6 +250,7 @@ _tstore = memory(
 
 _tstore_fp = memory(
     "tstore_fp", opcode=0x1066, algorithm="store", aliases="tstore.fp", pipe="FIX", core="cube",
+    by_hand="its phase is in C++ only",
     cpp="TSTORE_FP($dst, $src, $fp) | TSTORE_FP<Src, Dst, Fp, AtomicType>($dst, $src, $fp) | "
     "TSTORE_FP<Src, Dst, Fp, AtomicType, ReluPreMode>($dst, $src, $fp)",
     doc="Store an accumulator quantised with one word per output column.",
@@ -322,6 +324,7 @@ def _indexed(data: str, size: str, index: str, boxed: str) -> tuple[Rule, ...]:
 
 _mgather = memory(
     "mgather", opcode=0x1003, algorithm="gather from memory", pipe="MTE2",
+    by_hand="one template argument decides which check it is",
     forms=(
         Form("MGATHER($dst, $mem, $idx)", scratch=True), Form("MGATHER($dst, $mem, $idx, $scratch)", scratch=True),
         *(
@@ -377,6 +380,7 @@ _mgather = memory(
 
 _mscatter = memory(
     "mscatter", opcode=0x1004, algorithm="scatter to memory", pipe="MTE3",
+    by_hand="one template argument decides which check it is",
     forms=(
         Form("MSCATTER($mem, $src, $idx)"),
         *(

@@ -226,7 +226,10 @@ _cols = (
             "ins($src, $tmp attr-dict : type($src), type($tmp)) outs($dst : type($dst))",
             "ins($src : type($src)) outs($dst : type($dst)) attr-dict",
         ),
-        cpp="TCOLSUM($dst, $src) | TCOLSUM($dst, $src, $tmp, $isBinary)",
+        forms=(
+            *forms("TCOLSUM($dst, $src)"),
+            *forms("TCOLSUM($dst, $src, $tmp, $isBinary)", by_hand="its flag changes no result here"),
+        ),
         doc="Sum of each column, into row 0.",
         combos=Combos.of(
             "dst src", code="SA-0187", a2a3=_pairs(_COL_A2A3), a5=_pairs("any"), cpu=_pairs("any", _WIDER),
@@ -332,7 +335,7 @@ expand = Family(
 
 _expands = (
     expand(
-        "trowexpand", opcode=0x104D, expr="src", over="column 0", forms=forms("TROWEXPAND($dst, $src)", by_hand=True),
+        "trowexpand", opcode=0x104D, expr="src", over="column 0", forms=forms("TROWEXPAND($dst, $src)", written=True),
         doc="Copy column 0 of src into every column of dst.", types={"src": _COLUMN_0},
         cpu="all", a2a3="ints32 floats", a5="ints32 floats", dtype_code="SA-0008",
         rules=(
@@ -346,7 +349,7 @@ _expands = (
         notes="src may be ND or DN; the manual asks for ND, the hardware takes both",
     ),
     expand(
-        "tcolexpand", opcode=0x1010, expr="src", over="row 0", forms=forms("TCOLEXPAND($dst, $src)", by_hand=True),
+        "tcolexpand", opcode=0x1010, expr="src", over="row 0", forms=forms("TCOLEXPAND($dst, $src)", written=True),
         doc="Copy row 0 of src into every row of dst.", types={"src": _ROW_0},
         cpu="all", a2a3="ints32 floats", a5="any fp8 f8e8m0 hif8",
         rules=(

@@ -270,7 +270,7 @@ _TERNARY = (
     tile_scalar(
         "taxpy", opcode=0x1076, operands="src scalar=scalar dst:inout", expr="scalar * src + dst",
         expr_on={"f16": "round(scalar * src) + dst"},
-        doc="Adds a scaled tile to dst.", forms=forms("TAXPY($dst, $src, $scalar)", by_hand=True),
+        doc="Adds a scaled tile to dst.", forms=forms("TAXPY($dst, $src, $scalar)", written=True),
         combos=Combos.of("dst src scalar", cpu=_axpy(_SAME), a2a3=_axpy("f32 f16"), a5=_axpy("f32 f16 bf16")),
         rules=(
             *vec("src dst"), *row_major("src dst"), *same_valid("dst src"),
@@ -293,8 +293,8 @@ _SELECT = (
         format=form("src scalar", "dst", attrs_inside=True),
         doc="Compares every element with a scalar into a packed predicate tile.",
         expr="compare(cmpMode, src, scalar)", expr_on={"a2a3 i32": "src == scalar"}, packed="dst", single="scalar",
-        forms=(*forms("TCMPS($dst, $src, $scalar, $cmpMode)", scalars=("scalar",), by_hand=True),
-               *forms("TCMPS($dst, $src, $scalar, $cmpMode)", check="tile", by_hand=True)),
+        forms=(*forms("TCMPS($dst, $src, $scalar, $cmpMode)", scalars=("scalar",), written=True),
+               *forms("TCMPS($dst, $src, $scalar, $cmpMode)", check="tile", written=True)),
         dtype_of="src", cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
         rules=(
             *vec("src scalar dst"), R("scalar.dtype == src.dtype", when="scalar.kind != 'scalar'"),
@@ -314,7 +314,8 @@ _SELECT = (
         "tsels", opcode=0x1058, tmp_on="a2a3", operands="mask src tmp:tmp? scalar=scalar dst:out", in_place="src",
         expr="where(mask, src, scalar)", packed="mask", doc="Selects tile elements or a scalar by a packed predicate.",
         format=(form("mask src tmp scalar", "dst"), form("mask src scalar", "dst")),
-        forms=forms("TSELS($dst, $mask, $src, $tmp, $scalar)", by_hand=True), dtype_code="SA-0327",
+        forms=forms("TSELS($dst, $mask, $src, $tmp, $scalar) | TSELS($dst, $mask, $src, $scalar)", written=True),
+        dtype_code="SA-0327",
         cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="f32 f16 ints",
         rules=(
             *vec("mask src dst"), *row_major("src dst"), *row_major("mask", on="a5"), *same_dtype("dst src"),
@@ -329,7 +330,7 @@ _SELECT = (
     ),
     tile_scalar(
         "texpands", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", expr="scalar", over="storage",
-        doc="Fills a tile with a scalar.", forms=forms("TEXPANDS($dst, $scalar)", by_hand=True), dtype_code="SA-0158", core="",
+        doc="Fills a tile with a scalar.", forms=forms("TEXPANDS($dst, $scalar)", written=True), dtype_code="SA-0158", core="",
         pipe=(("dst.loc == MAT", "MTE2"), ("", "V")), writes="valid", domain="dst valid region; a mat tile as a whole",
         cpu="any", a2a3="f32 f16 bf16 ints32", a5="f32 f16 bf16 ints32",
         rules=(

@@ -1,0 +1,262 @@
+"""Generates ops/calls.hpp: the call frames of tile instructions whose meaning is written by hand.
+
+    template <class Dst, class Src, class Offsets, class... Rest>
+    PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offsets& offsets, Rest&... rest) {
+      detail::check_tgatherb<Dst, Src, Offsets>();
+      detail::finish_call<0>(rest...);
+      detail::gather_blocks(dst, src, offsets);
+      return {};
+    }
+
+`codegen/intrinsics.py` writes the header. What an instruction does is a function of its family's header, with
+the name of the row's algorithm (or of the row, where it has an expression that gives no C++), the operands of
+the call without scratch, and as template arguments the attributes that are some there. A form that says why
+its frame is written by hand (`Form.by_hand`) is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+
+from ..isa import rows as all_rows
+from ..isa.algorithms import kind_of
+from ..isa.record import Record
+from ..isa.row import Attr, Form, Operand, Row
+from .checks import Call, Check, assertions, call_of, checks_of
+from .cpp.template import attribute_class
+from .generated import filled, head
+
+#: Headers with what the frames call.
+_FAMILIES = ("compare", "convert", "elementwise", "expand", "fixpipe", "gather", "generate", "load_store",
+             "matmul", "moves", "part", "quantise", "rearrange", "reduce", "sort")  # fmt: skip
+#: C++ types of scalar operands; that of others is the element type of the first tile that is read.
+_SCALARS = {"float": "float", "int": "int64_t", "index": "uint16_t", "i64": "uint64_t"}
+_PLAIN = {"bool": "bool", "int": "int"}
+
+
+class Written(Record):
+    """An overload: forms of a row with the same arguments, and template arguments that go together."""
+
+    row: Row
+    check: Check
+    forms: tuple[tuple[Form, Call], ...]
+    args: tuple[str, ...]  # without scratch that may follow
+    scratch: int  # how many scratch tiles may follow
+    overloaded: bool  # the name has calls with other arguments
+    fewest: int  # arguments of a call of this name
+
+    @property
+    def call(self) -> Call:
+        return self.forms[0][1]
+
+    @cached_property
+    def operands(self) -> dict[str, Operand]:
+        return {o.name: o for o in (*self.row.operands, *self.row.results)}
+
+    @cached_property
+    def template_list(self) -> list[str]:
+        """The longest list of template arguments; the others are its beginnings."""
+        return max((_words(call.types) for _, call in self.forms), key=len)
+
+    def is_scratch(self, name: str) -> bool:
+        return name in self.operands and self.operands[name].role == "tmp" and not self.forms[0][0].scratch
+
+
+# ---- which overloads there are ----
+
+
+def written() -> Iterator[Written]:
+    """The overloads whose frame is generated, and whose meaning is written by hand."""
+    found = [(row, check) for row in all_rows() for check in checks_of(row)]
+    every: dict[str, set[tuple[str, ...]]] = defaultdict(set)  # arguments of the calls of a name
+    for row, check in found:
+        for form, call in _calls(check):
+            every[call.name].add((*_arguments(call)[: _ends(row, call)], *form.scalars))
+    for row, check in found:
+        groups: dict[tuple[tuple[str, ...], str], list[tuple[Form, Call]]] = {}
+        for form, call in _calls(check):
+            if (form.written or not row.expr) and not form.by_hand:
+                args = _arguments(call)[: _ends(row, call)]
+                groups.setdefault((tuple(args), _leading(row, call)), []).append((form, call))
+        for (args, _), group in groups.items():
+            others = every[group[0][1].name]
+            scratch = int(any(len(_arguments(call)) > len(args) for _, call in group))
+            fewest = min(map(len, others))
+            yield Written(row, check, tuple(group), args, scratch, len(others) > 1, fewest)
+
+
+def _calls(check: Check) -> list[tuple[Form, Call]]:
+    return [(form, call) for form in check.forms if (call := call_of(form)) is not None]
+
+
+def _ends(row: Row, call: Call) -> int:
+    """How many arguments a call has without scratch that comes last and may be left out."""
+    args = _arguments(call)
+    optional = {f"${o.name}" for o in row.operands if o.role == "tmp" and o.optional}
+    return len(args) - (args[-1] in optional)
+
+
+def _words(types: str) -> list[str]:
+    return types.split(", ") if types else []
+
+
+def _arguments(call: Call) -> list[str]:
+    return call.args.split(", ") if call.args else []
+
+
+def _leading(row: Row, call: Call) -> str:
+    """The attribute that comes before all types in a list of template arguments."""
+    words = _words(call.types)
+    attr = _attribute(row, words[0]) if words else None
+    return attr.name if attr else ""
+
+
+def _attribute(row: Row, word: str) -> Attr | None:
+    """The attribute that a template argument gives."""
+    found = re.search(r"\$(\w+)", word)
+    if found:
+        return row.attr_index[found[1]]
+    return row.attr_index.get(word) or next((a for a in row.attrs if attribute_class(a) == word), None)
+
+
+# ---- the frame ----
+
+
+def _frame(made: Written) -> Iterator[str]:
+    row, check, call = made.row, made.check, made.call
+    params, conditions, handed = _parameters(made)
+    yield f"/// {row.doc}"
+    yield from filled("template <", ", ".join([*_template(made), "class... Rest>"]), "          ")
+    if made.overloaded and not made.scratch:
+        conditions = [*conditions, "all_events_v<Rest...>"]
+    if conditions:
+        yield f"  requires({' && '.join(conditions)})"
+    yield from filled(
+        f"PTO_INST RecordEvent {call.name}(",
+        f"{', '.join([*params, 'Rest&... rest'])}) {{",
+        " " * len(call.name) + " " * 22,
+    )
+    if any(assertions(check)):
+        yield f"  detail::{check.name}<{', '.join([*map(type_of, check.classes), *_checked(made)])}>();"
+    yield f"  detail::finish_call<{made.scratch}>(rest...);"
+    if row.over.startswith("fold"):
+        yield f'  detail::check_reduction<{along(row)}>("{call.name}", dst, src);'
+    arguments = ", ".join(_chosen(made))
+    yield f"  detail::{_function(made)}{f'<{arguments}>' if arguments else ''}({', '.join(handed)});"
+    yield "  return {};"
+    yield "}"
+
+
+def _parameters(made: Written) -> tuple[list[str], list[str], list[str]]:
+    """Parameters, what types have to be to tell overloads apart, and what is handed on."""
+    params: list[str] = []
+    conditions: list[str] = []
+    handed: list[str] = []
+    for k, text in enumerate(made.args):
+        found = re.fullmatch(r"(?:\((\w+)\) )?\$(\w+)", text)
+        assert found, f"{made.row.name}: {text} has no frame"
+        cast, name = found.groups()
+        operand = made.operands.get(name)
+        if made.is_scratch(name):
+            params.append(f"{type_of(name)}&")
+            conditions += [f"is_tile_data_v<{type_of(name)}>"] if made.overloaded else []
+            continue
+        handed.append(name)
+        if name in made.check.classes:
+            params.append(f"{type_of(name)}& {name}")
+            assert operand is not None
+            if made.overloaded and (k >= made.fewest or "scalar" in operand.kinds):
+                conditions.append(f"{_KINDS[made.check.classes[name][0]]}<{type_of(name)}>")
+        else:
+            params.append(f"{cast or _value_type(made, name)} {name}")
+    return params, conditions, handed
+
+
+_KINDS = {"tile": "is_tile_data_v", "view": "is_global_data_v"}
+
+
+def _value_type(made: Written, name: str) -> str:
+    """The type of an argument that is no tile and no tensor."""
+    operand = made.operands.get(name)
+    if operand is None:
+        attr = made.row.attr_index[name]
+        return attribute_class(attr) or _PLAIN[attr.kind]
+    known = next((_SCALARS[k] for k in operand.kinds if k in _SCALARS), None)
+    if known:
+        return known
+    read = [n for n in made.check.classes if made.operands[n].reads and made.operands[n].role == "in"]
+    return f"typename {type_of((read or [*made.check.classes])[-1 if read else 0])}::DType"
+
+
+def _template(made: Written) -> list[str]:
+    """What the template has: the arguments of its longest list, and classes that follow from the call."""
+    known = {type_of(n): n for n in made.check.classes}
+    known |= {type_of(n): n for n in made.operands if made.is_scratch(n)}
+    fewest = min(len(_words(call.types)) for _, call in made.forms)
+    params: list[str] = []
+    said: set[str] = set()
+    for k, word in enumerate(made.template_list):
+        if word in known:
+            said.add(word)
+            params.append(f"class {word}")
+            continue
+        attr = _attribute(made.row, word)
+        assert attr is not None, f"{made.row.name}: {word} has no frame"
+        enum = word.partition("::")[0] if "::" in word else attribute_class(attr) or _PLAIN[attr.kind]
+        default = made.check.defaults.get(attr.name, "") if k else ""
+        assert default or k < fewest, f"{made.row.name}: {word} has no default"
+        params.append(f"{enum} {attr.name}{f' = {default}' if default else ''}")
+    named = [n for text in made.args for n in re.findall(r"\$(\w+)", text)]
+    return params + [f"class {type_of(n)}" for n in named if type_of(n) in known and type_of(n) not in said]
+
+
+def _given(made: Written) -> list[Attr]:
+    found = [_attribute(made.row, word) for word in made.template_list]
+    return [attr for attr in found if attr is not None]
+
+
+def _checked(made: Written) -> Iterator[str]:
+    """Attributes that the check asks for; those that the call does not give have their defaults."""
+    given = {attr.name for attr in _given(made)}
+    for name in made.check.attrs:
+        yield name if name in given else made.check.defaults[name]
+
+
+def _chosen(made: Written) -> Iterator[str]:
+    """Template arguments of the function: what the row ranges over, its kind, and attributes."""
+    _, kind = kind_of(made.row)
+    if made.row.over.startswith("fold"):
+        yield along(made.row)
+    if kind:
+        yield f"detail::Kind::{kind}"
+    yield from (attr.name for attr in _given(made) if not attr.inert)
+
+
+def _function(made: Written) -> str:
+    return kind_of(made.row)[0].replace(" ", "_") or made.row.name
+
+
+def along(row: Row) -> str:
+    """The axis of a fold."""
+    return "detail::Along::row" if row.over == "fold columns" else "detail::Along::col"
+
+
+def type_of(name: str) -> str:
+    """The template parameter of an operand."""
+    return name[0].upper() + name[1:]
+
+
+# ---- the file ----
+
+
+def generate() -> str:
+    """The text of ops/calls.hpp."""
+    about = "Calls of tile instructions whose meaning is a function of their family's header."
+    includes = "".join(f'#include "pto/ops/{name}.hpp"\n' for name in _FAMILIES)
+    out = [head("pto.codegen.intrinsics", about), includes, "namespace pto {\n"]
+    for made in written():
+        out += [*_frame(made), ""]
+    return "\n".join([*out, "}  // namespace pto"]) + "\n"
