@@ -14,8 +14,9 @@ from pto.isa.profiles import PROFILES
 from pto.isa.row import Row
 from pto.witness.programs import build, plans
 
-#: Rows whose witness passes something through its signature that C++ has no type for: FIFO handles, groups.
-_NO_SIGNATURE = ("!pto.pipe", "!pto.group<2>")
+#: Rows whose witness passes something through its signature that C++ has no type for: FIFO handles, groups,
+#: arrays on the stack.
+_NO_SIGNATURE = ("!pto.pipe", "!pto.group<2>", "!pto.local_array<")
 
 #: Forms without a spelling: what the diagnostic says about them.
 _FORMS = {
