@@ -112,8 +112,10 @@ def _format_line(row: Row, items: tuple[Item, ...]) -> str:
 
 def _results(row: Row) -> str:
     names = [f"%{r.name}{', ..' if r.variadic else ''}" for r in row.results if not r.optional]
-    optional = "".join(f"[, %{r.name}]?" for r in row.results if r.optional)
-    return f"{', '.join(names)}{optional} = " if row.results else ""
+    optional = [f"%{r.name}" for r in row.results if r.optional]
+    if not names:  # without results there is no `=` either
+        return f"[{', '.join(optional)} =]? " if optional else ""
+    return f"{', '.join(names)}{''.join(f'[, {o}]?' for o in optional)} = "
 
 
 def _format_parts(row: Row, items: tuple[Item, ...], named: set[str]) -> list[str]:

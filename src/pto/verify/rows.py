@@ -7,7 +7,7 @@ Checks that depend on types only are remembered by signature: real programs repe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..diag import did_you_mean
@@ -126,6 +126,7 @@ class RowChecker:
                     at=value,
                     expected=wanted,
                     got=str(value.type),
+                    help=_index_help(value, declared.kinds),
                 )
                 ok = False
         if row.dialect != "pto":
@@ -394,8 +395,22 @@ def nearest_dtype(dtype: str, legal: tuple[str, ...]) -> str:
     )
 
 
+_INTEGERS = frozenset({"i8", "i16", "i32", "i64"})
+
+
+def _index_help(value: Value, wanted: Iterable[str]) -> str:
+    """How an integer becomes one of the kinds or types that are wanted, where one of the two is index."""
+    have = str(value.type)
+    for kind in wanted:
+        if "index" in (have, kind) and {have, kind} - {"index"} <= _INTEGERS and have != kind:
+            return f"convert it: %x = arith.index_cast %{value.name} : {have} to {kind}"
+    return ""
+
+
 def rule_help(rule: Rule, op: Operation) -> str:
     """A way out that follows from the shape of the rule."""
+    if op.row is not None and op.row.dialect == "arith" and facts_in(rule.expr) == {"type"}:
+        return next((h for v in op.operands[1:] if (h := _index_help(v, [str(op.operands[0].type)]))), "")
     facts = facts_in(rule.expr)
     moves = op.name.startswith(("pto.tmov", "pto.tload", "pto.tstore", "pto.textract", "pto.tinsert"))
     from ..isa.rule_trees import ASKS, LAYOUT
