@@ -19,7 +19,7 @@ from . import flat, structured
 from .blocks import SHORT_NAMES
 from .cursor import Fail, Report
 from .lexer import EOF, unquote
-from .row_reader import RowReader, compiled
+from .row_reader import RowReader, compiled, one_typed
 from .statement import Names, Statement
 
 MAX_ALIAS = 10_000  # characters an alias may stand for
@@ -192,6 +192,10 @@ class Parser(RowReader):
                     best, nearest = fail, k
                 self.i = begin
         assert best is not None
+        if found.is_ins_outs and all(o.kinds == ("tile",) for o in found.operands):
+            made = self._one_type(found, names, begin)
+            if made is not None:
+                return made
         if not flat.looks_flat(self, found, bare):
             try:
                 return flat.parse(self, found, names, bare)
@@ -203,6 +207,19 @@ class Parser(RowReader):
         help = best.help or f"syntax: {_syntax(found, form, nearest)}"
         message = best.message.removeprefix(f"{found.name} ")
         raise Fail(best.at, f"{found.name}: {message}", help, best.code, best.expected)
+
+    def _one_type(self, found: Row, names: Names, begin: int) -> Operation | None:
+        """`ins(%a, %b : T) outs(%d : T)`, as the pages of the ISA write it: one type for all of a list."""
+        for steps, same in map(one_typed, compiled(found)):
+            st = Statement()
+            try:
+                self.run(steps, st, found)
+            except Fail:
+                self.i = begin
+                continue
+            st.types.update((name, st.types[first]) for name, first in same.items())
+            return self.finish(found, st, names, begin)
+        return None
 
     def _count_operands(self, found: Row, begin: int) -> None:
         """Say which operand of `ins(..)` or `outs(..)` is missing or too many, if that is what is wrong."""

@@ -60,6 +60,20 @@ def _compile(items: tuple[Item, ...], found: Row) -> tuple[Step, ...]:
     return tuple(out)
 
 
+def one_typed(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[str, str]]:
+    """A format in which one type stands for a list of them, and the operand whose type each of these has."""
+    out: list[Step] = []
+    same: dict[str, str] = {}
+    for step in steps:
+        follows = len(out) > 1 and out[-1] == (LIT, ",") and out[-2][0] == TYPE
+        if step[0] == TYPE and follows:
+            out.pop()
+            same[step[1]] = same.get(out[-1][1], out[-1][1])
+        else:
+            out.append(step)
+    return tuple(out), same
+
+
 class RowReader(Blocks):
     """Reads what a format says, and makes the operation of what was read."""
 
