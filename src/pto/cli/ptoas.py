@@ -141,11 +141,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _main(arguments: Sequence[str]) -> int:
     from ..diag import has_errors
-    from .common import FAILED, OK, USAGE, say, show, write_output
+    from .common import FAILED, OK, USAGE, refuse_output, say, show, write_output
 
     parser = _parser()
     options = parser.parse_args(arguments)
     inputs = options.inputs or ["-"]
+    refuse_output(parser, options.output, "C++" if options.emit == "cpp" else "text", ".so .o .ptobc")
     if inputs.count("-") > 1:
         parser.error("standard input can be read once")
     folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
