@@ -164,3 +164,29 @@ def test_tpartmul_one_type_for_all_operands() -> None:
     assert problems(text) == []
     wrong = text.replace("%src1 : !pto.tile_buf<vec, 16x16xf32>)", "%src1 : !pto.tile_buf<vec, 16x16xf16>)")
     assert {d.code for d in problems(wrong)} == {"PTO-E0207"}
+
+
+def test_tpartmul_validity_patterns_on_every_profile() -> None:
+    """One source has the valid region of dst, the other does not exceed it."""
+
+    def tile(valid: str) -> str:
+        return f"!pto.tile_buf<vec, 16x16xf32, valid={valid}>"
+
+    def check(target: str, src0: str, src1: str, legal: bool) -> None:
+        a, b, d = tile(src0), tile(src1), tile("8x8")
+        text = f"""\
+func.func @f(%a: {a}, %b: {b}, %d: {d}) {{
+  pto.tpartmul ins(%a, %b : {a}, {b}) outs(%d : {d})
+  return
+}}
+"""
+        assert {d.code for d in problems(text, target)} == (set() if legal else {"PA-0051"})
+
+    patterns = [
+        ("8x8", "8x8", True),
+        ("8x8", "4x8", True),
+        ("4x4", "8x8", True),
+        ("4x8", "8x4", False),
+        ("8x8", "16x8", False),
+    ]
+    each(check, [(target, *pattern) for target in ("cpu", "a3", "a5") for pattern in patterns])

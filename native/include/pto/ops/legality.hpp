@@ -10299,6 +10299,12 @@ constexpr void check_tpartadd() {
       same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTADD: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
+  static_assert(
+      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst)");
+  static_assert(
+      same_valid<src0, dst>() || same_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTADD: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
   static_assert(
       is_one_of<dst>(0x3c006),
@@ -10308,12 +10314,6 @@ constexpr void check_tpartadd() {
       all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTADD: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(
-      same_valid<src0, dst>() || same_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTADD: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(
@@ -10333,6 +10333,12 @@ constexpr void check_tpartmul() {
       same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTMUL: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
+  static_assert(
+      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst)");
+  static_assert(
+      same_valid<src0, dst>() || same_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
   static_assert(
       is_one_of<dst>(0x3c006),
@@ -10342,12 +10348,6 @@ constexpr void check_tpartmul() {
       all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMUL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(
-      same_valid<src0, dst>() || same_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(
@@ -10373,6 +10373,12 @@ constexpr void check_tpartmax() {
       same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTMAX: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
+  static_assert(
+      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst)");
+  static_assert(
+      same_valid<src0, dst>() || same_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMAX: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
   static_assert(
       is_one_of<dst>(0x3c006),
@@ -10382,12 +10388,6 @@ constexpr void check_tpartmax() {
       all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMAX: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(
-      same_valid<src0, dst>() || same_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMAX: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
@@ -10415,6 +10415,12 @@ constexpr void check_tpartmin() {
       same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTMIN: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
+  static_assert(
+      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst)");
+  static_assert(
+      same_valid<src0, dst>() || same_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMIN: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
   static_assert(
       is_one_of<dst>(0x3c006),
@@ -10424,12 +10430,6 @@ constexpr void check_tpartmin() {
       all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMIN: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(
-      fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(
-      same_valid<src0, dst>() || same_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMIN: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(
