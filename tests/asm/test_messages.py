@@ -142,3 +142,30 @@ def test_syntax_is_shown_in_the_form_that_was_written_and_without_variables() ->
     found = one(kernel("  pto.tassign : i32"))
     assert found.help.startswith("syntax: [%result =]? pto.tassign %tile, %addr : ")
     assert "$" not in found.help
+
+
+def test_errors_that_name_a_destination_point_at_it() -> None:
+    """Once, where every source differs from it; and where it is written, not where it is read."""
+    a, d = "!pto.tile_buf<vec, 16x16xf32>", "!pto.tile_buf<vec, 16x16xf16>"
+
+    def check(lines: str, message: str, place: tuple[int, int]) -> None:
+        found = one(f"func.func @f(%a: {a}, %t: {a}, %dst: {d}) {{\n{lines}\n  return\n}}")
+        assert found.message == message
+        assert found.span is not None
+        assert found.span.place == place
+
+    each(
+        check,
+        [
+            (
+                f"  pto.tadd ins(%a, %t : {a}, {a})\n      outs(%dst : {d})",
+                "tadd: expects src0, src1 and dst to have the same element type",
+                (3, 12),
+            ),
+            (
+                f"  pto.ttrans ins(%a, %t : {a}, {a})\n      outs(%a : {a})",
+                "ttrans: dst may not share storage with src",
+                (3, 12),
+            ),
+        ],
+    )
