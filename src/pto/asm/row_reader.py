@@ -68,7 +68,7 @@ def one_typed(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[str, str]
         follows = len(out) > 1 and out[-1] == (LIT, ",") and out[-2][0] == TYPE
         if step[0] == TYPE and follows:
             out.pop()
-            same[step[1]] = same.get(out[-1][1], out[-1][1])
+            same[str(step[1])] = same.get(str(out[-1][1]), str(out[-1][1]))
         else:
             out.append(step)
     return tuple(out), same
