@@ -63,7 +63,7 @@ def test_a_hash_behind_a_statement_is_one_error_that_names_the_way() -> None:
 
 def test_literals_as_operands_say_arith_constant() -> None:
     def check(line: str, constant: str) -> None:
-        assert f"use arith.constant: {constant}" in one(kernel(line)).help
+        assert f"use arith.constant: {constant}" in problems(kernel(line))[0].help
 
     each(
         check,
@@ -74,6 +74,14 @@ def test_literals_as_operands_say_arith_constant() -> None:
             ),
             ("  scf.for %i = %c1 to 16 step %c1 {\n  }", "%c16 = arith.constant 16 : index"),
             ("  scf.if true {\n  }", "%true = arith.constant true"),
+            (
+                "  pto.tadds ins(%t, 1.5 : !pto.tile<f32, 16, 16>, f32) outs(%t : !pto.tile<f32, 16, 16>)",
+                "%c = arith.constant 1.5 : f32",
+            ),
+            (
+                "  pto.tadds ins(%t, -2 : !pto.tile<i32, 16, 16>, i32) outs(%t : !pto.tile<i32, 16, 16>)",
+                "%cm2 = arith.constant -2 : i32",
+            ),
         ],
     )
 

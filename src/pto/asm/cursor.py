@@ -53,13 +53,15 @@ class Report(Exception):
 
 def literal_help(text: str, kind: str = "") -> str:
     """How to write a number where a value is expected; `kind` is that of the operand."""
-    if not text[:1].isdigit() and text not in ("true", "false"):
+    number = text.removeprefix("-")
+    if not number[:1].isdigit() and text not in ("true", "false"):
         return ""
     if text[:1].isalpha():
         return f"use arith.constant: %{text} = arith.constant {text}"
-    whole = text.isdigit() or text[:2].lower() == "0x"
-    type = kind if kind in ("i32", "i64") else "index" if whole else "f32"
-    return f"use arith.constant: %c{int(text, 0) if whole else ''} = arith.constant {text} : {type}"
+    whole = number.isdigit() or number[:2].lower() == "0x"
+    type = kind if kind in ("i32", "i64") else "f32" if not whole else "i32" if kind else "index"
+    name = ("%cm" if text != number else "%c") + (str(int(number, 0)) if whole else "")
+    return f"use arith.constant: {name} = arith.constant {text} : {type}"
 
 
 _INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})")

@@ -202,7 +202,8 @@ class Parser(RowReader):
             except Fail as fail:
                 if fail.reach > best.reach:
                     best = fail
-        self._count_operands(found, begin)
+        if not best.help.startswith("use arith.constant"):
+            self._count_operands(found, begin)
         form = "asm" if bare else "ssa" if names and self.t[begin] != "ins" else "pto"
         help = best.help or f"syntax: {_syntax(found, form, nearest)}"
         message = best.message.removeprefix(f"{found.name} ")

@@ -155,7 +155,7 @@ class RowReader(Blocks):
 
     def _no_value(self, found: Row, name: str) -> Fail:
         kinds = found.operands[found.operand_index[name]].kinds
-        text = self.t[self.i + 1] if self.t[self.i] == "-" else self.t[self.i]
+        text = f"-{self.t[self.i + 1]}" if self.t[self.i] == "-" else self.t[self.i]
         help = literal_help(text, "" if "index" in kinds else kinds[0])
         return Fail(self.i, f"expected a value for '{name}', got {self.shown()}", help)
 
