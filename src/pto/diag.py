@@ -206,8 +206,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # costly to import, and needed on errors only
 
     slack = max(2, len(name) // 3)
-    near = [k for k in islice(known, _MOST_NAMES) if abs(len(k) - len(name)) <= slack]
+    names = list(islice(known, _MOST_NAMES))
+    near = [k for k in names if abs(len(k) - len(name)) <= slack]
     close = get_close_matches(name, near, n=2, cutoff=0.6 if len(name) <= 4 else 0.72)
+    stems = (name.removesuffix("_") + "_", name.removesuffix(".") + ".")
+    longer = [k for k in names if k.startswith(stems)] if name else []
+    close = longer[:3] or close  # a family that was named without what tells its members apart
     return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 
 from .diag import Diagnostic, DiagnosticError, has_errors
 from .ir.core import Module
-from .ir.facts import module_profile
+from .ir.facts import module_profile, places_tile
 from .isa.profiles import Profile
 from .isa.record import Record
 from .passes.pipeline import Options, Pass, compile, load_passes
@@ -117,6 +117,8 @@ def complete(module: Module) -> tuple[bool, bool]:
         if op.name == "pto.alloc_tile":
             allocates = True
             places |= op.get("addr") is not None
+        elif places_tile(op):
+            places = True
         elif op.row is not None:
             orders |= op.row.order in _ORDERS_PIPES
             works |= op.row.effect == "memory"

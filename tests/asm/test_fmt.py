@@ -291,9 +291,12 @@ def test_a_comment_inside_a_type_stays() -> None:
 
 
 def test_statements_of_one_line_are_parted_and_semicolons_stay() -> None:
-    text = "func.func @k() { %a = arith.constant 1 : i32; %b = arith.constant -2 : i32 return }"
+    text = "func.func @k() { %a = arith.constant 1 : i32 %b = arith.constant -2 : i32 return }"
     assert check(text) == (
-        "func.func @k() {\n  %a = arith.constant 1 : i32;\n  %b = arith.constant -2 : i32\n  return\n}\n"
+        "func.func @k() {\n  %a = arith.constant 1 : i32\n  %b = arith.constant -2 : i32\n  return\n}\n"
+    )
+    assert check(".const %a = 1 : i32; %b = arith.addi %a, %a : i32;") == (
+        ".const %a = 1 : i32;\n%b = arith.addi %a, %a : i32;\n"
     )
 
 

@@ -117,7 +117,7 @@ def test_hash_attributes() -> None:
 
 
 def test_too_few_operands_name_the_operands() -> None:
-    with pytest.raises(DiagnosticError, match=r"tadd takes 3 operands \(dst, src0, src1\), got 2"):
+    with pytest.raises(DiagnosticError, match=r"tadd: takes 3 operands \(dst, src0, src1\), got 2"):
         parse(f".arg %a : {TILE}\ntadd %a, %a\n")
 
 

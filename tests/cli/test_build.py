@@ -107,3 +107,13 @@ def test_an_output_that_cannot_be_written(
 ) -> None:
     assert main(["build", str(triple), "-o", str(tmp_path / "no" / "k.so")]) == 1
     assert "PTO-E0002" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["k.o", "k.ptobc", "k.cpp", "k.pto"])
+def test_an_output_that_would_not_be_what_its_name_says(
+    triple: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["build", str(triple), "-o", name])
+    assert ended.value.code == 2
+    assert f"-o {name}: this writes a library" in capsys.readouterr().err

@@ -193,3 +193,53 @@ def test_readable_expressions() -> None:
 def test_explain_takes_short_codes(given: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", given]) == 0
     assert capsys.readouterr().out.startswith(f"{code}: ")
+
+
+def test_a_family_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "dma-copy") == run(capsys, "--family", "dma-copy")
+    assert run(capsys, "dma-cpy")[2] == "pto isa: unknown instruction 'dma-cpy'; did you mean 'dma-copy'?\n"
+
+
+def test_prefixes_suggest_the_family(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = run(capsys, "pset")
+    assert status == 1
+    assert "did you mean 'pset_b8' or 'pset_b16' or 'pset_b32'?" in err
+
+
+def test_attributes_are_spelled_as_in_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "maskPattern = #pto.mask_pattern<P0101>" in run(capsys, "tgather")[1]
+    assert "cmpMode = #pto<cmp eq>" in run(capsys, "tcmps")[1]
+
+
+def _row(name: str) -> isa.Row:
+    found = isa.row(name)
+    assert found is not None
+    return found
+
+
+def test_every_form_has_an_example() -> None:
+    shown = verb.examples(_row("tgather"), "a5")["pto"]
+    for operands in (
+        "%src, {maskPattern",
+        "%src, %indices, %tmp",
+        "%src, %kValue, %tmp",
+        "%src, %kTile, %tmp",
+    ):
+        assert f"pto.tgather ins({operands}" in shown
+
+
+def test_transfers_of_examples_move_something() -> None:
+    def check(name: str) -> None:
+        shown = verb.examples(_row(name), "a5")["pto"]
+        assert "%c_n_burst = arith.constant 16" in shown
+        assert "%c_len_burst = arith.constant 256" in shown
+
+    each(check, ["copy_gm_to_ubuf", "copy_ubuf_to_gm", "mte_gm_ub"])
+
+
+def test_optional_results_take_their_equals_sign_along() -> None:
+    def check(row: isa.Row) -> None:
+        for lines in describe.syntax(row).values():
+            assert not any(line.startswith("[,") for line in lines)
+
+    each(check, isa.rows())

@@ -183,3 +183,15 @@ def test_standard_output_that_is_full_is_said(program: str) -> None:
 def test_functions_with_names_of_cpp(name: str) -> None:
     text = pto.emit_cpp(pto.parse(PROGRAM.replace("@k", f"@{name}")))
     assert f"void f_{name}(" in text
+
+
+def test_an_output_that_would_not_be_what_its_name_says(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, tool in (
+        ("k.so", "pto build FILE -o k.so"),
+        ("k.o", "pto build"),
+        ("k.ptobc", "ptobc encode FILE"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            ptoas.main(["k.pto", "-o", name])
+        assert ended.value.code == 2
+        assert tool in capsys.readouterr().err

@@ -14,15 +14,16 @@ from pto.isa.profiles import PROFILES
 from pto.isa.row import Row
 from pto.witness.programs import build, plans
 
-#: Rows whose witness passes something through its signature that C++ has no type for: FIFO handles, groups,
-#: arrays on the stack.
-_NO_SIGNATURE = ("!pto.pipe", "!pto.group<2>", "!pto.local_array<")
+#: Rows whose witness passes something through its signature that C++ has no type for: FIFO handles, groups.
+_NO_SIGNATURE = ("!pto.pipe", "!pto.group<2>")
 
 #: Forms without a spelling: what the diagnostic says about them.
 _FORMS = {
     "tput": "without 'ping'",
     "tget": "without 'ping'",
     "mte_gm_ub": "with 'pad_value'",
+    "local_array_get": "!pto.local_array<",
+    "local_array_set": "!pto.local_array<",
     "copy_gm_to_ubuf": "with 'left_padding'",
     "set_quant_scalar": "without 'out_type'",
     "tquant": "with 'grp_axis'",

@@ -132,7 +132,7 @@ def test_examples_are_legal(generate: ModuleType) -> None:
     for row in isa.rows()[::12]:
         for form, program in generate.examples(row).items():
             module = pto.parse(program + "\n")
-            problems = pto.verify(module, generate.example_isa(row))
+            problems = pto.verify(module, generate.example_isa(row), flags="off")
             assert not [d for d in problems if d.severity == "error"], (row.name, form)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pto
 from pto.engine.memory import MemoryFault, Pointer
 from pto.engine.reference.instr import Instr
 from pto.engine.reference.registry import find
@@ -108,3 +109,27 @@ def test_memrefs(r: int, c: int) -> None:
     else:
         assert found == ["PTO-E2102"]
     assert np.array_equal(x, got)
+
+
+UB = """
+  %a0 = arith.constant 0 : i64
+  %k = arith.constant 1024 : index
+  %c4 = arith.constant 4 : index
+  %i0 = arith.constant 0 : index
+  %v = arith.constant 2.5 : f32
+  %ub = pto.castptr %a0 : i64 -> !pto.ptr<f32, ub>
+  %p = pto.addptr %ub, %k : !pto.ptr<f32, ub> -> !pto.ptr<f32, ub>
+  pto.store_scalar %v, %p[%c4] : !pto.ptr<f32, ub>, f32
+  %s = pto.load_scalar %p[%c4] : !pto.ptr<f32, ub> -> f32
+  pto.store_scalar %s, %o[%i0] : !pto.ptr<f32>, f32
+  return
+"""
+
+
+@pytest.mark.parametrize("engine", ["reference", "cpp"])
+def test_the_pointers_page_on_ub(engine: str) -> None:
+    """`castptr`, `addptr`, `load_scalar` and `store_scalar` on `ub`: an address there is none of this machine."""
+    text = f"func.func @f(%o: !pto.ptr<f32>) attributes {{pto.entry}} {{{UB}}}"
+    out = np.zeros(2, np.float32)
+    pto.kernel(pto.parse(text), target="a5", engine=engine)(out)
+    assert out.tolist() == [2.5, 0]

@@ -152,6 +152,27 @@ def test_case_and_lengths_from_the_environment(load: Load) -> None:
         golden.choose("B")
 
 
+def test_unused_lengths_are_warned_of(load: Load) -> None:
+    golden = load(_inputs("[]", "ALL_CASES = {'A': {'batch': 2, 'context_len': 16}, 'B': {'n': 2}}"))
+
+    def said(case: str, lengths: str) -> list[tuple[str, str]]:
+        with knobs.override(PA_SEQ_LEN=lengths):
+            (params,) = golden.choose(case)
+            return [(d.severity, d.message) for d in golden.unused_lengths(params)]
+
+    assert said("A", "33,17") == said("A", "33") == said("A", "") == []
+    assert said("A", "33,17,4,5") == [
+        ("warning", "case A: 4, 5 of PA_SEQ_LEN is not used: the case has 2 sequences")
+    ]
+    assert said("B", "33") == [("warning", "case B: 33 of PA_SEQ_LEN is not used: the case has no lengths")]
+
+
+def test_an_output_by_its_name(load: Load) -> None:
+    """The description has no `__outputs__`: its output is called `out`."""
+    golden = load(_inputs("[('x', np.zeros(2)), ('out', np.zeros(2)), ('outer', np.zeros(2))]"))
+    assert [t.name for t in golden.arguments({}).outputs] == ["out"]
+
+
 # -- what the file does ------------------------------------------------------------------------------------
 
 

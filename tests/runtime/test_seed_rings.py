@@ -146,7 +146,7 @@ def test_the_recommended_sizes_are_those_of_the_largest_scope(how: dict[str, Any
     # The other way round: first the heap is full.
     text = fails(_growing, vector(1), sizes, 1024, task_window=32, heap=1 << 14, **how)
     assert "FATAL: Heap Ring Deadlock Detected!" in text
-    assert "Solution: Increase PTO2_HEAP_SIZE: PTO2_RING_HEAP=262144 and PTO2_RING_TASK_WINDOW=128," in text
+    assert "Solution: Increase the heap: PTO2_RING_HEAP=262144 and PTO2_RING_TASK_WINDOW=128," in text
     assert "open ones hold 163840 bytes at one time" in text
 
 
@@ -358,7 +358,7 @@ def test_heap_deadlock_text() -> None:
         "Heap tail": "0",
         "Heap size": "65536",
     }
-    assert "Solution: Increase PTO2_HEAP_SIZE" in text
+    assert "Solution: Increase the heap: PTO2_RING_HEAP=" in text
     (line,) = [line for line in logged if "BLOCKED" in line]
     pattern = r"\[HeapRing\] BLOCKED: requesting 4096 bytes, available=0, top=0, tail=0, spins=\d+"
     assert re.search(pattern + "$", line)

@@ -84,7 +84,7 @@ def reported(made: Plan) -> list[Diagnostic]:
 
 
 def errors(made: Plan) -> list[Diagnostic]:
-    return [d for d in verify(build(made), made.isa) if d.severity == "error"]
+    return [d for d in verify(build(made), made.isa, flags="off") if d.severity == "error"]
 
 
 @each_family
@@ -138,7 +138,7 @@ def test_a_column_without_the_instruction_refuses_it() -> None:
 def refused(row: Row, isa: str) -> None:
     made = first_plan(row, row.isas[0])
     assert [d.code for d in reported(made.replace(isa=isa))] == ["PTO-E0601"]
-    codes = {d.code for d in verify(build(made), isa) if d.severity == "error"}
+    codes = {d.code for d in verify(build(made), isa, flags="off") if d.severity == "error"}
     # The column may lack the buffer or the element type of an operand as well.
     assert codes - {"SA-0351", "PTO-E0602"} == {"PTO-E0601"}
 

@@ -221,7 +221,7 @@ std::string TensormapGraph::solution(const Deadlock& found, bool all) const {
   std::string text = "Solution:";
   if (resource == kTaskRing)
     text += format("\n  Recommended: %llu (at least 2x current active tasks):", ull(window));
-  if (resource == kHeapRing) text += " Increase PTO2_HEAP_SIZE:";
+  if (resource == kHeapRing) text += " Increase the heap:";
   const char* between = " ";
   for (const bool own : {true, false}) {
     for (const Ring& ring : rings) {

@@ -69,6 +69,7 @@ def _replace(old: Parser, new: Parser, shown: Source) -> Parser:
 class _Reader:
     def __init__(self, p: Parser) -> None:
         self.p = p
+        p.semicolons = True
         self.top = Operation("builtin.module", row("builtin.module"), [])
         region = Region(self.top)
         self.top.regions = [region]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ..diag import Source, Span, did_you_mean
 from ..ir.core import Block, Operation, Region, Successor, Value
 from ..ir.types import ERROR, Type
 from ..isa import row
-from .cursor import Cursor, Fail, Report
+from .cursor import Cursor, Fail, Report, literal_help
 from .lexer import EOF
 
 #: Operations that real files write without their dialect.
@@ -26,6 +26,7 @@ class Blocks(Cursor):
         # Tokens that begin something, and those around bodies: what the layout of the text goes by.
         self.begins: list[int] = []
         self.bodies: dict[int, int] = {}
+        self.semicolons = False  # whether a statement may end with one
 
     if TYPE_CHECKING:
 
@@ -34,7 +35,7 @@ class Blocks(Cursor):
     def value_name(self) -> str:
         text = self.t[self.i]
         if text[:1] != "%":
-            raise Fail(self.i, f"expected a value such as %x, got {self.shown()}")
+            raise Fail(self.i, f"expected a value such as %x, got {self.shown()}", literal_help(text))
         self.i += 1
         return text
 
@@ -61,7 +62,7 @@ class Blocks(Cursor):
                 if text == "}":
                     break
                 if text == EOF:
-                    self.report("PTO-E0106", "'{' is never closed", opened, help="add the missing '}'")
+                    self._never_closed(opened)
                 if text[:1] == "^":
                     self.label(region)
                 else:
@@ -81,6 +82,29 @@ class Blocks(Cursor):
             loc = Span(self.source, at, at + 1)
             region.blocks[-1].append(Operation(terminator, row(terminator), [], loc=loc))
         return region
+
+    def _never_closed(self, opened: int) -> NoReturn:
+        """Report the block that lacks its brace: the one whose brace stands further out than the block does.
+
+        Everything from there on was read inside the wrong block, so what was found in it says nothing.
+        """
+        mistaken = [
+            (closed, first)
+            for first, closed in self.bodies.items()
+            if self._indentation(closed) < self._indentation(first)
+        ]
+        if mistaken:
+            closed, opened = min(mistaken)
+            where = self.tokens.starts[closed]
+            self.diagnostics[:] = [d for d in self.diagnostics if d.span is None or d.span.start < where]
+            self._forward.clear()
+        self.report("PTO-E0106", "'{' is never closed", opened, help="add the missing '}'")
+
+    def _indentation(self, at: int) -> int:
+        """Of the line that a token stands on."""
+        start = self.source.text.rfind("\n", 0, self.tokens.starts[at]) + 1
+        line = self.source.text[start : self.tokens.starts[at]]
+        return len(line) - len(line.lstrip())
 
     def undefined_blocks(self) -> None:
         """Report branches to blocks that the region does not have."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-# Between tokens there is nothing but white space and comments; a `#` begins one in PTO-AS only.
+# Between tokens there is nothing but white space and comments; a `#` begins one on a line of its own.
 _COMMENT = re.compile(r"(?://|#)[^\n]*")
 
 

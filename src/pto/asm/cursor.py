@@ -51,6 +51,19 @@ class Report(Exception):
         self.diagnostic = diagnostic
 
 
+def literal_help(text: str, kind: str = "") -> str:
+    """How to write a number where a value is expected; `kind` is that of the operand."""
+    number = text.removeprefix("-")
+    if not number[:1].isdigit() and text not in ("true", "false"):
+        return ""
+    if text[:1].isalpha():
+        return f"use arith.constant: %{text} = arith.constant {text}"
+    whole = number.isdigit() or number[:2].lower() == "0x"
+    type = kind if kind in ("i32", "i64") else "f32" if not whole else "i32" if kind else "index"
+    name = ("%cm" if text != number else "%c") + (str(int(number, 0)) if whole else "")
+    return f"use arith.constant: {name} = arith.constant {text} : {type}"
+
+
 _INTEGER = re.compile(r"-?(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})")
 _DECIMAL = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][-+]?[0-9]{1,2})?")
 _DENSE = re.compile(r"array<\s*(\w+)\s*(?::(.*))?>$", re.DOTALL)
@@ -571,7 +584,7 @@ class Cursor:
     ) -> None:
         d = self.error(
             "PTO-E0207", f"'{name}' is of another type than written here", at,
-            expected=str(have), got=str(declared), help="write the type of the definition",
+            expected=str(have), got=str(declared), help=_mismatch_help(name, have, declared),
         )  # fmt: skip
         owner = value.owner if value is not None else None
         if isinstance(owner, Operation) and owner.loc is not None:
@@ -632,6 +645,17 @@ def _decode_bits(bits: int, type: ScalarType) -> float:
     from ..isa.encoding import decode
 
     return decode(type.info.name if type.info else "f32", bits)
+
+
+#: Integers that `arith.index_cast` converts to index and back.
+_INTEGERS = ("i8", "i16", "i32", "i64")
+
+
+def _mismatch_help(name: str, have: Type, declared: Type) -> str:
+    pair = {str(have), str(declared)}
+    if "index" in pair and pair & set(_INTEGERS):
+        return f"convert it: %x = arith.index_cast {name} : {have} to {declared}"
+    return "write the type of the definition"
 
 
 def _few(words: list[str], most: int = 24) -> str:

@@ -69,6 +69,11 @@ def _operands(p: RowReader, row: Row, st: Statement) -> list[Given]:
         elif text[:1].isdigit() or (text == "-" and p.t[p.i + 1][:1].isdigit()):
             at = p.i
             given.append((None, at, p.number()))
+        elif text == "@tile" and p.t[p.i + 1] == "(":  # an address, as the documents write it
+            at = p.i
+            p.i += 2
+            given.append((None, at, p.number()))
+            p.eat(")")
         elif text[:1] == '"' or text[:1].isalpha():
             word = unquote(text) if text[:1] == '"' else text
             for attr in row.attrs:
@@ -264,10 +269,14 @@ def _bind(
     tile = next((v.type for v, _, _ in given if v is not None and isinstance(v.type, TileBufType)), None)
     if tile is None:
         tile = next((t for t in types if isinstance(t, TileBufType)), None)
+    written = {at: t for (_, at, _), t in zip(given, types, strict=False)} if len(types) == len(given) else {}
     for declared, group in zip(row.operands, chosen, strict=True):
         for value, at, immediate in group:
             if immediate is not None:
-                value = _constant(p, immediate, _immediate_type(declared, elem), at)
+                type = written.get(at)
+                if declared.kind in ("scalar", "any") or not isinstance(type, ScalarType):
+                    type = _immediate_type(declared, elem)
+                value = _constant(p, immediate, type, at)
             elif isinstance(value, _Window):
                 value = _window(p, value, tile)
             assert value is not None
@@ -283,8 +292,8 @@ def _element(given: list[Given], types: list[Type]) -> ScalarType | None:
 
 def _immediate_type(declared: Operand, elem: ScalarType | None) -> ScalarType:
     fixed = {"index": INDEX, "int": I32, "i32": I32, "i64": I64}
-    if declared.kind in fixed:
-        return fixed[declared.kind]
+    if declared.kinds[0] in fixed:
+        return fixed[declared.kinds[0]]
     return elem or I32
 
 

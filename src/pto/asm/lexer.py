@@ -62,6 +62,10 @@ _PUNCTUATION = frozenset("()[]{}<>,:=?*+-/|;._")
 
 EOF = ""
 
+#: A line that says nothing but `# words`, as the examples of the documents do. MLIR has no such lines, and an
+#: attribute has no space after its `#`: nothing else is meant.
+_HASH_LINE = re.compile(r"^[ \t]*#(?:[ \t#][^\n]*)?$", re.MULTILINE)
+
 
 class Tokens:
     """Token texts and their start offsets, ended by an EOF token."""
@@ -83,6 +87,8 @@ def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
     """All tokens of a text and the lexical errors in it."""
     out = Tokens(source)
     code = source.text.rstrip(_BLANK)
+    if "#" in code:  # blanked, so that every offset stays what it is
+        code = _HASH_LINE.sub(lambda m: " " * len(m[0]), code).rstrip(_BLANK)
     pieces = _TOKEN.findall(code)
     texts = [piece.lstrip(_BLANK) for piece in pieces]
     if _deeper(texts):
@@ -94,8 +100,10 @@ def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
     errors: list[Diagnostic] = []
     bad = {text for text in seen if _is_error(text)}
     if bad or "//" in source.text:
-        errors = [_bad_character(source, at, t) for at, t in zip(starts, texts, strict=True) if t in bad]
-        kept = [i for i, t in enumerate(texts) if t[:2] != "//" and t not in bad]
+        remark = _remarks(code, starts, texts) if "#" in bad else ()
+        looked_at = [i for i in range(len(texts)) if i not in remark] if remark else range(len(texts))
+        errors = [_bad_character(source, starts[i], texts[i]) for i in looked_at if texts[i] in bad]
+        kept = [i for i in looked_at if texts[i][:2] != "//" and texts[i] not in bad]
         texts, starts = [texts[i] for i in kept], [starts[i] for i in kept]
     texts.append(EOF)
     starts.append(len(source.text))
@@ -121,13 +129,32 @@ def _is_error(text: str) -> bool:
     return not (first.isdecimal() or (first.isascii() and first.isalpha()))
 
 
+def _remarks(code: str, starts: list[int], texts: list[str]) -> set[int]:
+    """Tokens behind a `#` that was meant to begin a comment: they are not looked at."""
+    out: set[int] = set()
+    end = 0
+    for i, (at, text) in enumerate(zip(starts, texts, strict=True)):
+        if at < end:
+            out.add(i)
+        elif text == "#" and code[at + 1 : at + 2] in (" ", "\t"):
+            newline = code.find("\n", at)
+            end = newline if newline >= 0 else len(code)
+    return out
+
+
+_COMMENTS = "comments begin with //; a line of its own may also begin with '# '"
+
+
 def _bad_character(source: Source, at: int, char: str) -> Diagnostic:
     span = Span(source, at, at + 1)
     if char[0] == '"':
         return Diagnostic("PTO-E0102", "string is not closed on its line", span, help='add the closing "')
+    if char == "#" and source.text[at + 1 : at + 2] in (" ", "\t"):
+        return Diagnostic("PTO-E0101", "'#' begins no comment behind a statement", span, help=_COMMENTS)
     if char in "%@^!#":
         what = {"%": "value", "@": "symbol", "^": "block", "!": "type", "#": "attribute"}[char]
-        return Diagnostic("PTO-E0101", f"'{char}' must be followed by a {what} name", span)
+        article = "an" if what[0] in "aeiou" else "a"
+        return Diagnostic("PTO-E0101", f"'{char}' must be followed by {article} {what} name", span)
     shown = repr(char) if char.isprintable() else f"U+{ord(char):04X}"
     return Diagnostic("PTO-E0101", f"unexpected character {shown}", span)
 

@@ -14,12 +14,12 @@ from ..ir.core import Module, Operation, Region, Successor, Value
 from ..ir.shape import miscount, special
 from ..ir.types import ERROR, FunctionType, Type
 from ..isa import mnemonics, row
-from ..isa.row import Row, default_format
+from ..isa.row import Row
 from . import flat, structured
 from .blocks import SHORT_NAMES
 from .cursor import Fail, Report
 from .lexer import EOF, unquote
-from .row_reader import RowReader, compiled
+from .row_reader import RowReader, compiled, one_typed
 from .statement import Names, Statement
 
 MAX_ALIAS = 10_000  # characters an alias may stand for
@@ -106,7 +106,8 @@ class Parser(RowReader):
         op.end = starts[self.i - 1] + len(t[self.i - 1])
         if names:
             self.bind_results(op, names, at)
-        self.accept(";")
+        if self.semicolons:
+            self.accept(";")
         self.block.append(op)
         return op
 
@@ -154,7 +155,8 @@ class Parser(RowReader):
         if name == EOF:
             self.report("PTO-E0106", "expected a statement, got end of file")
         if not (name[:1].isalpha() or name[:1] == "_"):
-            raise Fail(self.i, f"expected a statement, got {self.shown()}")
+            help = "a statement ends with its line; only PTO-AS has ';'" if name == ";" else ""
+            raise Fail(self.i, f"expected a statement, got {self.shown()}", help)
         help = did_you_mean(name if "." in name else f"pto.{name}", mnemonics())
         if name in _REPLACED:
             help = _REPLACED[name]
@@ -169,13 +171,14 @@ class Parser(RowReader):
             return custom(self, found, names, self.i - 1)
         begin = self.i
         best: Fail | None = None
+        nearest = 0  # the format that read furthest
         if flat.looks_flat(self, found, bare):
             try:
                 return flat.parse(self, found, names, bare)
             except Fail as fail:
                 best = fail
                 self.i = begin
-        for steps in compiled(found):
+        for k, steps in enumerate(compiled(found)):
             st = Statement()
             try:
                 self.run(steps, st, found)
@@ -186,18 +189,38 @@ class Parser(RowReader):
                 return self.finish(found, st, names, begin)
             except Fail as fail:
                 if best is None or fail.reach > best.reach:
-                    best = fail
+                    best, nearest = fail, k
                 self.i = begin
         assert best is not None
+        if found.is_ins_outs and all(o.kinds == ("tile",) for o in found.operands):
+            made = self._one_type(found, names, begin)
+            if made is not None:
+                return made
         if not flat.looks_flat(self, found, bare):
             try:
                 return flat.parse(self, found, names, bare)
             except Fail as fail:
                 if fail.reach > best.reach:
                     best = fail
-        self._count_operands(found, begin)
-        help = best.help or f"syntax: {found.full_name} {_format_text(found)}"
-        raise Fail(best.at, f"{found.name}: {best.message}", help, best.code, best.expected)
+        if not best.help.startswith("use arith.constant"):
+            self._count_operands(found, begin)
+        form = "asm" if bare else "ssa" if names and self.t[begin] != "ins" else "pto"
+        help = best.help or f"syntax: {_syntax(found, form, nearest)}"
+        message = best.message.removeprefix(f"{found.name} ")
+        raise Fail(best.at, f"{found.name}: {message}", help, best.code, best.expected)
+
+    def _one_type(self, found: Row, names: Names, begin: int) -> Operation | None:
+        """`ins(%a, %b : T) outs(%d : T)`, as the pages of the ISA write it: one type for all of a list."""
+        for steps, same in map(one_typed, compiled(found)):
+            st = Statement()
+            try:
+                self.run(steps, st, found)
+            except Fail:
+                self.i = begin
+                continue
+            st.types.update((name, st.types[first]) for name, first in same.items())
+            return self.finish(found, st, names, begin)
+        return None
 
     def _count_operands(self, found: Row, begin: int) -> None:
         """Say which operand of `ins(..)` or `outs(..)` is missing or too many, if that is what is wrong."""
@@ -278,9 +301,12 @@ class Parser(RowReader):
         return op
 
 
-def _format_text(found: Row) -> str:
-    first = found.format if isinstance(found.format, str) else found.format[0]
-    return first or default_format(found)
+def _syntax(found: Row, form: str, nearest: int) -> str:
+    """The syntax of a row as `pto isa` shows it, in the form that a statement is written in."""
+    from ..isa.describe import syntax  # costly, and needed on errors only
+
+    lines = syntax(found)[form]
+    return lines[min(nearest, len(lines) - 1)]
 
 
 _REPLACED = {
@@ -292,4 +318,10 @@ _REPLACED = {
 
 def is_mlir(p: Parser) -> bool:
     """Whether a text starts like MLIR, which settles that it is no assembly."""
-    return p.t[0] in ("module", "func.func", "builtin.module") or p.t[0][:1] in ("!", '"')
+    at = 0
+    while p.t[at][:1] == "!" and p.t[at + 1] == "=":  # both have aliases of types
+        at += 3
+        if at >= len(p.t):
+            return True
+    first = p.t[at]
+    return first in ("module", "func.func", "builtin.module") or first[:1] == '"' or (at > 0 and first != ".")

@@ -13,7 +13,7 @@ from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var
 from ..isa.row import KINDS, Attr, Operand, Row
 from .attributes import settle
 from .blocks import Blocks
-from .cursor import Fail
+from .cursor import Fail, literal_help
 from .inference import INFERENCE
 from .lexer import EOF
 from .statement import Names, Statement
@@ -61,6 +61,20 @@ def _compile(items: tuple[Item, ...], found: Row) -> tuple[Step, ...]:
     return tuple(out)
 
 
+def one_typed(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[str, str]]:
+    """A format in which one type stands for a list of them, and the operand whose type each of these has."""
+    out: list[Step] = []
+    same: dict[str, str] = {}
+    for step in steps:
+        follows = len(out) > 1 and out[-1] == (LIT, ",") and out[-2][0] == TYPE
+        if step[0] == TYPE and follows:
+            out.pop()
+            same[str(step[1])] = same.get(str(out[-1][1]), str(out[-1][1]))
+        else:
+            out.append(step)
+    return tuple(out), same
+
+
 class RowReader(Blocks):
     """Reads what a format says, and makes the operation of what was read."""
 
@@ -76,7 +90,7 @@ class RowReader(Blocks):
                 at = self.i
                 text = t[at]
                 if text[:1] != "%":
-                    raise Fail(at, f"expected a value for '{step[1]}', got {self.shown()}")
+                    raise self._no_value(found, step[1])
                 self.i += 1
                 value = self.values.get(text) or self.use(text, at)
                 st.values.setdefault(step[1], []).append((value, at))
@@ -90,7 +104,7 @@ class RowReader(Blocks):
             elif kind == GROUP:
                 self._group(step, st, found)
             elif kind == VALUES:
-                self._values(step[1], st)
+                self._values(step[1], st, found)
             elif kind == TYPES:
                 self._types_of(step[1], st)
             elif kind == ATTR:
@@ -130,13 +144,21 @@ class RowReader(Blocks):
                 self.report("PTO-E0114", f"attribute '{key}' is given twice", at)
             st.attrs[key] = value
 
-    def _values(self, name: str, st: Statement) -> None:
+    def _values(self, name: str, st: Statement, found: Row) -> None:
         got = st.values.setdefault(name, [])
         while self.t[self.i][:1] == "%":
             got.append((self.value(), self.i - 1))
-            if self.t[self.i] != "," or self.t[self.i + 1][:1] != "%":
-                break
+            if self.t[self.i] != "," or not self.t[self.i + 1][:1].startswith(("%", *"0123456789")):
+                return
             self.i += 1
+        if self.t[self.i][:1].isdigit():
+            raise self._no_value(found, name)
+
+    def _no_value(self, found: Row, name: str) -> Fail:
+        kinds = found.operands[found.operand_index[name]].kinds
+        text = f"-{self.t[self.i + 1]}" if self.t[self.i] == "-" else self.t[self.i]
+        help = literal_help(text, "" if "index" in kinds else kinds[0])
+        return Fail(self.i, f"expected a value for '{name}', got {self.shown()}", help)
 
     def _types_of(self, name: str, st: Statement) -> None:
         got = st.types.setdefault(name, [])

@@ -31,7 +31,7 @@ from ..isa.dtypes import SPELLINGS
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES, POINTER_SPACES
 from ..isa.profiles import LOCATIONS
-from ..isa.tile import COMPACT_MODES, DEFAULT_CONFIG
+from ..isa.tile import COMPACT_MODES, DEFAULT_CONFIG, LAYOUT_PARTS
 
 
 class TypeTextError(Exception):
@@ -492,7 +492,32 @@ def _is_positional(keyed: list[tuple[str, str] | None], parts: list[tuple[str, i
     )
 
 
-_FRACTAL = {"none": 512, "nz": 512, "zn": 512, "fr": 512, "rn": 512}
+#: Words of the documents for a fractal layout. NZ and ZN say what blayout and slayout say; nothing says what
+#: FR and RN are.
+_FRACTAL_WORDS = ("none", "nz", "zn", "fr", "rn")
+
+
+def _fractal_word(body: _Body, index: int, word: str, fields: dict[str, Any]) -> None:
+    """Refuse a layout word that says something else than the layouts before it."""
+    wanted = LAYOUT_PARTS.get(word.upper())
+    if word.lower() == "none" or wanted == (fields["blayout"], fields["slayout"]):
+        return
+    if wanted is None:
+        help = "write None, NZ or ZN, and the layout as blayout and slayout"
+        raise body.error(f"no layout is defined for {word}", index, help, code="PTO-E0112")
+    name = next(
+        (n for n, parts in LAYOUT_PARTS.items() if parts == (fields["blayout"], fields["slayout"])), ""
+    )
+    raise body.error(
+        f"{word} is another layout than blayout and slayout say", index,
+        f"write {_camel(wanted[0])}, {_camel(wanted[1])}, {word}, or None", code="PTO-E0112",
+        expected=f"blayout {wanted[0]}, slayout {wanted[1]}",
+        got=f"blayout {fields['blayout']}, slayout {fields['slayout']}" + (f" ({name})" if name else ""),
+    )  # fmt: skip
+
+
+def _camel(word: str) -> str:
+    return "".join(part.capitalize() for part in word.split("_"))
 
 
 def _document_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, Any]:
@@ -508,12 +533,15 @@ def _document_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str
         text, at = body.parts[i]
         if name == "elem":
             fields[name] = _scalar(text, (at, at + len(text)))
-        elif name == "fractal" and text.lower() in _FRACTAL:
-            continue  # the layout words already say it
+        elif name == "fractal" and text.lower() in _FRACTAL_WORDS:
+            _fractal_word(body, i, text, fields)
         elif name == "pad" and text.lower() == "invalid":
             fields[name] = 0
         else:
             fields[name] = _layout_field(body, i, name, text)
+    if body.parts[first][0] == "predicate":  # a bit per element, in rows of 32 bytes
+        bits = fields["cols"]
+        fields.update(v_row=fields["rows"], v_col=-(-bits // 8), cols=-(-bits // 256) * 32)
     return fields
 
 

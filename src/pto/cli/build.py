@@ -19,6 +19,7 @@ from .common import (
     add_diagnostics,
     add_target,
     read_input,
+    refuse_output,
     show,
     write_output,
 )
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("-q", "--quiet", action="store_true", help="no summary")
     add_diagnostics(p)
     options = p.parse_args(arguments)
+    refuse_output(p, options.output, "a library", ".o .ptobc .cpp .pto")
     try:
         problems = build(options)
     except DiagnosticError as e:

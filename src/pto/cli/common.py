@@ -140,6 +140,23 @@ def read_input(path: str, cpp: bool = False) -> tuple[Source | None, list[Diagno
     return source, problems
 
 
+#: Who writes files of a kind.
+_MAKERS = {
+    ".so": "pto build FILE -o {} makes a library",
+    ".o": "no tool here writes objects; pto build FILE -o FILE.so makes a library",
+    ".ptobc": "ptobc encode FILE -o {} writes bytecode",
+    ".cpp": "ptoas FILE -o {} writes C++",
+    ".pto": "ptoas FILE --emit=pto -o {} writes the program",
+}
+
+
+def refuse_output(parser: argparse.ArgumentParser, path: str | None, what: str, kinds: str) -> None:
+    """End with a usage error where a file would not be what its name says; `kinds` are names of others."""
+    suffix = os.path.splitext(path or "")[1]
+    if suffix in kinds.split():
+        parser.error(f"-o {path}: this writes {what}; {_MAKERS[suffix].format(path)}")
+
+
 def write_output(path: str, data: bytes) -> list[Diagnostic]:
     """Write a file in one step: readers see the old content or the new, never a part."""
     if path == "-":

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from ..diag import did_you_mean
-from ..isa.errors import CATALOGUE
+from ..isa.errors import CATALOGUE, recipe
 from .common import FAILED, OK, Parser
 
 _EXAMPLES = """\
@@ -35,6 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     if number.isdigit():  # sa-352 is SA-0352
         code = f"{family}-{number:0>4}"
     found = CATALOGUE.get(code) or CATALOGUE.get(f"PTO-{code}") or CATALOGUE.get(f"PTO-E{code:0>4}")
+    found = found or (recipe(code) if code.startswith("FIX-") else None)
     if found is None:
         hint = did_you_mean(code, CATALOGUE) or "pto explain --list shows all"
         print(f"pto explain: unknown code '{options.code}'; {hint}", file=sys.stderr)
@@ -43,5 +44,6 @@ def main(arguments: Sequence[str]) -> int:
         json.dumps(found.as_dict(), indent=2)
         if options.json
         else f"{found.code}: {found.title}\n\n{found.explain}\n{found.fix}"
+        + (f" ({found.recipe})" if found.recipe else "")
     )
     return OK

@@ -28,7 +28,12 @@ _EXAMPLES = """\
 
 def main(arguments: Sequence[str]) -> int:
     p = Parser("pto isa", "What the instruction table knows.", _EXAMPLES)
-    p.add_argument("name", nargs="?", metavar="NAME", help="an instruction: tadd, pto.tadd, TADD, arith.addi")
+    p.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="an instruction: tadd, pto.tadd, TADD, arith.addi; or a family",
+    )
     p.add_argument("--family", metavar="F", help="list the instructions of one family")
     p.add_argument("--set", dest="set_", metavar="S", help="list the instructions of one set")
     p.add_argument("--profile", metavar="P", type=profile_name, help="only what this target profile has")
@@ -37,11 +42,14 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument("--json", action="store_true", help="complete rows as JSON")
     options = p.parse_args(arguments)
+    table = isa.rows()
+    named = (options.name or "").lower()
+    if named in {r.family for r in table} and isa.row(named) is None:  # a family says itself what it is
+        options.family, options.name = named, None
     if options.name is not None:
         if options.family or options.set_ or options.search:
             p.error("NAME and --family, --set or --search exclude each other")
         return _one(options.name, options.profile, options.json)
-    table = isa.rows()
     for value, noun, known in (
         (options.family, "family", {r.family for r in table}),
         (options.set_, "set", {s for r in table for s in (r.set, *r.also)}),
@@ -74,7 +82,8 @@ def main(arguments: Sequence[str]) -> int:
 def _one(name: str, profile: str | None, as_json: bool) -> int:
     row = isa.row(name) or isa.row(name.lower())
     if row is None:
-        known = [n for r in isa.rows() for n in (r.name, *r.aliases)]
+        known = [n for r in isa.rows() for n in (r.name, *r.aliases, r.family)]
+        known = list(dict.fromkeys(known))
         hint = (
             did_you_mean(name.lower().removeprefix("pto."), known)
             or "`pto isa --search WORD` looks for words"
@@ -109,15 +118,19 @@ def _matches(row: Row, words: str) -> bool:
 
 def examples(row: Row, isa_: str) -> Mapping[str, str]:
     """A concrete statement in each form, with what it needs; forms that are written alike appear once."""
-    from ..witness import example_text
+    from ..witness import example_forms, example_text
+
+    def shown(form: str, of: str = "") -> str:
+        text = example_text(row, isa_, form, of).rstrip()
+        return text if row.dialect in ("builtin", "func") else _body(text)
 
     out: dict[str, str] = {}
     for form in describe.FORMS:
-        text = example_text(row, isa_, form).rstrip()
-        if row.dialect not in ("builtin", "func"):
-            text = _body(text)
+        text = shown(form)
         if text not in out.values():
             out[form] = text
+    others = [shown("pto", of) for of in example_forms(row, isa_)]
+    out["pto"] = "\n".join(dict.fromkeys((out["pto"], *others)))
     return out
 
 

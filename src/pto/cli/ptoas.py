@@ -141,11 +141,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _main(arguments: Sequence[str]) -> int:
     from ..diag import has_errors
-    from .common import FAILED, OK, USAGE, say, show, write_output
+    from .common import FAILED, OK, USAGE, refuse_output, say, show, write_output
 
     parser = _parser()
     options = parser.parse_args(arguments)
     inputs = options.inputs or ["-"]
+    refuse_output(parser, options.output, "C++" if options.emit == "cpp" else "text", ".so .o .ptobc")
     if inputs.count("-") > 1:
         parser.error("standard input can be read once")
     folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
@@ -321,6 +322,21 @@ def _ignored(options: argparse.Namespace) -> list[Diagnostic]:
     return [_warning("PTO-E0003", "--lowered has no effect on C++", help)]
 
 
+def _leaves_pipes(module: Module) -> bool:
+    """Whether a program works on tiles and orders nothing."""
+    from ..driver import complete
+
+    return not complete(module)[1] and any(op.name == "pto.alloc_tile" for op in module.walk())
+
+
+def _unordered() -> Diagnostic:
+    from ..diag import Diagnostic
+
+    what = "no flags were inserted: nothing orders the pipes of this C++"
+    help = "add --enable-insert-sync, or write set_flag and wait_flag"
+    return Diagnostic("PTO-E0810", what, severity="note", help=help)
+
+
 def _warning(code: str, message: str, help: str) -> Diagnostic:
     from ..diag import Diagnostic
 
@@ -380,6 +396,8 @@ def _lower(
         when = next(p.when for p in PASSES if p.name == name)
         what = f"nothing to print after {name}, which did not run"
         result.problems.append(_warning("PTO-E0003", what, _WHEN[when]))
+    if options.emit == "cpp" and not done.manual and not made.insert_sync and _leaves_pipes(done.module):
+        result.problems.append(_unordered())
     if options.emit != "cpp":
         result.text = to_text(module if as_written else done.module, options.emit)
         return

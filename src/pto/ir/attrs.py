@@ -116,8 +116,7 @@ class EnumAttr(Attribute):
     value: str
 
     def __str__(self) -> str:
-        spaced = ENUMS[self.enum].spaced
-        return f"#pto<{self.enum} {self.value}>" if spaced else f"#pto.{self.enum}<{self.value}>"
+        return ENUMS[self.enum].text(self.value)
 
 
 class TypeAttr(Attribute):

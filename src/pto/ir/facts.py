@@ -30,8 +30,14 @@ def is_manual(module: Module, level: str | None) -> bool:
     if level is not None:
         return level == "level3"
     return any(
-        op.name in ("pto.alloc_tile", "pto.tassign") and op.get("addr") is not None for op in module.walk()
+        places_tile(op) or (op.name == "pto.alloc_tile" and op.get("addr") is not None)
+        for op in module.walk()
     )
+
+
+def places_tile(op: Operation) -> bool:
+    """Whether it gives a tile an address; a view takes a pointer in either mode."""
+    return op.name == "pto.tassign" and not isinstance(op.operands[0].type, ViewType)
 
 
 def entries(functions: dict[str, Operation]) -> list[Operation]:

@@ -65,7 +65,7 @@ def page(row: Row, examples: Mapping[str, str] | None = None, isas: Sequence[str
     sections = [
         Section("Operands", table=operand_table(row.operands)),
         Section("Results", table=result_table(row.results)),
-        Section("Attributes", table=attribute_table(row)),
+        Section("Attributes", code=attribute_spellings(row), table=attribute_table(row)),
         Section("Meaning", text=(row.meaning,)),
         *dtype_sections(row, isas),
         Section("Rules", table=rule_table(row, isas)),
@@ -112,8 +112,10 @@ def _format_line(row: Row, items: tuple[Item, ...]) -> str:
 
 def _results(row: Row) -> str:
     names = [f"%{r.name}{', ..' if r.variadic else ''}" for r in row.results if not r.optional]
-    optional = "".join(f"[, %{r.name}]?" for r in row.results if r.optional)
-    return f"{', '.join(names)}{optional} = " if row.results else ""
+    optional = [f"%{r.name}" for r in row.results if r.optional]
+    if not names:  # without results there is no `=` either
+        return f"[{', '.join(optional)} =]? " if optional else ""
+    return f"{', '.join(names)}{''.join(f'[, {o}]?' for o in optional)} = "
 
 
 def _format_parts(row: Row, items: tuple[Item, ...], named: set[str]) -> list[str]:
@@ -243,6 +245,15 @@ def attribute_table(row: Row) -> Table | None:
     """Name, values, default and meaning of each attribute."""
     lines = tuple((a.name, attribute_values(a), _default(a), a.doc) for a in row.attrs)
     return Table(("attribute", "values", "default", "meaning"), lines) if lines else None
+
+
+def attribute_spellings(row: Row) -> tuple[str, ...]:
+    """How attributes are written in a program whose values are those of an enumeration."""
+    return tuple(
+        f"{a.name} = {ENUMS[a.kind].text(str(a.domain[0]))}"
+        for a in row.attrs
+        if a.kind in ENUMS and a.domain
+    )
 
 
 def attribute_values(attr: Attr) -> str:

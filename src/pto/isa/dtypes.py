@@ -78,9 +78,11 @@ DTYPES: dict[str, DType] = {
         DType("hif8", 8, "f", "hif8", "hifloat8_t", 0, 0, 0, True, True, 32768.0,
               ("hifloat8",), "HiFloat8: 1 sign bit, variable dot prefix, tapered exponent and mantissa"),
         DType("f4e2m1", 4, "f", "f4E2M1FN", "float4_e2m1x2_t", 2, 1, 1, False, False, 6.0,
-              ("float4_e2m1x2", "f4e2m1x2"), "OCP MX FP4 E2M1, two per byte, low nibble first"),
+              ("float4_e2m1x2", "f4e2m1x2", "float4_e2m1", "float4_e2m1_t"),
+              "OCP MX FP4 E2M1, two per byte, low nibble first"),
         DType("f4e1m2", 4, "f", "f4E1M2FN", "float4_e1m2x2_t", 1, 2, 1, False, False, 1.75,
-              ("float4_e1m2x2", "f4e1m2x2"), "FP4 E1M2, two per byte, low nibble first"),
+              ("float4_e1m2x2", "f4e1m2x2", "float4_e1m2", "float4_e1m2_t"),
+              "FP4 E1M2, two per byte, low nibble first"),
         DType("f64", 64, "f", "f64", "double", 11, 52, 1023, True, True, 1.7976931348623157e308,
               ("fp64", "double"), "IEEE binary64; scalars only"),
         DType("s4", 4, "i", "i4", "pto::int4b_t", spellings=("int4b_t", "si4"),
@@ -90,8 +92,10 @@ DTYPES: dict[str, DType] = {
     )
 }  # fmt: skip
 
-#: Every accepted spelling of an element type, lower-cased, to its dtype.
-SPELLINGS: dict[str, DType] = {s.lower(): d for d in DTYPES.values() for s in (d.name, d.mlir, *d.spellings)}
+#: Every accepted spelling of an element type, lower-cased, to its dtype; that of C++ is one.
+SPELLINGS: dict[str, DType] = {
+    s.lower(): d for d in DTYPES.values() for s in (d.name, d.mlir, d.cpp.removeprefix("pto::"), *d.spellings)
+}
 
 
 def dtype(name: str) -> DType:

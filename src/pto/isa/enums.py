@@ -21,6 +21,10 @@ class Enum(Record):
     doc: str = ""
     cpp: str = "{0}"  # C++ spelling of a value: {0} as it is, {U} upper case, {C} CamelCase
 
+    def text(self, value: str) -> str:
+        """A value in a program, `#pto.pipe<PIPE_V>`."""
+        return f"#pto<{self.name} {value}>" if self.spaced else f"#pto.{self.name}<{value}>"
+
     def spelling(self, value: str) -> str:
         """A value in C++, e.g. `ReluPreMode::NormalRelu`."""
         key = self.name, value

@@ -18,9 +18,10 @@ class CatalogueEntry(Record):
     title: str
     explain: str
     fix: str
+    recipe: str = ""  # the documented way out, FIX-A12
 
 
-#: The documented ways out. A group below names one, or brings a sentence of its own.
+#: The documented ways out, FIX-A01 and so on. A group below names one, brings a sentence of its own, or both.
 RECIPES: dict[str, str] = {
     "A01": "Pass exactly as many constructor arguments as there are dynamic dimensions.",
     "A02": "Use the run-time getter for a dynamic dimension.",
@@ -242,9 +243,9 @@ _STATIC: tuple[_Group, ...] = (
     ("0350", "tload/tstore", "bad NZ view", "the last dimensions of an NZ view are not static 16 and "
      "32 / element size", "A03"),
     ("0351", "tile address", "no such buffer", "the target has no buffer for the tile's location",
-     "Use a location that the target has, or another target."),
+     "A12: Use a location that the target has, or another target."),
     ("0352", "tile address", "tile too big", "the tile is larger than its buffer",
-     "Use a smaller tile, or split the work."),
+     "A12: Use a smaller tile, or split the work."),
     ("0353", "tile address", "out of bounds", "address plus size exceeds the buffer", "A12"),
     ("0354", "tile address", "misaligned", "the address is no multiple of the buffer's alignment", "A12"),
 )  # fmt: skip
@@ -361,7 +362,10 @@ def _ids(text: str, prefix: str) -> Iterator[str]:
 
 
 def _entry(code: str, where: str, title: str, condition: str, fix: str) -> CatalogueEntry:
-    return CatalogueEntry(code, f"{where}: {title}", f"Raised when {condition}.", RECIPES.get(fix, fix))
+    name, _, own = fix.partition(": ")
+    recipe = f"FIX-{name}" if name in RECIPES else ""
+    way = (own or RECIPES[name]) if recipe else fix
+    return CatalogueEntry(code, f"{where}: {title}", f"Raised when {condition}.", way, recipe)
 
 
 def _field() -> Iterator[CatalogueEntry]:
@@ -384,6 +388,15 @@ OWN: tuple[CatalogueEntry, ...] = tuple(CatalogueEntry(*facts) for facts in FACT
 
 #: Every entry by code, sorted by code.
 CATALOGUE: dict[str, CatalogueEntry] = dict(sorted({e.code: e for e in (*_field(), *OWN)}.items()))
+
+
+def recipe(code: str) -> CatalogueEntry | None:
+    """A documented way out, with the codes that it is one for."""
+    text = RECIPES.get(code.upper().removeprefix("FIX-"))
+    if text is None:
+        return None
+    led = ", ".join(e.code for e in CATALOGUE.values() if e.recipe == code.upper())
+    return CatalogueEntry(code.upper(), "a way out", f"Of {led}.", text)
 
 
 def entry(code: str) -> CatalogueEntry:

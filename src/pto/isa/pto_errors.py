@@ -319,6 +319,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Remove its flags, or do not ask for insertion.",
     ),
     (
+        "PTO-E0810",
+        "no flags inserted",
+        "The program leaves its tiles to the tools, and has no flags: nothing orders its pipes.",
+        "Have flags inserted, `ptoas --enable-insert-sync`, or write them.",
+    ),
+    (
         "PTO-E0901",
         "tile without address",
         "In manual mode every tile needs an address.",

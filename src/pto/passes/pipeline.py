@@ -28,7 +28,7 @@ class Options(Record):
     insert_sync: bool = False
     infer_layout: bool = True
     check: str = "all"  # all, structure (what makes it a program at all), none
-    flags: str = "warning"  # severity of unbalanced flags, or off
+    flags: str = "error"  # severity of unbalanced flags, or off
     passes: str = "always"  # always, needed (where the program leaves something to the tools), never
 
 

@@ -94,6 +94,22 @@ class Golden:
             params["context_len"] = max(values)
         return params
 
+    def unused_lengths(self, params: Mapping[str, Any]) -> list[Diagnostic]:
+        """A warning where numbers of PA_SEQ_LEN are for no sequence of the case."""
+        lengths = knobs.get("PA_SEQ_LEN")
+        used = params.get("context_lens_list", ())
+        batch = params.get("batch")
+        if not lengths or (used and (not isinstance(batch, int) or len(used) <= batch)):
+            return []
+        unused = ", ".join(lengths.split(",")[batch:]) if used else lengths
+        what = f"case {params['name']}: {unused} of PA_SEQ_LEN is not used"
+        why = f"the case has {batch} sequence{'s' * (batch != 1)}" if used else "the case has no lengths"
+        return [
+            Diagnostic(
+                "PTO-E0003", f"{what}: {why}", severity="warning", help="leave it out, or choose another case"
+            )
+        ]
+
     def _cases(self) -> dict[str, dict[str, Any]]:
         cases = self.file.get("ALL_CASES", {"Default": {}})
         if not isinstance(cases, Mapping) or not cases:
@@ -121,7 +137,7 @@ class Golden:
             self._refuse(
                 "no output tensors identified",
                 self.file.span("__outputs__"),
-                "define __outputs__ = ['tensor_name'], or begin the names of outputs with 'out_'",
+                "define __outputs__ = ['tensor_name'], or call outputs 'out' or 'out_' and more",
             )
         return made
 
@@ -195,7 +211,7 @@ class Golden:
 
     def _is_output(self, name: str) -> bool:
         named = self.file.get("__outputs__")
-        return name in named if named else name.startswith("out_")
+        return name in named if named else name == "out" or name.startswith("out_")
 
     def _known_outputs(self, names: Sequence[str]) -> None:
         for name in self.file.get("__outputs__") or ():

@@ -33,7 +33,7 @@ def verify(
     *,
     level: str | None = None,
     insert_sync: bool = False,
-    flags: str = "warning",
+    flags: str = "error",
     structure_only: bool = False,
 ) -> list[Diagnostic]:
     """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, or "off";

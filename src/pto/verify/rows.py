@@ -7,7 +7,7 @@ Checks that depend on types only are remembered by signature: real programs repe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..diag import did_you_mean
@@ -126,6 +126,7 @@ class RowChecker:
                     at=value,
                     expected=wanted,
                     got=str(value.type),
+                    help=_index_help(value, declared.kinds),
                 )
                 ok = False
         if row.dialect != "pto":
@@ -203,10 +204,28 @@ class RowChecker:
         if not dtypes_ok and not any(c <= 1 for c, _ in found):
             return False  # a type error: shape and layout come after it
         worst = min((max(c, 1) for c, _ in found), default=0)  # attributes and types are one stage
-        for c, rule in found:
-            if max(c, 1) == worst:
-                self._violated(op, row, rule, env)
+        self._report(op, row, [rule for c, rule in found if max(c, 1) == worst], env)
         return dtypes_ok and not found
+
+    def _report(self, op: Operation, row: Row, rules: list[Rule], env: dict[str, Any]) -> None:
+        """Each violated rule; where every source differs from one destination, the destination, once."""
+        done: set[str] = set()
+        for rule in rules:
+            same = _SAME.match(rule.expr)
+            if same is None:
+                self._violated(op, row, rule, env)
+                continue
+            _, fact, to = same.groups()
+            if f"{to}.{fact}" in done:
+                continue
+            others = [m[1] for r in row.rules if (m := _SAME.match(r.expr)) and m.groups()[1:] == (fact, to)]
+            broken_by = [m[1] for r in rules if (m := _SAME.match(r.expr)) and m.groups()[1:] == (fact, to)]
+            alike = {str(getattr(env.get(name), fact, None)) for name in others}
+            if len(broken_by) > 1 and broken_by == others and len(alike) == 1 and _is_written(row, to):
+                done.add(f"{to}.{fact}")
+                self._violated(op, row, rule, env, blamed=(to, others))
+            else:
+                self._violated(op, row, rule, env)
 
     def _dtypes(self, op: Operation, row: Row, env: dict[str, Any]) -> bool:
         legal = row.dtypes.get(self.isa)
@@ -282,11 +301,21 @@ class RowChecker:
         )
         return False
 
-    def _violated(self, op: Operation, row: Row, rule: Rule, env: Mapping[str, Any]) -> None:
+    def _violated(
+        self,
+        op: Operation,
+        row: Row,
+        rule: Rule,
+        env: Mapping[str, Any],
+        blamed: tuple[str, list[str]] | None = None,
+    ) -> None:
+        """Report a rule; `blamed` is a destination and the sources that it differs from, which are alike."""
         from ..isa.rule_trees import explain
 
         message, expected, got = explain(rule.expr, env)
-        index = _operand_of(op, row, rule.expr)
+        if blamed is not None:
+            message = message.replace(f"{blamed[1][0]} and", f"{', '.join(blamed[1])} and", 1)
+        index = _operand_of(op, row, blamed[0] if blamed else rule.expr)
         value = op.operands[index] if index is not None else None
         code = code_of(rule)
         self.context.report(
@@ -320,7 +349,8 @@ class RowChecker:
                     op,
                     "PTO-E0701",
                     f"{out.name} {what} {declared.name}",
-                    at=value,
+                    at=target,
+                    skip=self._reads_before(op, target),
                     expected=f"{out.name} distinct from {declared.name}",
                     got=names,
                     help="write the result to another tile"
@@ -331,8 +361,23 @@ class RowChecker:
                     ),
                 )
 
+    def _reads_before(self, op: Operation, target: Value) -> int:
+        """How often a text names a destination as a source before it names it as one."""
+        span = self.context.module.span(op)
+        begins = span.source.text.find("outs(", span.start, span.end)
+        names = re.compile(rf"%{re.escape(target.name)}(?![\w$.\-])")
+        return len(names.findall(span.source.text, span.start, begins)) if begins >= 0 and target.name else 0
+
 
 # ------------------------------------------------------------------------------------------- pure helpers
+
+#: `src0.dtype == dst.dtype`.
+_SAME = re.compile(r"(\w+)\.(\w+) == (\w+)\.\2$")
+
+
+def _is_written(row: Row, name: str) -> bool:
+    index = row.operand_index.get(name)
+    return index is not None and row.operands[index].role in ("out", "inout")
 
 
 def attribute_problem(declared: Attr, value: Attribute) -> str:
@@ -394,8 +439,22 @@ def nearest_dtype(dtype: str, legal: tuple[str, ...]) -> str:
     )
 
 
+_INTEGERS = frozenset({"i8", "i16", "i32", "i64"})
+
+
+def _index_help(value: Value, wanted: Iterable[str]) -> str:
+    """How an integer becomes one of the kinds or types that are wanted, where one of the two is index."""
+    have = str(value.type)
+    for kind in wanted:
+        if "index" in (have, kind) and {have, kind} - {"index"} <= _INTEGERS and have != kind:
+            return f"convert it: %x = arith.index_cast %{value.name} : {have} to {kind}"
+    return ""
+
+
 def rule_help(rule: Rule, op: Operation) -> str:
     """A way out that follows from the shape of the rule."""
+    if op.row is not None and op.row.dialect == "arith" and facts_in(rule.expr) == {"type"}:
+        return next((h for v in op.operands[1:] if (h := _index_help(v, [str(op.operands[0].type)]))), "")
     facts = facts_in(rule.expr)
     moves = op.name.startswith(("pto.tmov", "pto.tload", "pto.tstore", "pto.textract", "pto.tinsert"))
     from ..isa.rule_trees import ASKS, LAYOUT

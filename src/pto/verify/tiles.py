@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..ir.context import Context
 from ..ir.core import Operation, Value, constant_of
-from ..ir.facts import is_manual
+from ..ir.facts import is_manual, places_tile
 from ..ir.types import TileBufType
 from ..isa.profiles import LOCATIONS, PROFILES, Profile
 from ..isa.tile import FRACTALS
@@ -179,7 +179,12 @@ def check_tiles(context: Context) -> None:
     module, profile = context.module, context.profile
     manual = is_manual(module, context.level)
     seen: set[tuple[int, int | None, bool]] = set()
+    placeless: dict[Value, Operation] = {}  # tiles of manual mode that have no address yet
     for op in module.walk():
+        for value in op.operands if placeless else ():
+            made = placeless.pop(value, None)
+            if made is not None and not (places_tile(op) and value is op.operands[0]):
+                _mode(context, made, manual)
         for value in _created(op):
             t = value.type
             assert isinstance(t, TileBufType)
@@ -199,10 +204,14 @@ def check_tiles(context: Context) -> None:
                     context.report(op, code, message, at=at, expected=expected, got=got, help=help)
             if len(context.diagnostics) == before:
                 seen.add(key)
-        if op.name == "pto.alloc_tile":
+        if op.name == "pto.alloc_tile" and manual and op.get("addr") is None:
+            placeless[op.result] = op
+        elif op.name == "pto.alloc_tile":
             _mode(context, op, manual)
-        elif op.name == "pto.tassign":
+        elif places_tile(op):
             _tassign(context, op, manual)
+    for made in placeless.values():
+        _mode(context, made, manual)
 
 
 def _created(op: Operation) -> Iterator[Value]:
@@ -221,7 +230,8 @@ def _mode(context: Context, op: Operation, manual: bool) -> None:
         why = "when --pto-level=level3" if context.level else "because other tiles of this program have one"
         context.report(
             op, "PTO-E0901", f"requires 'addr' operand {why}", expected="addr = %address", got="no address",
-            help="give every tile an address, or none to have them placed",
+            help="give every tile an address, by addr or by pto.tassign before its first use, or none to "
+            "have them placed",
         )  # fmt: skip
     elif has_addr and not manual:
         context.report(

@@ -4,6 +4,6 @@ The documentation shows them as examples; the tests prove with them that every r
 rule has a program it accepts and one it refuses, and that every instruction survives each text form.
 """
 
-from .programs import example_text, witness
+from .programs import example_forms, example_text, witness
 
-__all__ = ["example_text", "witness"]
+__all__ = ["example_forms", "example_text", "witness"]

@@ -123,10 +123,15 @@ def dtype_choices(row: Row, isa: str) -> Iterator[dict[str, str]]:
 def plans(row: Row, isa: str, choice: Mapping[str, str] | None = None) -> Iterator[Plan]:
     """The legal plans, form by form, of one choice of element types or of all."""
     for form in forms(row):
-        for c in (choice,) if choice is not None else dtype_choices(row, isa):
-            made = plan(row, isa, c, form)
-            if not violated(made) and _legal_dtypes(made) and _uses(made, c[""]):
-                yield made
+        yield from plans_of(row, isa, form, choice)
+
+
+def plans_of(row: Row, isa: str, form: str, choice: Mapping[str, str] | None = None) -> Iterator[Plan]:
+    """The legal plans of one form."""
+    for c in (choice,) if choice is not None else dtype_choices(row, isa):
+        made = plan(row, isa, c, form)
+        if not violated(made) and _legal_dtypes(made) and _uses(made, c[""]):
+            yield made
 
 
 def violated(made: Plan) -> list[Rule]:

@@ -14,7 +14,7 @@ from ..ir.types import MaskType, PtrType, ScalarType, Type, ViewType, VRegType
 from ..isa import row as find_row
 from ..isa.row import Row
 from .control import PROGRAMS
-from .plan import Plan, dtype_choices, first_plan, forms, plan, plans
+from .plan import Plan, dtype_choices, first_plan, forms, plan, plans, plans_of, violated
 
 __all__ = [
     "Plan", "build", "dtype_choices", "example_text", "first_plan", "forms", "plan", "plans", "witness",
@@ -53,9 +53,32 @@ def _has(type: Type, dtype: str) -> bool:
     return found is not None and str(found) == dtype
 
 
-def example_text(row: Row, isa: str, form: str = "pto") -> str:
-    """The witness as text, for the documentation."""
-    return to_text(witness(row, isa), form)
+def example_text(row: Row, isa: str, form: str = "pto", of: str = "") -> str:
+    """The witness as text, for the documentation; `of` is one of the instruction's `example_forms`."""
+    made = next(plans_of(row, isa, of)) if of else first_plan(row, isa)
+    return to_text(build(_sensible(made)), form)
+
+
+def example_forms(row: Row, isa: str) -> list[str]:
+    """The forms of an instruction, beside the first, that are legal on a target."""
+    if row.name in PROGRAMS:
+        return []
+    return [form for form in forms(row) if form and next(plans_of(row, isa, form), None) is not None]
+
+
+#: What readers expect of a transfer, by a word in the name of the operand: 16 bursts of 256 bytes.
+_SENSIBLE = (("stride", 256), ("len", 256), ("n_burst", 16), ("count", 2))
+
+
+def _sensible(made: Plan) -> Plan:
+    """Transfers that move something: a smallest legal one has zeros everywhere."""
+    if made.row.family != "dma-copy":
+        return made
+    for word, value in _SENSIBLE:
+        for key in [key for key, old in made.constants.items() if word in key[0] and old == 0]:
+            trial = made.replace(constants={**made.constants, key: value})
+            made = made if violated(trial) else trial
+    return made
 
 
 def build(made: Plan) -> Module:

@@ -37,6 +37,14 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   return is_offset ? base + address : reinterpret_cast<char*>(static_cast<uintptr_t>(address));
 }
 
+/// Where an address of on-chip memory lies that a program made a pointer of; what is no offset is one already.
+inline char* pointer_at(TileType loc, uint64_t address) {
+  const int space = static_cast<int>(loc);
+  if (address >= room(space)) return reinterpret_cast<char*>(static_cast<uintptr_t>(address));
+  use_space(core(), space, room(space));  // nobody says how much it is for
+  return core().space[space] + address;
+}
+
 template <class T>
 struct Binder {
   using DType = typename T::DType;

@@ -81,7 +81,8 @@ struct Stride {
 };
 #undef PTO_DIMS_CONSTRUCTORS
 
-template <class Element_, class Shape_, class Stride_, Layout Layout_ = Layout::ND>
+template <class Element_, class Shape_ = pto::Shape<>, class Stride_ = pto::Stride<>,
+          Layout Layout_ = Layout::ND>
 struct GlobalTensor {
   using Shape = Shape_;
   using Stride = Stride_;

@@ -345,6 +345,11 @@ inline uint32_t get_subblockid() {
 inline int64_t get_subblockid() { return pto::detail::core().subblock_idx; }
 #endif
 inline int64_t get_subblockdim() { return pto::detail::core().subblock_num; }
+/// The same by the names of the manual.
+inline int64_t GetBlockIdx() { return get_block_idx(); }
+inline int64_t GetBlockNum() { return get_block_num(); }
+inline int64_t GetSubBlockIdx() { return static_cast<int64_t>(get_subblockid()); }
+inline int64_t GetSubBlockNum() { return get_subblockdim(); }
 inline int64_t get_coreid() { return pto::detail::core().block_idx; }
 inline uint64_t get_task_cookie() { return pto::detail::core().task_cookie; }
 

@@ -129,6 +129,12 @@ inline void put_element(T* data, size_t at, T value) {
   }
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void unbound() {
+  fail(
+      "[PTO][R003] a tile is used before TASSIGN gave it an address; fix: assign one, or -D__PTO_AUTO__ for "
+      "tiles with storage of their own");
+}
+
 }  // namespace detail
 
 template <TileType Loc_, class Element_, int Rows_, int Cols_, BLayout BFractal_ = BLayout::RowMajor,
@@ -312,8 +318,10 @@ struct Tile {
               "Tile: valid region %ux%u exceeds the tile of %dx%d", GetValidRow(), GetValidCol(), Rows_,
               Cols_);
   }
+  /// Always: a null address would only say that something was not mapped.
   void check_bound() const {
-    PTO_CHECK(data_ != nullptr, "R003", "a tile is used before TASSIGN gave it an address");
+    if (data_ == nullptr) [[unlikely]]
+      detail::unbound();
   }
 
   TileDType data_ = nullptr;

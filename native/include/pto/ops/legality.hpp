@@ -6116,6 +6116,10 @@ constexpr void check_tpartadd() {
   static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTADD: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
+  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst)");
+  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTADD: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTADD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
@@ -6123,10 +6127,6 @@ constexpr void check_tpartadd() {
   static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTADD: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTADD: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<dst>(0xff00e),
@@ -6143,6 +6143,10 @@ constexpr void check_tpartmul() {
   static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTMUL: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
+  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst)");
+  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
@@ -6150,10 +6154,6 @@ constexpr void check_tpartmul() {
   static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMUL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(is_one_of<dst>(0x3f00e),
@@ -6175,6 +6175,10 @@ constexpr void check_tpartmax() {
   static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTMAX: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
+  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst)");
+  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMAX: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
@@ -6182,10 +6186,6 @@ constexpr void check_tpartmax() {
   static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMAX: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMAX: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
@@ -6208,6 +6208,10 @@ constexpr void check_tpartmin() {
   static_assert(same_dtype<dst, src0, src1>(),
       "[PTO][SA-0287] TPARTMIN: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
+  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst)");
+  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
+      "[PTO][PA-0051] TPARTMIN: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<dst>(0x3c006),
       "[PTO][SA-0287] TPARTMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
@@ -6215,10 +6219,6 @@ constexpr void check_tpartmin() {
   static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMIN: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
-      "[PTO][PA-0051] TPARTMIN: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,

@@ -6,6 +6,7 @@ import math
 import re
 
 from ...ir.core import Operation, Value, constant_of
+from ...ir.facts import is_manual
 from ...ir.types import ConvTileType, Dims, MemRefType, PtrType, TileBufType, Type
 from ...isa.enums import ENUMS
 from ...isa.tile import inner_box
@@ -52,7 +53,7 @@ def _alloc(f: Function, op: Operation) -> None:
     if _only_bound(f, result):
         return
     address = op.get("addr")
-    if address is None:
+    if address is None and not is_manual(f.unit.module, None):  # else the program has a tassign for it
         f.unit.report(op, "PTO-E1301", "no C++ spelling: the tile has no address",
                       help="let the passes place it: `ptoas`, `pto.emit_cpp`")  # fmt: skip
         f.name(result, "0")
@@ -60,13 +61,17 @@ def _alloc(f: Function, op: Operation) -> None:
     type = result.type
     if isinstance(type, ConvTileType):
         f.declare(result, f.types(type))
-        f.line(f"TASSIGN({f.text(result)}, {f.text(address)});")
+        if address is not None:
+            f.line(f"TASSIGN({f.text(result)}, {f.text(address)});")
         return
     assert isinstance(type, TileBufType)
     static, given = _valid(f, type, result, [*op.group("valid_row"), *op.group("valid_col")])
     spelled = f.types.tile(type, static)
     arguments = [f.text(v) for v in given]
     whole = f.types.tile(type, type.shape)
+    if address is None:
+        _construct(f, result, spelled, arguments)
+        return
     if f.unit.planned:
         f.offsets.add(f.text(address))
     if f.unit.planned and spelled != whole:

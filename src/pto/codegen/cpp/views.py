@@ -11,6 +11,7 @@ import re
 from ...ir.core import Operation, Value, constant_of
 from ...ir.facts import view_layout
 from ...ir.types import MemRefType, PtrType, ViewType
+from ...isa.machine import MEMORIES
 from .function import ATOM, CAST, OTHER, Function, handles, reads_otherwise
 from .spelling import QUALIFIER
 from .tensors import Extent, KnownView
@@ -286,12 +287,25 @@ def _addptr(f: Function, op: Operation) -> None:
         f.line(f"/* ADDPTR_TRACE: {f.text(result)} = {pointer} + {offset} */;")
 
 
+#: By the space of a pointer, the kind of tiles that live there.
+_TILE_TYPES = {m.space: m.tile_type for m in MEMORIES.values() if m.space}
+
+
 @handles("pto.castptr")
 def _castptr(f: Function, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     to = f.types(result.type)
     if to == f.types(source.type):
         f.name(result, *f.known[source])
+    elif (
+        f.unit.checked
+        and not isinstance(source.type, PtrType)
+        and isinstance(result.type, PtrType)
+        and result.type.space in _TILE_TYPES
+    ):
+        # Compiled for this machine, on which an address of on-chip memory is none.
+        at = f"pto::detail::pointer_at(TileType::{_TILE_TYPES[result.type.space]}, {f.text(source)})"
+        f.define(result, f"reinterpret_cast<{to}>({at})", ATOM)
     else:
         f.define(result, f"reinterpret_cast<{to}>({f.text(source)})", ATOM)
 

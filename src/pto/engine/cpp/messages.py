@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...diag import Diagnostic, Source, Span, Unread
+from ...diag import Diagnostic, Source, Span, Unread, did_you_mean
 
 _LINE = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:(?P<col>\d+):)?\s+(?P<rest>.*)$")
 _SEVERITY = re.compile(r"^(?P<kind>fatal error|error|warning|note): (?P<text>.*)$")
@@ -68,6 +68,8 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
 
 def _causes(found: list[Diagnostic], ours: list[bool]) -> list[Diagnostic]:
     """Without what follows from an assertion of ours: other errors in our headers, or at the same line."""
+    if any(d.help.startswith(_LOCATION) for d in found):  # what stands for the type from there on is int
+        return [d for d in found if d.help or not (d.span is None or _FOLLOWS.search(d.message))]
     asserted = [d for d in found if d.code != "PTO-E2402"]
     if not asserted:
         return found
@@ -112,7 +114,30 @@ def _error(text: str, place: Place | None, m: re.Match[str]) -> Diagnostic:
     if ours:
         message, _, fix = ours["text"].partition("; fix: ")
         return Diagnostic(ours["code"], message.strip(' "'), span, help=fix.strip(' "'))
-    d = Diagnostic("PTO-E2402", f"C++: {plain or text}", span)
+    d = Diagnostic("PTO-E2402", f"C++: {plain or text}", span, help=_hint(plain or text, span))
     if span is None:
         d.notes.append((f"at {m['file']}:{m['line']}", None))
     return d
+
+
+_UNKNOWN = re.compile(r"'(\w+)' was not declared|use of undeclared identifier '(\w+)'")
+_LOCATION = "the location comes first"
+_FOLLOWS = re.compile(r"\bint\b|non-constant condition|not usable in a constant expression")
+_TOO_FEW = re.compile(r"wrong number of template arguments|too few template arguments|template argument for")
+
+
+def _hint(text: str, span: Span | None) -> str:
+    """What the compiler cannot know: the names of our instructions, and how a tile type is written."""
+    unknown = _UNKNOWN.search(text)
+    name = (unknown[1] or unknown[2]) if unknown else ""
+    if name.isupper() and "did you mean" not in text:
+        from ...isa import rows
+
+        calls = {m[0] for r in rows() for m in re.finditer(r"\b[A-Z][A-Z0-9_]+(?=[(<])", r.cpp)}
+        return did_you_mean(name, sorted(calls))
+    if span is not None and _TOO_FEW.search(text):
+        line = span.source.line(span.line)[: span.place[1]]
+        written = re.search(r"\bTile<\s*((?:float|half|bfloat16_t|u?int\d+_t)\b[^<>;]*)>?$", line)
+        if written:
+            return f"{_LOCATION}: Tile<TileType::Vec, {written[1].strip()}>"
+    return ""

@@ -59,6 +59,7 @@ ROWS = (
             "$tile, $addr attr-dict : type($tile) -> type($result)",
             "$tile, $addr attr-dict : type($tile), type($addr)",
             "$tile, $addr attr-dict : type($tile)",
+            "ins($tile, $addr attr-dict : type($tile), type($addr))",
         ),
         rules=(
             R("result.type == tile.type", msg="expects tile and result to have the same type"),

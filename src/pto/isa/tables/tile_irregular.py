@@ -51,8 +51,8 @@ partial = irregular.but(
         *vec("src0 src1 dst"),
         *same_dtype("dst src0 src1", "SA-0287"),
         *row_major("src0 src1 dst", "SA-0287", on="a2a3"),
-        R("valid_le(src0, dst) and valid_le(src1, dst)", on="a2a3", code="PA-0051"),
-        R("valid_eq(src0, dst) or valid_eq(src1, dst)", on="a2a3", code="PA-0051"),
+        R("valid_le(src0, dst) and valid_le(src1, dst)", code="PA-0051"),
+        R("valid_eq(src0, dst) or valid_eq(src1, dst)", code="PA-0051"),
     ),
     notes=(
         "in0/in1: the position lies in the valid region of src0/src1. With neither the result is 0 here and "

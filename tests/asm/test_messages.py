@@ -1,0 +1,179 @@
+"""What a text that is not quite right is answered: the cause, its place, and the way out; nothing that follows from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.each import each
+
+import pto
+from pto.asm.text import format_source, parse_source
+from pto.diag import Diagnostic, Source, did_you_mean, render
+from pto.driver import Options, lowered
+from pto.isa import mnemonics
+
+_GOLDEN = Path(__file__).parent.parent / "golden" / "errors"
+
+
+def problems(text: str) -> list[Diagnostic]:
+    module, found = parse_source(Source("k.pto", text))
+    return found if module is None else found + pto.verify(module)
+
+
+def one(text: str) -> Diagnostic:
+    (found,) = problems(text)
+    return found
+
+
+def kernel(*lines: str, args: str = "%p: !pto.ptr<f32>, %n: i32") -> str:
+    return "\n".join(
+        (f"func.func @f({args}) {{", "  %c1 = arith.constant 1 : index", *lines, "  return", "}")
+    )
+
+
+def test_the_same_finding_has_the_same_severity_everywhere() -> None:
+    """`pto check`, `ptoas` and `pto.verify` judge alike."""
+
+    def check(path: Path) -> None:
+        module, _ = parse_source(Source(path.name, path.read_text().partition("// STD")[0]))
+        if module is None:
+            return
+        said = [(d.code, d.severity, d.message) for d in pto.verify(module)]
+        for options in (Options(passes="never"), Options(passes="always", check="all")):
+            done = [(d.code, d.severity, d.message) for d in lowered(module, options=options).diagnostics]
+            assert done[: len(said)] == said
+
+    each(check, sorted(_GOLDEN.glob("*.pto")))
+
+
+def test_lines_of_hash_comments_are_read_in_every_form() -> None:
+    text = "# a file\n" + kernel("  # words: \"it's <", "  #", "  #pto.nothing is no comment")
+    (found,) = problems(text)
+    assert "'#pto.nothing'" in found.message
+    text = "# a file\n" + kernel("  # words: \"it's <", "  #")
+    assert problems(text) == []
+    assert format_source(Source("k.pto", text))[0] == text + "\n"
+
+
+def test_a_hash_behind_a_statement_is_one_error_that_names_the_way() -> None:
+    found = one(kernel("  %c2 = arith.constant 2 : index  # trailing \"it's é"))
+    assert found.code == "PTO-E0101"
+    assert "//" in found.help
+
+
+def test_literals_as_operands_say_arith_constant() -> None:
+    def check(line: str, constant: str) -> None:
+        assert f"use arith.constant: {constant}" in problems(kernel(line))[0].help
+
+    each(
+        check,
+        [
+            (
+                "  %v = pto.make_tensor_view %p, shape = [%c1, 16], strides = [%c1, %c1] : !pto.tensor_view<?x?xf32>",
+                "%c16 = arith.constant 16 : index",
+            ),
+            ("  scf.for %i = %c1 to 16 step %c1 {\n  }", "%c16 = arith.constant 16 : index"),
+            ("  scf.if true {\n  }", "%true = arith.constant true"),
+            (
+                "  pto.tadds ins(%t, 1.5 : !pto.tile<f32, 16, 16>, f32) outs(%t : !pto.tile<f32, 16, 16>)",
+                "%c = arith.constant 1.5 : f32",
+            ),
+            (
+                "  pto.tadds ins(%t, -2 : !pto.tile<i32, 16, 16>, i32) outs(%t : !pto.tile<i32, 16, 16>)",
+                "%cm2 = arith.constant -2 : i32",
+            ),
+        ],
+    )
+
+
+def test_index_against_i32_says_index_cast() -> None:
+    def check(line: str) -> None:
+        assert "arith.index_cast" in render(problems(kernel(line)))
+
+    each(
+        check,
+        [
+            "  %x = arith.addi %c1, %n : index",
+            "  %x = arith.cmpi slt, %n, %c1 : i32",
+            "  %q = pto.addptr %p, %n : !pto.ptr<f32> -> !pto.ptr<f32>",
+            "  %s = pto.load_scalar %p[%n] : !pto.ptr<f32> -> f32",
+            "  scf.for %i = %c1 to %n step %c1 {\n  }",
+            "  %t = pto.alloc_tile valid_row = %n : !pto.tile_buf<vec, 16x16xf32, valid=?x16>",
+        ],
+    )
+
+
+def test_a_stray_semicolon_is_refused() -> None:
+    assert "';'" in one(kernel("  %c2 = arith.constant 2 : index;")).message
+    assert problems(".const %c0 = 0 : index;\n%x = arith.addi %c0, %c0 : index;") == []
+    assert "';'" in one(".const %c0 = 0 : index;;").message
+
+
+def test_an_unclosed_brace_blames_the_block_that_its_indentation_shows() -> None:
+    text = """\
+module {
+  func.func @f(%b: i1) {
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c1 to %c1 step %c1 {
+      scf.if %b {
+        %x = arith.addi %i, %c1 : index
+    }
+    return
+  }
+  func.func @g(%b: i1) {
+    return
+  }
+}
+"""
+    found = one(text)
+    assert found.code == "PTO-E0106"
+    assert found.span is not None
+    assert found.span.line == 5
+    cut = one("module {\n  func.func @f() {\n    return\n  }\n")
+    assert cut.span is not None
+    assert cut.span.line == 1
+
+
+def test_a_family_named_without_its_ending_suggests_its_members() -> None:
+    assert (
+        did_you_mean("pto.pset", mnemonics())
+        == "did you mean 'pto.pset_b8' or 'pto.pset_b16' or 'pto.pset_b32'?"
+    )
+
+
+def test_syntax_is_shown_in_the_form_that_was_written_and_without_variables() -> None:
+    tile = "!pto.tile<f32, 16, 16>"
+    args = "".join(f".arg %{n} : {tile}\n" for n in ("d", "a", "b"))
+    found = one(f"{args}taddc %d, %a, %b : {tile}")
+    assert found.message == "taddc: takes 4 operands (dst, src0, src1, src2), got 3"
+    assert found.help.startswith("syntax: taddc %dst, %src0, %src1, %src2 : ")
+    found = one(kernel("  pto.tassign : i32"))
+    assert found.help.startswith("syntax: [%result =]? pto.tassign %tile, %addr : ")
+    assert "$" not in found.help
+
+
+def test_errors_that_name_a_destination_point_at_it() -> None:
+    """Once, where every source differs from it; and where it is written, not where it is read."""
+    a, d = "!pto.tile_buf<vec, 16x16xf32>", "!pto.tile_buf<vec, 16x16xf16>"
+
+    def check(lines: str, message: str, place: tuple[int, int]) -> None:
+        found = one(f"func.func @f(%a: {a}, %t: {a}, %dst: {d}) {{\n{lines}\n  return\n}}")
+        assert found.message == message
+        assert found.span is not None
+        assert found.span.place == place
+
+    each(
+        check,
+        [
+            (
+                f"  pto.tadd ins(%a, %t : {a}, {a})\n      outs(%dst : {d})",
+                "tadd: expects src0, src1 and dst to have the same element type",
+                (3, 12),
+            ),
+            (
+                f"  pto.ttrans ins(%a, %t : {a}, {a})\n      outs(%a : {a})",
+                "ttrans: dst may not share storage with src",
+                (3, 12),
+            ),
+        ],
+    )
