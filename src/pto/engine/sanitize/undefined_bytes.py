@@ -177,7 +177,13 @@ class Undefined:
         return Origin(event.op, name_of(place), element, parent.kind, "which is undefined", parent)
 
     def number(self, origin: Origin) -> int:
-        """A number for the origin shadow; origins that say the same share one."""
+        """A number for the origin shadow; origins that say the same share one. What a loop makes of its own
+        results is the origin it had the first time: the way back does not grow with the iterations."""
+        before = origin.parent
+        while before is not None:
+            if (before.op, before.name) == (origin.op, origin.name):
+                origin = before
+            before = before.parent
         key = (origin.op, origin.name, origin.kind, origin.parent)
         found = self._numbers.get(key)
         if found is None:
