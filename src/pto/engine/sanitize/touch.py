@@ -55,6 +55,8 @@ class Touch:
         """Whether every byte of an older access is one of this: it has no gaps, or the same ones."""
         if self.dense:
             return self.low <= old.low and old.high <= self.high
+        if self.at is not None and old.at is not None:
+            return np.array_equal(self.at, old.at)
         a, b = self.region, old.region
         return (
             a is not None and b is not None and a.rows is b.rows and a.cols is b.cols
@@ -74,7 +76,7 @@ class Touch:
         return True
 
     def _mark(self, at: Array, low: int, high: int) -> None:
-        """Scattered bytes that grow in number are marks from some byte on, twice as many when they are too few."""
+        """Scattered bytes that grow in number are marks from some byte on, twice as many where they end."""
         if self.marks is None or low < self.marks[0] or high > self.marks[0] + self.marks[1].size:
             room = high - low if self.marks is None else 2 * (high - low)
             start = max(0, (low + high - room) // 2)
@@ -85,14 +87,17 @@ class Touch:
         marks[at - start] = True
 
     def without(self, new: Touch) -> bool:
-        """Forget the bytes of an access that stands for this one there, where that is cheap; whether any is left."""
+        """Forget the bytes of an access that stands for this one there, where that is cheap; whether some are
+        left."""
         if self.dense and new.dense:
             if new.low <= self.low:
                 self.low, self.region, self.at = new.high, None, None
             elif new.high >= self.high:
                 self.high, self.region, self.at = new.low, None, None
             return self.low < self.high
-        if self.region is not None and not self.dense or new.region is not None and not new.dense:
+        if not self.dense and self.region is not None:
+            return True
+        if not new.dense and new.region is not None:
             return True
         if self.marks is None:
             self._mark(np.arange(0), self.low, self.high)
