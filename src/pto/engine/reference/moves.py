@@ -14,7 +14,7 @@ from .. import elements
 from ..elements import Array
 from ..memory import ConvTile, Tile
 from . import convolution, fixpipe
-from .instr import Instr, Shape
+from .instr import Instr, Shape, valid_extent
 from .load_store import copied, fill_around
 from .registry import executor
 
@@ -244,12 +244,23 @@ def _even(i: Instr, cols: int) -> None:
 
 @executor("set element")
 def tsetval(i: Instr) -> None:
+    _element(i, "dst")
     i.store_at("dst", np.array([i.arg("offset")]), _number(i.arg("val")))
 
 
 @executor("get element")
 def tgetval(i: Instr) -> Any:
+    _element(i, "src")
     return i.values_at("src", np.array([i.arg("offset")]))[0].item()
+
+
+def _element(i: Instr, name: str) -> None:
+    """Say where the offset of one element leaves its tile; it counts the storage."""
+    tile = i.arg(name)
+    if isinstance(tile, Tile) and not i.port.plain:
+        at = tile.element_at(int(i.arg("offset")))
+        inside = np.array([at is not None and at[0] < tile.v_row and at[1] < tile.v_col])
+        i.indexed("offset", np.array([i.arg("offset")]), inside, tile, valid_extent(tile))
 
 
 def _number(value: float | int) -> Array:

@@ -19,6 +19,7 @@ from ..watch import INSTRUCTION, Event, Given, WatchedCore, WatchedLaunch
 from .advice import Side, free_event, how_to_order, wait_for
 from .blocks import BlockMap, forget_blocks
 from .clock import Clock, Signals, Token, join, joined, knows, learn_of, meet
+from .overlap import in_hex, shares, storage_of
 from .reports import Reports, bytes_of
 from .sanitizer import Sanitizer
 from .seen import Seen
@@ -307,15 +308,16 @@ class RaceChecker:
         """What to insert: only the wait where the flag is there, else a flag no other advice uses."""
         module = self.launch.module
         pair = (old.pipe, new.pipe)
+        sharing = _sharing(new, old)
         found = self.race.flag_for(old, new)
-        if found is not None:
+        if found is not None and not sharing:
             return wait_for(module, *found, new.op)
         taken = {n for k, (p, n) in self.events.items() if p == pair and k != key}
         event = free_event(module, *pair, taken)
         if event is not None:
             self.events[key] = (pair, event)
         first, second = (Side(a.op, a.pipe, a.core.name) for a in (old, new))
-        return how_to_order(module, self.launch.profile.isa, first, second, event)
+        return sharing + how_to_order(module, self.launch.profile.isa, first, second, event)
 
 
 def _joined(new: Touch, seen: Seen) -> bool:
@@ -334,6 +336,18 @@ def _joined(new: Touch, seen: Seen) -> bool:
     if len(latest) > _NEAR:
         del latest[0]
     return False
+
+
+def _sharing(new: Touch, old: Touch) -> str:
+    """What to say first where two different tiles collide: that they share bytes, not who has to wait."""
+    a, b = storage_of(old.place), storage_of(new.place)
+    if a is None or b is None or a == b or new.place.buffer is not old.place.buffer or not shares(a, b):
+        return ""
+    low, high = max(a.low, b.low), min(a.low + a.size, b.low + b.size)
+    return (
+        f"%{a.name} and %{b.name} share bytes {in_hex(low, high)} of {new.place.buffer.name}: give one of "
+        "them another address; where that is meant, "
+    )
 
 
 def _sides(a: Touch, b: Touch, seen: Seen) -> tuple[Touch, Touch]:
