@@ -55,12 +55,14 @@ class Bounds(Sanitizer):
         event.keeps["index"] = True  # said here, where it comes from
         holder = event.args[operand]
         name = event.op.group(operand)[0].name
+        operands = [v for declared, v in event.op.named() if event.args.get(declared.name) is of]
+        whole = operands[0].name if operands else of.name
         value = int(np.asarray(index).ravel()[bad])
         where = _holding(holder, bad, np.shape(inside))
         d = event.core.diagnostic(
             event.op,
             "PTO-E2211",
-            f"index {value} in {where}%{name} ({operand}) leaves %{of.name}, {extent}",
+            f"index {value} in {where}%{name} ({operand}) leaves %{whole}, {extent}",
             help="the instruction does not check it: keep indices within what is valid there, or choose what "
             "happens to others where the instruction has an attribute for that",
         )
