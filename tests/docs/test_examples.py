@@ -196,7 +196,9 @@ def test_the_overlap() -> None:
     result = pto.kernel(pto.parse(EXAMPLES / "15_overlap.pto")).run(
         A, B, np.zeros_like(A), sanitize="all", memory_map=True
     )
-    assert result.ok and "overlap: %ta and %tb share bytes 16384..32768" in result.memory_map.text()
+    assert "overlap: %ta and %tb share bytes 16384..32768" in result.memory_map.text()
+    (found,) = result.diagnostics
+    assert found.code == "PTO-E2210" and "share bytes 0x4000-0x7fff of UB" in found.message
 
 
 @pytest.mark.parametrize("page", ["README.md", "examples/README.md"])

@@ -18,6 +18,7 @@ from ..ir.facts import module_profile
 from ..isa.profiles import ALIASES, Profile
 from .fifo import check_fifos
 from .flags import check_flags
+from .overlap import check_overlaps
 from .pipes import check_pipes
 from .rows import RowChecker
 from .scopes import check_scopes
@@ -36,7 +37,8 @@ def verify(
     flags: str = "warning",
     structure_only: bool = False,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, or "off";
+    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags and of tiles
+    that overwrite each other, or "off";
     `structure_only` leaves out legality: what the instructions and the target demand."""
     context = Context(module, module_profile(module, target), level, insert_sync)
     context.target_given = target is not None
@@ -54,6 +56,7 @@ def verify(
     check_fifos(context)
     if flags != "off" and sound:
         check_flags(context, flags)
+        check_overlaps(context, flags)
     return context.diagnostics
 
 
