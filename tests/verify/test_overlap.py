@@ -18,8 +18,8 @@ CODE = "PTO-E2210"
 AT_RUN_TIME = ("overlap_called", "overlap_in_a_branch")
 
 
-def found(module: pto.Module, **options: str) -> list[Diagnostic]:
-    return [d for d in verify(module, flags="error", **options) if d.code == CODE]  # type: ignore[arg-type]
+def found(module: pto.Module) -> list[Diagnostic]:
+    return [d for d in verify(module, overlaps="error") if d.code == CODE]
 
 
 def test_what_a_run_finds_is_found_in_the_text() -> None:
@@ -53,13 +53,11 @@ def test_the_message_says_who_shares_what() -> None:
     )
 
 
-def test_it_is_as_severe_as_unbalanced_flags() -> None:
+def test_it_is_as_severe_as_asked_for() -> None:
     module = pto.parse(PROGRAMS / "overlap_half.bad.pto")
-    severities = [
-        [d.severity for d in verify(module, flags=f) if d.code == CODE] for f in ("error", "warning")
-    ]
-    assert severities == [["error"], ["warning"]]
-    assert [d for d in verify(module, flags="off") if d.code == CODE] == []
+    for severity, count in (("error", 1), ("warning", 1), ("off", 0)):
+        said = [d.severity for d in verify(module, overlaps=severity) if d.code == CODE]
+        assert said == [severity] * count
 
 
 PROGRAM = """!t = !pto.tile_buf<vec, 8x64xf32>

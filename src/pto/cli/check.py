@@ -21,7 +21,7 @@ _EXAMPLES = """\
 def main(arguments: Sequence[str]) -> int:
     p = Parser(
         "pto check",
-        "Verify programs: syntax, structure, legality on the target, tile memory, flag balance.",
+        "Verify programs: syntax, structure, legality on the target, tile memory and overlaps, flag balance.",
         _EXAMPLES,
     )
     p.add_argument("inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input")
@@ -55,7 +55,7 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     if module is None:
         return problems, ""
     profile = target(options, module)
-    wanted = Options(level=options.pto_level or "", flags="error", passes="never")
+    wanted = Options(level=options.pto_level or "", flags="error", overlaps="error", passes="never")
     done = lowered(module, profile, wanted)
     problems = problems + done.diagnostics
     if has_errors(problems):

@@ -35,10 +35,11 @@ def verify(
     level: str | None = None,
     insert_sync: bool = False,
     flags: str = "warning",
+    overlaps: str = "off",
     structure_only: bool = False,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags and of tiles
-    that overwrite each other, or "off";
+    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, `overlaps`
+    that of tiles that overwrite each other, "off" does not look for them;
     `structure_only` leaves out legality: what the instructions and the target demand."""
     context = Context(module, module_profile(module, target), level, insert_sync)
     context.target_given = target is not None
@@ -56,7 +57,8 @@ def verify(
     check_fifos(context)
     if flags != "off" and sound:
         check_flags(context, flags)
-        check_overlaps(context, flags)
+    if overlaps != "off" and sound:
+        check_overlaps(context, overlaps)
     return context.diagnostics
 
 

@@ -243,7 +243,7 @@ class Control:
             self.emit(op, self.decision(op, low, lambda core: None, "a loop bound"))
         index = self.slot(counter)
         if counter.name:
-            self.code.counters[op] = counter.name, index
+            self.code.counters[op] = counter.name, index, high
         unsigned = "unsignedCmp" in op.attrs
 
         def begin(core: Core) -> None:

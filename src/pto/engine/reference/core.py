@@ -357,7 +357,9 @@ class Core(CoreState):
             if code is None or not code.counters:
                 continue
             loops = [code.counters[loop] for loop in enclosing(at) if loop in code.counters]
-            found += [f"%{name} = {regs[slot]}" for name, slot in reversed(loops)]
+            for name, slot, bound in reversed(loops):
+                if regs[slot] is not None and regs[slot] < regs[bound]:  # else it is over, or not begun
+                    found.append(f"%{name} = {regs[slot]}")
         return ", ".join(found)
 
     def fault(self, i: Instr, fault: MemoryFault) -> RunError:

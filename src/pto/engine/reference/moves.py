@@ -14,7 +14,7 @@ from .. import elements
 from ..elements import Array
 from ..memory import ConvTile, Tile
 from . import convolution, fixpipe
-from .instr import Instr, Shape, valid_extent
+from .instr import Instr, Shape
 from .load_store import copied, fill_around
 from .registry import executor
 
@@ -258,9 +258,9 @@ def _element(i: Instr, name: str) -> None:
     """Say where the offset of one element leaves its tile; it counts the storage."""
     tile = i.arg(name)
     if isinstance(tile, Tile) and not i.port.plain:
-        at = tile.element_at(int(i.arg("offset")))
-        inside = np.array([at is not None and at[0] < tile.v_row and at[1] < tile.v_col])
-        i.indexed("offset", np.array([i.arg("offset")]), inside, tile, valid_extent(tile))
+        inside = np.array([tile.element_at(int(i.arg("offset"))) is not None])
+        what = f"a tile of {tile.rows} x {tile.cols} elements"
+        i.indexed("offset", np.array([i.arg("offset")]), inside, tile, what)
 
 
 def _number(value: float | int) -> Array:
