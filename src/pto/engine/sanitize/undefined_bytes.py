@@ -172,7 +172,7 @@ class Undefined:
             if isinstance(place, Tile) and (r >= place.v_row or c >= place.v_col):
                 why = f"{OUTSIDE} of {place.v_row} x {place.v_col}"
                 return Origin(event.op, name_of(place), element, OUTSIDE, why)
-        elif isinstance(place, Tile):
+        elif isinstance(place, Tile) and not isinstance(where, Region):
             element = place.element_at(int(where[first]))
         name = name_of(place)
         home = place.home if isinstance(place, Pointer) else None
