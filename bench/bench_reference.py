@@ -1,7 +1,7 @@
 """Speed of the reference engine: tile instructions, sanitizers, the scalar unit.
 
     python bench/bench_reference.py                # all
-    python bench/bench_reference.py --instructions # one part: also --sanitizers, --scalar
+    python bench/bench_reference.py --instructions # one part: also --sanitizers, --growth, --scalar
     python bench/bench_reference.py tadd trowsum   # some instructions only
 
 An instruction is timed in a kernel that repeats it, less the same kernel with an empty loop, on tiles of
@@ -40,6 +40,7 @@ from pto.witness.plan import Plan, _legal_dtypes, dtype_choices, forms, plan, vi
 
 LIMIT = 200e-6  # of an instruction
 RATIO = 5.0  # of all sanitizers together
+MICRO_RATIO = 8.0  # and in programs of vector instructions
 SIDE = 128
 
 #: Instructions that write text: their time is that of the output.
@@ -390,17 +391,35 @@ def sanitizers() -> None:
         compare(name, pto.kernel(pto.parse(case.path), case.entry), args, case.blocks)
 
 
-CHECKS = ("", "race", "undef", "oob", "sync", "all")
+CHECKS = ("", "race", "undef", "oob", "overlap", "sync", "all")
 
 
-def compare(name: str, k: ReferenceKernel, args: list[Any], blocks: int) -> None:
+def growth() -> None:
+    """Cost of the checks for few and for many accesses: ratios that stay mean that it is linear."""
+    limits = f"{RATIO:g} x on tiles, {MICRO_RATIO:g} x on registers"
+    print(f"sanitizers over the length of a run, by accesses (limits for all: {limits})")
+    print(f"{'kernel':<18} {'off, ms':>8}" + "".join(f"{c:>8}" for c in CHECKS[1:]))
+    k = pto.kernel(pto.parse(LOOP.replace("@", "16").replace("16loop", "@loop")))
+    for count in (3, 300, 15_000):  # seven accesses each
+        arrays = [np.ones((16, 16), np.float32) for _ in range(2)]
+        compare(f"tiles, {7 * count}", k, [*arrays, count], 1, RATIO, 6 if count < 1000 else 1)
+    k = pto.kernel(pto.parse(Path(__file__).parents[1] / "examples" / "micro" / "row_sum.pto"))
+    for rows, cols in ((1, 512), (500, 640), (2000, 640), (8000, 640)):
+        x, s = np.ones((rows, cols), np.float32), np.zeros(rows, np.float32)
+        runs = 6 if rows < 100 else 1
+        compare(f"row sums, {rows * (3 + cols // 64)}", k, [x, s, rows, cols], 1, MICRO_RATIO, runs)
+
+
+def compare(
+    name: str, k: ReferenceKernel, args: list[Any], blocks: int, limit: float = RATIO, runs: int = 6
+) -> None:
     """A row of the table; the choices take turns, so that a slow moment of the machine hits all of them."""
     times = [float("inf")] * len(CHECKS)
-    for _ in range(6):
+    for _ in range(runs):
         for n, checks in enumerate(CHECKS):
             times[n] = min(times[n], clock(lambda c=checks: k.run(*args, blocks=blocks, sanitize=c)))
     ratios = "".join(f"{t / times[0]:8.1f}" for t in times[1:])
-    over = "  over the limit" if times[-1] > RATIO * times[0] else ""
+    over = "  over the limit" if times[-1] > limit * times[0] else ""
     print(f"{name:<18} {times[0] * 1e3:8.1f}{ratios}{over}")
 
 
@@ -446,7 +465,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="instructions (default: all)")
-    parts = {"instructions": instructions, "sanitizers": sanitizers, "scalar": scalar}
+    parts = {"instructions": instructions, "sanitizers": sanitizers, "growth": growth, "scalar": scalar}
     for part in parts:
         parser.add_argument(f"--{part}", action="store_true", help=f"{part} only")
     options = parser.parse_args()

@@ -56,7 +56,7 @@ def verified(
     if o.check == "none":
         return []
     return verify(
-        module, target, level=o.level or None, insert_sync=o.insert_sync, flags=o.flags,
+        module, target, level=o.level or None, insert_sync=o.insert_sync, flags=o.flags, overlaps=o.overlaps,
         structure_only=o.check == "structure",
     )  # fmt: skip
 

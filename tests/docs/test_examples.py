@@ -19,13 +19,14 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(p for p in EXAMPLES.iterdir() if p.name.endswith((".pto", ".pto.s")))
 WRONG = EXAMPLES / "10_wrong.pto"
+OVERLAP = EXAMPLES / "15_overlap.pto"
 
 
 def check(path: Path) -> list[Diagnostic]:
-    return pto.verify(pto.parse(path), flags="error")
+    return pto.verify(pto.parse(path), flags="error", overlaps="error")
 
 
-@pytest.mark.parametrize("path", [p for p in PROGRAMS if p != WRONG], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [p for p in PROGRAMS if p not in (WRONG, OVERLAP)], ids=lambda p: p.name)
 def test_legal(path: Path) -> None:
     assert check(path) == []
     source, _ = read(str(path))
@@ -193,10 +194,11 @@ def test_the_cancellation() -> None:
 
 
 def test_the_overlap() -> None:
-    result = pto.kernel(pto.parse(EXAMPLES / "15_overlap.pto")).run(
-        A, B, np.zeros_like(A), sanitize="all", memory_map=True
-    )
-    assert result.ok and "overlap: %ta and %tb share bytes 16384..32768" in result.memory_map.text()
+    result = pto.kernel(pto.parse(OVERLAP)).run(A, B, np.zeros_like(A), sanitize="all", memory_map=True)
+    assert "overlap: %ta and %tb share bytes 16384..32768" in result.memory_map.text()
+    (found,) = result.diagnostics
+    assert [d.code for d in check(OVERLAP)] == ["PTO-E2210"]
+    assert found.code == "PTO-E2210" and "share bytes 0x4000-0x7fff of UB" in found.message
 
 
 @pytest.mark.parametrize("page", ["README.md", "examples/README.md"])

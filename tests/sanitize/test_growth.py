@@ -13,7 +13,12 @@ from pto.engine.access import Access
 from pto.engine.region import Region, blocked
 from pto.engine.sanitize.clock import Clock
 from pto.engine.sanitize.race import RaceChecker
+from pto.engine.sanitize.seen import Seen
 from pto.engine.sanitize.touch import Touch
+from pto.engine.sanitize.undef import Undef
+from pto.engine.sanitize.undefined_bytes import Origin
+from pto.engine.sanitize.vecscope import VecscopeHazards
+from pto.engine.watch import WatchedLaunch
 
 TILE = "!pto.tile_buf<vec, 4x16xf32, valid=4x12>"
 VIEW = "!pto.partition_tensor_view<4x12xf32>"
@@ -57,9 +62,9 @@ def test_a_loop_over_ragged_tiles_and_scalars_keeps_few_accesses(monkeypatch: py
     lengths: list[int] = []
     compare = RaceChecker._compare
 
-    def counting(self: RaceChecker, new: Touch, entries: list[Touch]) -> None:
-        lengths.append(len(entries))
-        compare(self, new, entries)
+    def counting(self: RaceChecker, new: Touch, seen: Seen) -> None:
+        lengths.append(len(seen))
+        compare(self, new, seen)
 
     monkeypatch.setattr(RaceChecker, "_compare", counting)
     kernel = pto.kernel(pto.parse(LOOP))
@@ -109,9 +114,9 @@ def test_a_long_vecscope_keeps_few_accesses(monkeypatch: pytest.MonkeyPatch) -> 
     lengths: list[int] = []
     compare = RaceChecker._compare
 
-    def counting(self: RaceChecker, new: Touch, entries: list[Touch]) -> None:
-        lengths.append(len(entries))
-        compare(self, new, entries)
+    def counting(self: RaceChecker, new: Touch, seen: Seen) -> None:
+        lengths.append(len(seen))
+        compare(self, new, seen)
 
     monkeypatch.setattr(RaceChecker, "_compare", counting)
     x, y = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
@@ -158,3 +163,116 @@ def test_an_access_is_covered_by_one_without_gaps_or_with_the_same() -> None:
     assert rows(0, 8, 12).covers(rows(0, 8, 12))
     assert not rows(0, 8, 12).covers(rows(0, 8)) and not rows(0, 8, 12).covers(rows(0, 8, 10))
     assert not rows(0, 8, 12).covers(rows(1, 8, 12))
+
+
+# -- what is kept does not grow with the iterations ---------------------------------------------------------
+
+#: A sum in a tile that nobody wrote: every iteration reads what the one before made of it.
+CARRIED = """module attributes {pto.target_arch = "a3"} {
+func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a0 = arith.constant 0 : i64
+  %a1 = arith.constant 4096 : i64
+  %t = pto.alloc_tile addr = %a0 : !pto.tile_buf<vec, 4x16xf32>
+  %u = pto.alloc_tile addr = %a1 : !pto.tile_buf<vec, 4x16xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    pto.tadd ins(%t, %t : !pto.tile_buf<vec, 4x16xf32>, !pto.tile_buf<vec, 4x16xf32>) outs(%u : !pto.tile_buf<vec, 4x16xf32>)
+    pto.barrier <PIPE_V>
+    pto.tneg ins(%u : !pto.tile_buf<vec, 4x16xf32>) outs(%t : !pto.tile_buf<vec, 4x16xf32>)
+    pto.barrier <PIPE_V>
+  }
+  return
+}
+}
+"""
+
+#: Gathers from places that are others every time: no read stands for one before it as a whole.
+GATHERS = """module attributes {pto.target_arch = "a3"} {
+func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a0 = arith.constant 0 : i64
+  %a1 = arith.constant 4096 : i64
+  %a2 = arith.constant 8192 : i64
+  %zero = arith.constant 0.0 : f32
+  %c37 = arith.constant 37 : i32
+  %c63 = arith.constant 63 : i32
+  %t = pto.alloc_tile addr = %a0 : !pto.tile_buf<vec, 4x64xf32>
+  %at = pto.alloc_tile addr = %a1 : !pto.tile_buf<vec, 1x8xi32>
+  %a3 = arith.constant 12288 : i64
+  %tmp = pto.alloc_tile addr = %a3 : !pto.tile_buf<vec, 1x8xi32>
+  %u = pto.alloc_tile addr = %a2 : !pto.tile_buf<vec, 1x8xf32>
+  pto.texpands ins(%zero : f32) outs(%t : !pto.tile_buf<vec, 4x64xf32>)
+  pto.barrier <PIPE_V>
+  scf.for %i = %c0 to %n step %c1 {
+    %k = arith.index_cast %i : index to i32
+    %m = arith.muli %k, %c37 : i32
+    %first = arith.andi %m, %c63 : i32
+    pto.texpands ins(%first : i32) outs(%at : !pto.tile_buf<vec, 1x8xi32>)
+    pto.barrier <PIPE_V>
+    pto.tgather ins(%t, %at, %tmp : !pto.tile_buf<vec, 4x64xf32>, !pto.tile_buf<vec, 1x8xi32>, !pto.tile_buf<vec, 1x8xi32>) outs(%u : !pto.tile_buf<vec, 1x8xf32>)
+    pto.barrier <PIPE_V>
+  }
+  return
+}
+}
+"""
+
+
+def kept(program: str, times: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How much sanitizers keep at the end of a loop of so many iterations: accesses, origins, lengths of ways back."""
+    accesses: set[Seen] = set()
+    watching: list[Undef] = []
+    started, add = Undef.launch_started, Seen.add
+
+    def adding(self: Seen, new: Touch) -> None:
+        accesses.add(self)
+        add(self, new)
+
+    def starting(self: Undef, launch: WatchedLaunch) -> None:
+        watching.append(self)
+        started(self, launch)
+
+    monkeypatch.setattr(Seen, "add", adding)
+    monkeypatch.setattr(Undef, "launch_started", starting)
+    x, y = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
+    pto.kernel(pto.parse(program)).run(x, y, times, sanitize="all")
+    undefined = watching[0].undefined
+    return {
+        "accesses": sum(len(seen) for seen in accesses),
+        "origins": len(undefined.origins),
+        "numbers": len(undefined._numbers),
+        "way": max(way(origin) for origin in undefined.origins),
+    }
+
+
+def way(origin: Origin | None) -> int:
+    return 0 if origin is None else 1 + way(origin.parent)
+
+
+@pytest.mark.parametrize("program", [LOOP, CARRIED, GATHERS], ids=["loop", "carried", "gathers"])
+def test_ten_times_the_iterations_keep_no_more(program: str) -> None:
+    kept_of = []
+    for times in (100, 1000):
+        with pytest.MonkeyPatch.context() as patch:
+            kept_of.append(kept(program, times, patch))
+    assert kept_of[0] == kept_of[1]
+    assert kept_of[0]["accesses"] < 100 and kept_of[0]["way"] < 8
+
+
+def test_a_long_vecscope_keeps_its_instructions_and_not_its_accesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[VecscopeHazards] = []
+    started = VecscopeHazards.started
+
+    def starting(self: VecscopeHazards) -> None:
+        seen.append(self)
+        started(self)
+
+    monkeypatch.setattr(VecscopeHazards, "started", starting)
+    x, y = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
+    kernel = pto.kernel(pto.parse(VECSCOPE.replace("{between}", "pto.barrier <PIPE_ALL>")))
+    for times in (2, 20):
+        assert kernel.run(x, y, times, sanitize="race").ok
+    assert seen[1].count > 9 * seen[0].count
+    assert [len(hazards.ops) for hazards in seen] == [4, 4]

@@ -177,3 +177,147 @@ def test_a_flag_that_is_set_needs_only_its_wait() -> None:
     assert f"line 8 sets a flag for this, and nobody waits for it: put '{WAIT}' before line 10" == forgotten
     (late,) = help("", WAIT)
     assert late == "line 8 sets a flag for this, and line 11 waits for it too late: move line 11 up"
+
+
+# -- which iteration, which tile, which element -------------------------------------------------------------
+
+LATER = """!t = !pto.tile_buf<vec, 8x16xf32>
+!v = !pto.tensor_view<64x16xf32>
+!w = !pto.partition_tensor_view<8x16xf32>
+module attributes {pto.target_arch = "a3"} {
+  func.func @copy(%x: !v, %y: !v, %r: index, %t: !t) {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %c16 = arith.constant 16 : index
+    %q = pto.partition_view %y, offsets = [%r, %c0], sizes = [%c8, %c16] : !v -> !w
+    pto.tstore ins(%t : !t) outs(%q : !w)
+    return
+  }
+  func.func @k(%x: !v, %y: !v) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c4 = arith.constant 4 : index
+    %c8 = arith.constant 8 : index
+    %c16 = arith.constant 16 : index
+    %a0 = arith.constant 0 : i64
+    %t = pto.alloc_tile addr = %a0 : !t
+    scf.for %i = %c0 to %c4 step %c2 {
+      scf.for %j = %c0 to %c2 step %c1 {
+        %n = arith.addi %i, %j : index
+        %r = arith.muli %n, %c8 : index
+        %p = pto.partition_view %x, offsets = [%r, %c0], sizes = [%c8, %c16] : !v -> !w
+        %late = arith.cmpi eq, %n, %c1 : index
+        pto.tload ins(%p : !w) outs(%t : !t)
+        scf.if %late {
+        } else {
+          pto.barrier <PIPE_ALL>
+        }
+        func.call @copy(%x, %y, %r, %t) : (!v, !v, index, !t) -> ()
+        pto.barrier <PIPE_ALL>
+      }
+    }
+    return
+  }
+}
+"""
+
+
+def test_a_report_says_which_iteration_block_and_core_it_is_of() -> None:
+    x = np.ones((64, 16), np.float32)
+    kernel = pto.kernel(pto.parse(LATER))
+    (d,) = kernel.run(x, np.zeros_like(x), sanitize="race").diagnostics
+    assert d.message.endswith("may not have written yet (%i = 0, %j = 1)"), d.message
+    (d, *_) = kernel.run(x, np.zeros_like(x), sanitize="race", blocks=2).diagnostics
+    assert d.message.endswith("(block 0, %i = 0, %j = 1)"), d.message
+
+
+WAITING = """module attributes {pto.target_arch = "a3"} {
+  func.func @k(%x: !pto.partition_tensor_view<8x16xf32>, %y: !pto.partition_tensor_view<8x16xf32>) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %a0 = arith.constant 0 : i64
+    %t = pto.alloc_tile addr = %a0 : !pto.tile_buf<vec, 8x16xf32>
+    scf.for %i = %c0 to %c3 step %c1 {
+      pto.wait_flag[<PIPE_S>, <PIPE_MTE2>, <EVENT_ID0>]
+      pto.tload ins(%x : !pto.partition_tensor_view<8x16xf32>) outs(%t : !pto.tile_buf<vec, 8x16xf32>)
+    }
+    return
+  }
+}
+"""
+
+
+def test_what_waits_knows_the_iteration_it_was_issued_in() -> None:
+    """The scalar unit is through with the loop when its first wait is found stuck."""
+    (d, *_) = run(WAITING)
+    assert d.code == "PTO-E2104" and "(%i = 0)" in d.message, d.message
+
+
+COLLIDING = """!t = !pto.tile_buf<vec, 8x16xf32>
+!v = !pto.partition_tensor_view<8x16xf32>
+module attributes {pto.target_arch = "a3"} {
+  func.func @k(%x: !v, %y: !v) attributes {pto.entry} {
+    %a0 = arith.constant 0 : i64
+    %a1 = arith.constant 256 : i64
+    %one = arith.constant 1.0 : f32
+    %a = pto.alloc_tile addr = %a0 : !t
+    %b = pto.alloc_tile addr = %a1 : !t
+    pto.tload ins(%x : !v) outs(%a : !t)
+    pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID3>]
+    pto.texpands ins(%one : f32) outs(%b : !t)
+    pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID3>]
+    pto.barrier <PIPE_ALL>
+    return
+  }
+}
+"""
+
+
+def test_two_tiles_that_collide_are_told_apart_first() -> None:
+    (d,) = run(COLLIDING, sanitize="race")
+    assert d.help.startswith("%a and %b share bytes 0x100-0x1ff of UB: give one of them another address;"), (
+        d.help
+    )
+    assert "move line" not in d.help
+    (d,) = run(COLLIDING.replace("%b : !t", "%a : !t"), sanitize="race")  # one tile: only the wait is late
+    assert d.help.startswith("line 11 sets a flag for this") and "share" not in d.help
+
+
+def test_an_accumulator_that_nobody_wrote_needs_a_first_step() -> None:
+    from .corpus import load
+
+    (d,) = load("accumulator.bad").run(sanitize="undef")[0].diagnostics
+    assert d.help.startswith("first K step: pto.tmatmul") and "%c" in d.help
+
+
+LANES = """!ub = !pto.ptr<f32, ub>
+!v = !pto.vreg<64xf32>
+module attributes {pto.target_arch = "a5"} {
+  func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {pto.entry} {
+    %zero = arith.constant 0 : index
+    %c96 = arith.constant 96 : index
+    %a0 = arith.constant 0 : i64
+    %a1 = arith.constant 4096 : i64
+    %one = arith.constant 1 : i64
+    %len = arith.constant 256 : i64
+    %t = pto.alloc_tile addr = %a0 : !pto.tile_buf<vec, 8x32xf32>
+    %p = pto.tile_buf_addr %t : !pto.tile_buf<vec, 8x32xf32> -> !ub
+    %b = pto.castptr %a1 : i64 -> !ub
+    pto.vecscope {
+      %m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
+      %v = pto.vlds %p[%c96] : !ub -> !v
+      pto.vsts %v, %b[%zero], %m {dist = "NORM_B32"} : !v, !ub, !pto.mask<b32>
+    }
+    pto.barrier <PIPE_ALL>
+    pto.mte_ub_gm %b, %y, %len nburst(%one, %len, %len) : !ub, !pto.ptr<f32>, i64, i64, i64, i64
+    return
+  }
+}
+"""
+
+
+def test_notes_give_the_element_of_the_tile_and_not_the_lane() -> None:
+    (d,) = run(LANES, sanitize="undef")
+    assert any("element (3, 0) of %t, which nobody wrote" in text for text, _ in d.notes), d.notes

@@ -21,7 +21,7 @@ _EXAMPLES = """\
 def main(arguments: Sequence[str]) -> int:
     p = Parser(
         "pto check",
-        "Verify programs: syntax, structure, legality on the target, tile memory, flag balance.",
+        "Verify programs: syntax, structure, legality on the target, tile memory and overlaps, flag balance.",
         _EXAMPLES,
     )
     p.add_argument("inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,6 +108,30 @@ def core_buffers(profile: Profile, core: str) -> dict[str, Buffer]:
     }
 
 
+class Storage(NamedTuple):
+    """What placed the bytes of a tile: an alloc_tile or tassign, the bytes, its name and its kind.
+    Tiles made from it share it."""
+
+    op: Any
+    low: int
+    size: int
+    name: str
+    kind: Any
+
+
+class Home(NamedTuple):
+    """The bytes of the tile that a pointer was made from, and that tile."""
+
+    low: int
+    high: int
+    name: str
+    tile: Any
+
+    @property
+    def storage(self) -> Storage | None:
+        return self.tile.storage
+
+
 class Pointer:
     """A typed pointer: a byte offset in a buffer. `home` are the bytes of the tile it was made from, and the
     name of the tile."""
@@ -116,7 +140,7 @@ class Pointer:
 
     def __init__(
         self, buffer: Buffer, offset: int, dtype: str, name: str = "",
-        home: tuple[int, int, str] | None = None,
+        home: Home | None = None,
     ) -> None:  # fmt: skip
         self.buffer = buffer
         self.home = home
@@ -190,7 +214,7 @@ class Tile:
 
     __slots__ = (
         "address", "bits", "box", "buffer", "cols", "compact", "dtype", "layout", "loc", "name", "nibble",
-        "pad", "pitch", "rows", "slot", "v_col", "v_row",
+        "pad", "pitch", "rows", "slot", "storage", "v_col", "v_row",
     )  # fmt: skip
 
     def __init__(
@@ -211,6 +235,7 @@ class Tile:
         self.address = address
         self.nibble = 0
         self.name = name
+        self.storage: Storage | None = None  # where the program placed it
         self.slot: Any = None  # what a FIFO instruction bound it to
 
     @property
@@ -231,6 +256,22 @@ class Tile:
         for slot in Tile.__slots__:
             setattr(new, slot, getattr(self, slot))
         return new
+
+    def placed_by(self, op: Any) -> None:
+        """An operation gave it its address."""
+        assert self.address is not None
+        kind = (self.dtype, self.shape, self.layout, self.valid)
+        self.storage = Storage(op, self.address, self.size, self.name, kind)
+
+    def element_at(self, offset: int) -> tuple[int, int] | None:
+        """The element at a storage offset, in elements from the start; None where there is none."""
+        found = self.region(self.rows, self.cols)
+        rows, cols = found.rows.offsets, found.cols.offsets
+        if found.cols.stride == 1 and found.rows.stride:
+            r, c = divmod(offset, found.rows.stride)
+            return (r, c) if 0 <= r < self.rows and c < self.cols else None
+        at = np.argwhere(rows[:, None] + cols == offset)
+        return (int(at[0][0]), int(at[0][1])) if len(at) else None
 
     def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Region:
         """`rows` x `cols` elements from element (r, c)."""

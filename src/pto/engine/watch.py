@@ -249,6 +249,10 @@ class Watcher:
     def undefined_use(self, core: WatchedCore, op: Operation, origin: Any, what: str) -> None:
         """A scalar that a watcher found undefined (`Event.undefined`) decides on something."""
 
+    def indexed(self, event: Event, operand: str, index: Array, inside: Array, of: Any, extent: str) -> None:
+        """Some of the indices that an operand holds lie outside of what is valid of the place `of`: those
+        that are not `inside`. `extent` says in words how large that is."""
+
     def other_granularity(self, event: Event, mask: Register, size: int) -> None:
         """A mask is used for elements of `size` bytes, and was made for others."""
 

@@ -706,6 +706,18 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Keep the access inside the tile, or make the pointer from the tile that is meant.",
     ),
     (
+        "PTO-E2210",
+        "tile overwritten by another",
+        "A tile is read after another tile, no alias of it, has overwritten part of what it holds.",
+        "Give one of them another address, or read the first before the second is written.",
+    ),
+    (
+        "PTO-E2211",
+        "index outside its source",
+        "An element of an index operand leads out of the valid region of its tile, or out of its view.",
+        "Keep indices within what is valid there, or say what happens to others (clamp, wrap, skip, zero).",
+    ),
+    (
         "PTO-E2301",
         "departure from the float64 shadow",
         "A result is further from exact arithmetic than its type explains.",

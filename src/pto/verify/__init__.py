@@ -18,6 +18,7 @@ from ..ir.facts import module_profile
 from ..isa.profiles import ALIASES, Profile
 from .fifo import check_fifos
 from .flags import check_flags
+from .overlap import check_overlaps
 from .pipes import check_pipes
 from .rows import RowChecker
 from .scopes import check_scopes
@@ -34,9 +35,11 @@ def verify(
     level: str | None = None,
     insert_sync: bool = False,
     flags: str = "error",
+    overlaps: str = "error",
     structure_only: bool = False,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, or "off";
+    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, `overlaps`
+    that of tiles that overwrite each other, "off" does not look for them;
     `structure_only` leaves out legality: what the instructions and the target demand."""
     context = Context(module, module_profile(module, target), level, insert_sync)
     context.target_given = target is not None
@@ -54,6 +57,8 @@ def verify(
     check_fifos(context)
     if flags != "off" and sound:
         check_flags(context, flags)
+    if overlaps != "off" and sound:
+        check_overlaps(context, overlaps)
     return context.diagnostics
 
 

@@ -91,7 +91,9 @@ def test_silu(n: int) -> None:
 
 def test_misaligned_store() -> None:
     d = only(edited(("constant 65536", "constant 65540")), "PTO-E2102")
-    assert d.message == "vsts: expects an effective address that is a multiple of 32 bytes, got 65540"
+    assert (
+        d.message == "vsts: expects an effective address that is a multiple of 32 bytes, got 65540 (%i = 0)"
+    )
     assert notes(d) == ["%uy is made from %at_y here"]
     assert d.help.startswith("the nearest are 65536 and 65568; ")
     assert "pto.vstus" in d.help
@@ -102,7 +104,7 @@ def test_misaligned_load() -> None:
         edited(("%at_x = arith.constant 0", "%at_x = arith.constant 36"), ("%ux, %l2", "%uy, %l2")),
         "PTO-E2102",
     )
-    assert d.message == "vlds: expects an effective address that is a multiple of 32 bytes, got 36"
+    assert d.message == "vlds: expects an effective address that is a multiple of 32 bytes, got 36 (%i = 0)"
     assert d.help.startswith("the nearest are 32 and 64; ")
     assert "pto.vldus" in d.help
 
@@ -123,7 +125,7 @@ def test_burst_too_long() -> None:
 def test_first_address_outside() -> None:
     """The address itself is outside: an element of it is named, whatever lanes are on."""
     d = only(edited(("constant 65536", "constant 262144")), "PTO-E2101")
-    assert d.message == "vsts: touches bytes 262144..262148 of UB, which has 262144 bytes"
+    assert d.message == "vsts: touches bytes 262144..262148 of UB, which has 262144 bytes (%i = 0)"
 
 
 @pytest.mark.parametrize("options", [{}, {"shadow": "f64"}])

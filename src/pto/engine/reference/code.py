@@ -21,6 +21,8 @@ class Code:
         self.steps: list[Step] = []
         self.ops: list[Operation] = []
         self.registers = 0
+        #: Name and register of the counter of a loop, and the register of its bound.
+        self.counters: dict[Operation, tuple[str, int, int]] = {}
 
     def frame(self, args: list[Any]) -> list[Any]:
         """Registers of a call: the arguments are the first ones."""

@@ -242,6 +242,8 @@ class Control:
             self.emit(op, self.decision(op, high, lambda core: None, "a loop bound"))
             self.emit(op, self.decision(op, low, lambda core: None, "a loop bound"))
         index = self.slot(counter)
+        if counter.name:
+            self.code.counters[op] = counter.name, index, high
         unsigned = "unsignedCmp" in op.attrs
 
         def begin(core: Core) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Operation, Value
+from ...ir.facts import enclosing
 from ...isa.machine import QUEUES
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, MemoryFault
@@ -51,7 +52,7 @@ class RunError(Exception):
 class Item:
     """Something queued on a pipe. `movable` items of an unordered pipe may overtake each other."""
 
-    __slots__ = ("event", "key", "op")
+    __slots__ = ("event", "indices", "key", "op")
     movable = False
     #: Whether there is something to take, and to do.
     takes = acts = False
@@ -65,6 +66,8 @@ class Item:
         self.op = op
         self.key = key  # which flag, token or semaphore it gives or waits for
         self.event: Any = None  # where somebody watches
+        #: Where it was issued, in words, if it had to wait; see `Core.indices`.
+        self.indices: str | None = None
 
     def ready(self, core: Core, pipe: str) -> bool:
         return True
@@ -145,6 +148,7 @@ class Core(CoreState):
         #: Whether the scalar unit waits for everything it issued: a program that does not synchronise its
         #: pipes yet.
         self.in_order = False
+        self.at_work: Item | None = None  # what was queued and is performed now
         self.blocked: Event | None = None  # what the scalar unit waits for, where somebody watches
 
         self.queues: dict[str, deque[Item]] = {p: deque() for p in QUEUES}
@@ -224,6 +228,7 @@ class Core(CoreState):
             work = Work(i.frozen(), execute)
             if self.watch is not None:
                 work.event = self.watch.issue(work.to_watch(self, i.pipe))
+            work.indices = self.indices(i.op)
             self.queued += 1
             queue.append(work)
         return None
@@ -245,6 +250,7 @@ class Core(CoreState):
             if self.queued:
                 self.drain()
         else:
+            item.indices = self.indices(item.op)
             self.queued += 1
             queue.append(item)
 
@@ -255,7 +261,9 @@ class Core(CoreState):
         del queue[index]
         self.queued -= 1
         self.performed += 1
+        self.at_work = item
         self.perform(item, pipe)
+        self.at_work = None
 
     def perform(self, item: Item, pipe: str) -> None:
         """Perform an item that is ready."""
@@ -337,6 +345,22 @@ class Core(CoreState):
         return result
 
     # -- problems --------------------------------------------------------------------------------------
+
+    def indices(self, op: Operation) -> str:
+        """Counters of the loops that an operation stands in, and of those its function is called from."""
+        here = self.at_work
+        if here is not None and here.op is op and here.indices is not None:
+            return here.indices
+        frames = [(code, code.ops[pc - 1], regs) for code, pc, regs, _ in self.frames]
+        found: list[str] = []
+        for code, at, regs in [*frames, (self.code, op, self.regs)]:
+            if code is None or not code.counters:
+                continue
+            loops = [code.counters[loop] for loop in enclosing(at) if loop in code.counters]
+            for name, slot, bound in reversed(loops):
+                if regs[slot] is not None and regs[slot] < regs[bound]:  # else it is over, or not begun
+                    found.append(f"%{name} = {regs[slot]}")
+        return ", ".join(found)
 
     def fault(self, i: Instr, fault: MemoryFault) -> RunError:
         buffer = fault.buffer

@@ -7,7 +7,7 @@ import numpy as np
 from .. import elements
 from ..elements import Array
 from ..memory import Pointer, Tile
-from .instr import Instr
+from .instr import Instr, valid_extent
 from .registry import executor
 
 #: Mask pattern to (period, first index).
@@ -34,6 +34,7 @@ def _gather_indexed(i: Instr) -> None:
     src = i.tile("src")
     index = i.values("indices", i.valid("dst")).astype(np.int64)
     inside = (index >= 0) & (index < src.rows * src.cols)
+    i.index_elements("indices", index, src, src.cols)
     if inside.all():
         i.store_raw("dst", i.raw_at("src", _flat(src, index)))
         return
@@ -111,6 +112,10 @@ def gather_blocks(i: Instr) -> None:
     rows, blocks = dst.v_row, dst.v_col // count
     start = i.bits("offsets", (rows, blocks)).astype(np.int64)
     inside = start + BLOCK <= src.size
+    if not i.port.plain:
+        r, c = np.divmod(start * 8 // src.bits, src.pitch[1])
+        valid = inside & (r < src.v_row) & (c < src.v_col) if src.layout == "ND" else inside
+        i.indexed("offsets", start, valid, src, f"which has {src.size} bytes, {valid_extent(src)}")
     start = start[inside]
     if src.dtype == dst.dtype and not (start % item).any():
         found = i.raw_at("src", start[:, None] // item + np.arange(count))
@@ -135,6 +140,8 @@ def scatter(i: Instr) -> None:
     if i.has("indexes"):
         # No bounds but those of the buffer: an index is an offset into the storage, whoever lies there.
         at = i.values("indexes").astype(np.int64)
+        dst = i.tile("dst")
+        i.index_elements("indexes", at, dst, dst.pitch[1] if dst.layout == "ND" else dst.cols)
         # Flat, so that the last writer in row-major order stays.
         i.store_raw_at("dst", at.ravel(), i.raw("src", at.shape).ravel())
         return

@@ -193,21 +193,21 @@ class Grid:
 
     def stuck(self) -> RunError:
         """Who waits for what, when nobody can go on; first who waits for what nobody would ever do."""
-        waits: list[tuple[int, Core, Operation, str]] = []
+        waits: list[tuple[int, Core, Operation, str, Item | None]] = []
         for core in self.active:
             for pipe, queue in core.queues.items():
                 if queue:
                     item = queue[0]
                     more = f"; {len(queue) - 1} more queued behind it" if len(queue) > 1 else ""
                     text = f"PIPE_{pipe} waits for {item.missing(core, pipe)}{more}"
-                    waits.append((1 if item.provider(core) is None else 3, core, item.op, text))
+                    waits.append((1 if item.provider(core) is None else 3, core, item.op, text, item))
             if not core.done:
                 found = core.waiting or "its turn"
                 what = found.missing(core, "S") if isinstance(found, Item) else found
                 rank = 4 if what.startswith("all its") else 2
-                waits.append((rank, core, core.code.ops[core.pc], f"waits for {what}"))
+                waits.append((rank, core, core.code.ops[core.pc], f"waits for {what}", None))
         waits.sort(key=lambda w: w[0])
-        _, core, op, what = waits[0]
+        _, core, op, what, core.at_work = waits[0]
         d = core.diagnostic(
             op,
             "PTO-E2104",
@@ -217,7 +217,7 @@ class Grid:
             else "those named here wait for each other: let one do its part before it waits (before a loop: "
             "set the flag back once)",
         )
-        for _, other, at, why in waits[1:12]:
+        for _, other, at, why, _ in waits[1:12]:
             where = other.where()
             d.notes.append((f"{where + ': ' if where else ''}{why}", self.span(at)))
         if len(waits) > 12:

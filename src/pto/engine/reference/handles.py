@@ -15,7 +15,7 @@ from ...ir.facts import left_layout
 from ...ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufType, Type
 from ...isa.dtypes import DTYPES
 from ...isa.machine import LOCATION_OF
-from ..memory import Buffer, ConvTile, Pointer, Tile, View, memref_strides
+from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View, memref_strides
 from .affine import affine_map
 from .core import Core
 from .instr import IllegalInstruction
@@ -89,6 +89,8 @@ def alloc_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     tile = make_tile(core, type, args.get("addr"), _valid(args), result_name(op))
     if tile.address is None:
         tile.address = home(core, op, tile.buffer, tile.size)
+    elif core.watch is not None:
+        tile.placed_by(op)
     core.grid.allocated(core, op, tile)
     return tile
 
@@ -106,7 +108,7 @@ def treshape(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     assert isinstance(type, TileBufType)
     valid = source.valid if source.shape == type.shape else (None, None)
     new = make_tile(core, type, source.address, valid, result_name(op))
-    new.buffer = source.buffer
+    new.buffer, new.storage = source.buffer, source.storage
     return new
 
 
@@ -141,6 +143,7 @@ def subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 def talias(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     source, target = args["src"], args["dst"]
     target.buffer, target.address, target.nibble = source.buffer, source.address, source.nibble
+    target.storage = source.storage
 
 
 @handle("tassign")
@@ -150,6 +153,8 @@ def tassign(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         tile.buffer, tile.offset = address.buffer, address.offset
     else:
         tile.address = address.offset if isinstance(address, Pointer) else int(address)
+        if isinstance(tile, Tile) and core.watch is not None:
+            tile.placed_by(op)
         core.grid.allocated(core, op, tile)
     return tile
 
@@ -174,7 +179,7 @@ def tile_buf_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         raise LookupError(tile.name)
     if isinstance(op.result.type, MemRefType):
         return View(tile.buffer, tile.address, tile.shape, (tile.cols, 1), tile.dtype, None, tile.name)
-    home = (tile.address, tile.address + tile.size, tile.name)
+    home = Home(tile.address, tile.address + tile.size, tile.name, tile)
     return Pointer(tile.buffer, tile.address, str(op.result.type.dtype), tile.name, home)  # type: ignore[attr-defined]
 
 
@@ -187,6 +192,7 @@ def bind_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         tile = make_tile(core, type, address, _valid(args), result_name(op))
         if source is not None:
             tile.buffer = source.buffer
+            tile.storage = getattr(source, "storage", None)
         return tile
     assert isinstance(type, MemRefType)
     return memref_value(core, op, type, core.buffers[LOCATION_OF.get(type.space, "vec")], address or 0)

@@ -99,6 +99,9 @@ class Port:
     def other_granularity(self, i: Instr, mask: Register, size: int) -> None:
         """A mask is used for elements of `size` bytes, and was made for others."""
 
+    def indexed(self, i: Instr, operand: str, index: Array, inside: Array, of: Place, extent: str) -> None:
+        """Indices of an operand lie outside of what is valid of a place."""
+
 
 class Plain(Port):
     """The way to memory of a run that nobody watches."""
@@ -302,6 +305,19 @@ class Instr:
         place, region = self._region(name, shape, at)
         self.port.undefine(self, place, region)
 
+    def indexed(self, operand: str, index: Array, inside: Array, of: Place, extent: str) -> None:
+        """Say where the indices of an operand lie `inside` of what is valid of a place, `extent` in words;
+        those who watch hear of it where some do not."""
+        if not inside.all():
+            self.port.indexed(self, operand, index, inside, of, extent)
+
+    def index_elements(self, operand: str, index: Array, of: Tile, cols: int) -> None:
+        """Indices that count the elements of a tile row by row, `cols` to a row."""
+        if not self.port.plain:
+            r, c = np.divmod(index, cols)
+            inside = (index >= 0) & (r < of.v_row) & (c < of.v_col)
+            self.indexed(operand, index, inside, of, valid_extent(of))
+
     # -- numbers ----------------------------------------------------------------------------------------
 
     def encoded(
@@ -382,6 +398,12 @@ class Instr:
         self.registers = dict(self.core.registers)
         self.args = {k: _copied(v) for k, v in self.args.items()}
         return self
+
+
+def valid_extent(tile: Tile) -> str:
+    """How much of a tile is valid, in words."""
+    part = "" if tile.valid == tile.shape else f" of {tile.rows} x {tile.cols}"
+    return f"of which {tile.v_row} x {tile.v_col}{part} elements are valid"
 
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)

@@ -155,6 +155,7 @@ def mgather(i: Instr) -> None:
         return
     by_row, index, capacity = _indices(i, shape)
     how = i.attr("gatherOob")
+    _check_indices(i, index, capacity, how)
     inside = index < np.uint64(capacity)
     at = _offsets(mem, by_row, _bounded(index, capacity, how), shape)
     if how == "zero" and not inside.all():
@@ -178,6 +179,7 @@ def mscatter(i: Instr) -> None:
         return
     by_row, index, capacity = _indices(i, shape)
     how, atomic = i.attr("scatterOob"), i.attr("scatterAtomicOp")
+    _check_indices(i, index, capacity, how)
     at = _offsets(mem, by_row, _bounded(index, capacity, how), shape)
     keep = np.broadcast_to(index < np.uint64(capacity), shape).ravel() if how == "skip" else slice(None)
     at = at.ravel()[keep]
@@ -204,6 +206,14 @@ def _indices(i: Instr, shape: Shape) -> tuple[bool, Array, int]:
     # Widened to 64 bits by its sign, then read as unsigned: a negative index is beyond every table.
     wide = found.astype(np.int64 if found.dtype.kind == "i" else np.uint64).view(np.uint64)
     return mode == "row", wide, capacity
+
+
+def _check_indices(i: Instr, index: Array, capacity: int, how: str) -> None:
+    """Say which indices leave the table, unless the instruction says what to do with these."""
+    if not i.port.plain and how not in ("clamp", "wrap", "zero", "skip"):
+        what = "rows" if index.shape[1] == 1 and i.attr("coalesce") != "elem" else "elements"
+        inside = index < np.uint64(capacity)
+        i.indexed("idx", index.view(np.int64), inside, i.arg("mem"), f"which has {capacity} {what}")
 
 
 def _bounded(index: Array, capacity: int, how: str) -> Array:

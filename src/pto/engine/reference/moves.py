@@ -244,12 +244,23 @@ def _even(i: Instr, cols: int) -> None:
 
 @executor("set element")
 def tsetval(i: Instr) -> None:
+    _element(i, "dst")
     i.store_at("dst", np.array([i.arg("offset")]), _number(i.arg("val")))
 
 
 @executor("get element")
 def tgetval(i: Instr) -> Any:
+    _element(i, "src")
     return i.values_at("src", np.array([i.arg("offset")]))[0].item()
+
+
+def _element(i: Instr, name: str) -> None:
+    """Say where the offset of one element leaves its tile; it counts the storage."""
+    tile = i.arg(name)
+    if isinstance(tile, Tile) and not i.port.plain:
+        inside = np.array([tile.element_at(int(i.arg("offset"))) is not None])
+        what = f"a tile of {tile.rows} x {tile.cols} elements"
+        i.indexed("offset", np.array([i.arg("offset")]), inside, tile, what)
 
 
 def _number(value: float | int) -> Array:

@@ -75,9 +75,7 @@ def _copied(i: Instr, valid: Shape, sources: tuple[str, str], shapes: tuple[Shap
 
 
 def _undefine(i: Instr, dst: str, valid: Shape, shapes: tuple[Shape, Shape]) -> None:
-    """Where neither source is valid the hardware leaves anything, although zeros are written here."""
-    if i.isa == "cpu":
-        return
+    """Where neither source is valid nothing says what is left there, although zeros are written here."""
     (short_rows, short_cols), (tall_rows, tall_cols) = sorted(shapes)
     wide = max(short_cols, tall_cols)
     for top, bottom, left in (

@@ -83,8 +83,12 @@ class CoreState:
             parts.append(f"semantics={self.semantics.name}")
         return ", ".join(parts)
 
+    def indices(self, op: Operation) -> str:
+        """Which iteration of the loops around an operation runs, in words."""
+        return ""
+
     def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:
-        where = self.where()
+        where = ", ".join(part for part in (self.where(), self.indices(op)) if part)
         name = op.row.name if op.row else op.name
         text = f"{name}: {message}" + (f" ({where})" if where else "")
         return Diagnostic(code, text, self.grid.span(op), **facts)

@@ -92,6 +92,9 @@ class Telling(Port):
     def undefine(self, i: Instr, place: Place, region: Region) -> None:
         self._watch.tell("left_undefined", i.event, Access(place, region, None, True))
 
+    def indexed(self, i: Instr, operand: str, index: Array, inside: Array, of: Place, extent: str) -> None:
+        self._watch.tell("indexed", i.event, operand, index, inside, of, extent)
+
     def other_granularity(self, i: Instr, mask: Register, size: int) -> None:
         self._watch.tell("other_granularity", i.event, mask, size)
 

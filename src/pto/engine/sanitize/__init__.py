@@ -33,10 +33,17 @@ SANITIZERS = (
     Named("undef", "results that depend on bytes nobody defined", "2 to 4", "undef.Undef", 1),
     Named(
         "oob",
-        "windows that leave their view or tile, tiles beyond their buffer",
+        "windows and indices that leave their view or tile, tiles beyond their buffer",
         "1.5 to 2.5",
         "bounds.Bounds",
         2,
+    ),
+    Named(
+        "overlap",
+        "tiles read after another one has overwritten their bytes",
+        "1.5 to 2.5",
+        "overlap.Overlap",
+        5,
     ),
     Named("sync", "flags, tokens and semaphores left set, set twice, or held", "1.5 to 2.5", "sync.Sync", 4),
 )

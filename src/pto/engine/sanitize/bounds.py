@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...ir.core import Operation
 from ..access import Access
 from ..elements import Array
-from ..memory import Buffer, ConvTile, Pointer, Tile, View
+from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View
+from ..registers import Register
 from ..watch import Event, WatchedCore
 from .reports import bytes_of
 from .sanitizer import Sanitizer
@@ -34,10 +37,10 @@ class Bounds(Sanitizer):
 
     stored = loaded
 
-    def _leaves(self, event: Event, home: tuple[int, int, str], low: int, high: int) -> None:
+    def _leaves(self, event: Event, home: Home, low: int, high: int) -> None:
         """An access through a pointer made from a tile stays inside that tile."""
-        first, end, name = home
-        if low < high and (low < first or high > end):
+        first, end, name, _ = home
+        if low < high and (low < first or high > end) and "index" not in event.keeps:
             d = event.core.diagnostic(
                 event.op,
                 "PTO-E2209",
@@ -46,6 +49,27 @@ class Bounds(Sanitizer):
                 help="the pointer comes from that tile: check offsets and sizes",
             )
             self.reports.add(("home", event.op, name), d)
+
+    def indexed(self, event: Event, operand: str, index: Array, inside: Array, of: Any, extent: str) -> None:
+        bad = int(np.argmin(inside))
+        event.keeps["index"] = True  # said here, where it comes from
+        holder = event.args[operand]
+        name = event.op.group(operand)[0].name
+        operands = [v for declared, v in event.op.named() if event.args.get(declared.name) is of]
+        whole = operands[0].name if operands else of.name
+        value = int(np.asarray(index).ravel()[bad])
+        where = _holding(holder, bad, np.shape(inside))
+        d = event.core.diagnostic(
+            event.op,
+            "PTO-E2211",
+            f"index {value} in {where}%{name} ({operand}) leaves %{whole}, {extent}",
+            help="the instruction does not check it: keep indices within what is valid there, or choose what "
+            "happens to others where the instruction has an attribute for that",
+        )
+        count = int(np.size(inside) - np.count_nonzero(inside))
+        if count > 1:
+            d.notes.append((f"{count} of {np.size(inside)} indices leave it", None))
+        self.reports.add(("index", event.op, operand), d)
 
     # -- descriptors -----------------------------------------------------------------------------------
 
@@ -105,6 +129,16 @@ class Bounds(Sanitizer):
             "valid region of the tile",
         )
         self.reports.add(("view", op), d)
+
+
+def _holding(holder: Any, number: int, shape: tuple[int, ...]) -> str:
+    """The element of an operand that holds an index, by its number among those of an instruction."""
+    if isinstance(holder, Register):
+        return f"lane {number} of "
+    if isinstance(holder, Tile):
+        at = divmod(number, shape[1]) if len(shape) == 2 and shape[1] > 1 else holder.element_at(number)
+        return f"element ({at[0]}, {at[1]}) of " if at is not None else ""
+    return f"element {number} of " if isinstance(holder, View) else ""
 
 
 def _unplaced(buffer: Buffer, low: int, high: int) -> bool:

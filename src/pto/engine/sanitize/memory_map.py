@@ -95,7 +95,7 @@ class RecordedMap(MemoryMap):
             assert place.address is not None
             loc, low, size = place.loc, place.address, place.size
         elif isinstance(place, Pointer) and place.home is not None:  # an access to the tile it comes from
-            loc, (low, high, name) = place.buffer.space, place.home
+            loc, (low, high, name, _) = place.buffer.space, place.home
             size = high - low
         else:
             loc = place.buffer.space

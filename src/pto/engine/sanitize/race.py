@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-import numpy as np
-
 from ...ir.core import Operation
 from ..access import Access
 from ..elements import Array
@@ -21,8 +19,10 @@ from ..watch import INSTRUCTION, Event, Given, WatchedCore, WatchedLaunch
 from .advice import Side, free_event, how_to_order, wait_for
 from .blocks import BlockMap, forget_blocks
 from .clock import Clock, Signals, Token, join, joined, knows, learn_of, meet
+from .overlap import in_hex, shares, storage_of
 from .reports import Reports, bytes_of
 from .sanitizer import Sanitizer
+from .seen import Seen
 from .touch import Touch, hazard, is_atomic, overlap
 from .vecscope import VecscopeHazards
 
@@ -30,10 +30,10 @@ from .vecscope import VecscopeHazards
 #: least 16 repeats of 256 bytes.
 CHAINED = 16 * 256
 
-PAGE = 1 << 16
-#: The latest accesses that a new one may be joined to, and the scattered bytes that one may have for that.
+#: The latest accesses of an event that a new one may be joined to.
 _NEAR = 8
-_MANY = PAGE
+#: Accesses to the same bytes from which on the older ones of them are cut down to what is theirs alone.
+MANY = 16
 
 #: What an event knows: its agent, its number, and the clock at its start.
 Happened = tuple[int, int, Token]
@@ -226,22 +226,18 @@ class RaceChecker:
         buffer = access.place.buffer
         if self.across is not None and buffer.space == "gm":
             self.across.access(new, buffer)
-        pages = range(new.low // PAGE, (new.high - 1) // PAGE + 1) if buffer.space == "gm" else (0,)
-        seen: dict[int, list[Touch]] = buffer.shadows.setdefault(f"race {core.block}", {})
-        for page in pages:
-            entries = seen.setdefault(page, [])
-            self._compare(new, entries)
-            if not _joined(new, entries):
-                entries.append(new)
+        seen: Seen | None = buffer.shadows.get(f"race {core.block}")
+        if seen is None:
+            seen = buffer.shadows[f"race {core.block}"] = Seen()
+        self._compare(new, seen)
+        if not _joined(new, seen):
+            seen.add(new)
 
-    def _compare(self, new: Touch, entries: list[Touch]) -> None:
-        covered = False
+    def _compare(self, new: Touch, seen: Seen) -> None:
         know = new.know
+        met = seen.meeting(new.low, new.high)
         # the latest first: who is ordered after it is often ordered after what came before
-        for n in range(len(entries) - 1, -1, -1):
-            old = entries[n]
-            if old.high <= new.low or old.low >= new.high:
-                continue
+        for old in met:
             same = old.agent == new.agent and old.sequence == new.sequence
             if same and old.write != new.write:
                 continue
@@ -252,18 +248,15 @@ class RaceChecker:
                 shared = overlap(new, old)
                 if shared is None:
                     continue
-                self._report(new, old, entries, *shared)
+                self._report(new, old, seen, *shared)
                 known = True
             # what the new access covers and follows needs no memory of its own: whoever knows the new one
             # knows it too
             replaces = new.write or (not old.write and old.agent == new.agent)
-            if known and replaces and new.covers(old):
-                entries[n] = None  # type: ignore[call-overload]
-                covered = True
+            if known and replaces and (new.covers(old) or (len(met) > MANY and not old.without(new))):
+                seen.drop(old)
                 if old.write and old.agent == new.agent:
                     new.replaced = max(new.replaced, old.sequence)
-        if covered:
-            entries[:] = [e for e in entries if e is not None]
 
     def _chained(self, new: Touch, old: Touch) -> bool:
         """A vector instruction that reads exactly the many bytes the one before it wrote."""
@@ -273,14 +266,14 @@ class RaceChecker:
             and new.high - new.low >= CHAINED
         )  # fmt: skip
 
-    def _report(self, new: Touch, old: Touch, entries: list[Touch], low: int, high: int) -> None:
+    def _report(self, new: Touch, old: Touch, seen: Seen, low: int, high: int) -> None:
         clock = new.clock
         # One missing flag is one report: from here on both pipes are taken as ordered.
         for know in (new.know, clock.know[new.agent]):
             join(know, old.know)
             learn_of(know, old.agent, old.sequence)
         if old.core is not new.core and old.write != new.write:
-            old, new = _sides(old, new, entries)
+            old, new = _sides(old, new, seen)
         kind = hazard(new.write, old.write)
         key = ("race", new.op, old.core.kind, old.pipe)
         note = (_other_side(new, old), self.launch.span(old.op))
@@ -315,48 +308,57 @@ class RaceChecker:
         """What to insert: only the wait where the flag is there, else a flag no other advice uses."""
         module = self.launch.module
         pair = (old.pipe, new.pipe)
+        sharing = _sharing(new, old)
         found = self.race.flag_for(old, new)
-        if found is not None:
+        if found is not None and not sharing:
             return wait_for(module, *found, new.op)
         taken = {n for k, (p, n) in self.events.items() if p == pair and k != key}
         event = free_event(module, *pair, taken)
         if event is not None:
             self.events[key] = (pair, event)
         first, second = (Side(a.op, a.pipe, a.core.name) for a in (old, new))
-        return how_to_order(module, self.launch.profile.isa, first, second, event)
+        return sharing + how_to_order(module, self.launch.profile.isa, first, second, event)
 
 
-def _joined(new: Touch, entries: list[Touch]) -> bool:
+def _joined(new: Touch, seen: Seen) -> bool:
     """Add what an instruction touches to the last accesses like it of the same event: the many instructions
     of a vecscope are one event, and would take a place in memory for every iteration."""
-    for old in entries[: -_NEAR - 1 : -1]:
-        if (
-            old.sequence != new.sequence or old.agent != new.agent or old.write != new.write
-            or old.op is not new.op
-        ):  # fmt: skip
-            continue
-        if old.dense and new.dense and old.low <= new.low <= old.high:
-            old.region = old.at = None
-        elif old.at is not None and new.at is not None and old.at.size < _MANY:
-            old.at = np.union1d(old.at, new.at)
-            old.low, old.dense = min(old.low, new.low), False
-        else:
-            continue
-        old.high = max(old.high, new.high)
-        old.replaced = max(old.replaced, new.replaced)
-        return True
+    latest = seen.latest
+    if latest and (latest[0].sequence != new.sequence or latest[0].agent != new.agent):
+        latest.clear()
+    if any(old.bucket is None for old in latest):  # another one stands for it
+        latest[:] = [old for old in latest if old.bucket is not None]
+    for old in latest:
+        if old.op is new.op and old.write == new.write and old.join(new):
+            seen.grown(old)
+            return True
+    latest.append(new)
+    if len(latest) > _NEAR:
+        del latest[0]
     return False
 
 
-def _sides(a: Touch, b: Touch, entries: list[Touch]) -> tuple[Touch, Touch]:
+def _sharing(new: Touch, old: Touch) -> str:
+    """What to say first where two different tiles collide: that they share bytes, not who has to wait."""
+    a, b = storage_of(old.place), storage_of(new.place)
+    if a is None or b is None or a == b or new.place.buffer is not old.place.buffer or not shares(a, b):
+        return ""
+    low, high = max(a.low, b.low), min(a.low + a.size, b.low + b.size)
+    return (
+        f"%{a.name} and %{b.name} share bytes {in_hex(low, high)} of {new.place.buffer.name}: give one of "
+        "them another address; where that is meant, "
+    )
+
+
+def _sides(a: Touch, b: Touch, seen: Seen) -> tuple[Touch, Touch]:
     """A write and a read on different cores, in the order that is meant: the read waits for the write, unless
     it has waited for an earlier one, which the write then overwrites too soon."""
     writer, reader = (a, b) if a.write else (b, a)
     before = max(
         (
             e.sequence
-            for e in entries
-            if e is not None and e.write and e.agent == writer.agent and e.sequence < writer.sequence
+            for e in seen.meeting(reader.low, reader.high)
+            if e.write and e.agent == writer.agent and e.sequence < writer.sequence
             and overlap(e, reader) is not None
         ),
         default=writer.replaced,

@@ -15,11 +15,12 @@ from .clock import Clock, Token, agent_pipe
 
 class Touch:
     """Bytes `low` to `high` of a buffer, touched by an event of an agent; `region` or `at` give them exactly,
-    where it has gaps."""
+    where it has gaps; `marks`, from a byte on, where those of a vecscope were joined. `number` and `bucket`
+    are its place among those of its buffer (`seen`)."""
 
     __slots__ = (
-        "agent", "at", "atomic", "clock", "core", "dense", "high", "know", "low", "op", "pipe", "place",
-        "region", "replaced", "sequence", "write",
+        "agent", "at", "atomic", "bucket", "clock", "core", "dense", "high", "know", "low", "marks", "number",
+        "op", "pipe", "place", "region", "replaced", "sequence", "write",
     )  # fmt: skip
 
     def __init__(
@@ -31,6 +32,7 @@ class Touch:
         self.write = access.write
         self.region = region = access.region
         self.at: Array | None = None
+        self.marks: tuple[int, Array] | None = None
         if region is not None:
             self.low, self.high = low, high = region.bounds
             self.dense = region.fills(low, high)
@@ -40,8 +42,9 @@ class Touch:
         else:
             self.at = access.bytes()
             self.low, self.high = int(self.at.min()), int(self.at.max()) + 1
-            # at most one element is its bytes without a gap
-            self.dense = self.at.size == self.high - self.low <= 8
+            self.dense = self.at.size == self.high - self.low and _steps(access.at)
+        self.number = 0
+        self.bucket: tuple[int, int] | None = None
         self.replaced = 0  # what this one stands for: an earlier write of its agent, by sequence
         self.op = event.op
         self.pipe = agent_pipe(event.pipe)
@@ -52,16 +55,75 @@ class Touch:
         """Whether every byte of an older access is one of this: it has no gaps, or the same ones."""
         if self.dense:
             return self.low <= old.low and old.high <= self.high
+        if self.at is not None and old.at is not None:
+            return np.array_equal(self.at, old.at)
         a, b = self.region, old.region
         return (
             a is not None and b is not None and a.rows is b.rows and a.cols is b.cols
             and (a.base, a.bits, a.nibble) == (b.base, b.bits, b.nibble)
         )  # fmt: skip
 
+    def join(self, new: Touch) -> bool:
+        """Take in the bytes of another access of the same event, where that is cheap; whether it is done."""
+        if self.dense and new.dense and self.low <= new.low <= self.high:
+            self.region = self.at = None
+        elif new.at is not None and (self.at is not None or self.marks is not None):
+            self._mark(new.at, min(self.low, new.low), max(self.high, new.high))
+        else:
+            return False
+        self.low, self.high = min(self.low, new.low), max(self.high, new.high)
+        self.replaced = max(self.replaced, new.replaced)
+        return True
+
+    def _mark(self, at: Array, low: int, high: int) -> None:
+        """Scattered bytes that grow in number are marks from some byte on, twice as many where they end."""
+        if self.marks is None or low < self.marks[0] or high > self.marks[0] + self.marks[1].size:
+            room = high - low if self.marks is None else 2 * (high - low)
+            start = max(0, (low + high - room) // 2)
+            marks = np.zeros(max(room, high - start), bool)
+            marks[self.bytes() - start] = True
+            self.marks, self.at, self.dense = (start, marks), None, False
+        start, marks = self.marks
+        marks[at - start] = True
+
+    def without(self, new: Touch) -> bool:
+        """Forget the bytes of an access that stands for this one there, where that is cheap; whether some are
+        left."""
+        if self.dense and new.dense:
+            if new.low <= self.low:
+                self.low, self.region, self.at = new.high, None, None
+            elif new.high >= self.high:
+                self.high, self.region, self.at = new.low, None, None
+            return self.low < self.high
+        if not self.dense and self.region is not None:
+            return True
+        if not new.dense and new.region is not None:
+            return True
+        if self.marks is None:
+            self._mark(np.arange(0), self.low, self.high)
+            self.region = None
+        assert self.marks is not None
+        start, marks = self.marks
+        if new.dense:
+            marks[max(0, new.low - start) : max(0, new.high - start)] = False
+        else:
+            at = new.bytes() - start
+            marks[at[(at >= 0) & (at < marks.size)]] = False
+        return bool(marks.any())
+
     def bytes(self) -> Array:
+        if self.marks is not None:
+            start, marks = self.marks
+            return start + np.flatnonzero(marks)
         if self.region is not None:
             return self.region.byte_offsets()
         return self.at if self.at is not None else np.arange(self.low, self.high)
+
+
+def _steps(at: Array) -> bool:
+    """Whether offsets go up one by one."""
+    flat = at.ravel()
+    return flat.size == 1 or bool((flat[1:] - flat[:-1] == 1).all())
 
 
 def is_atomic(op: Operation) -> bool:

@@ -16,7 +16,7 @@ from ...ir.facts import function_of
 from ...ir.types import PtrType
 from ..access import Place, start_of
 from ..elements import Array
-from ..memory import Buffer, Tile
+from ..memory import Buffer, Pointer, Tile
 from ..region import Region, load_at, store_at
 from ..watch import Event, WatchedCore, WatchedLaunch
 from .reports import Reports
@@ -41,6 +41,9 @@ _UNWRITTEN_LANES = (
     "result: a mask of pto.plt, or pto.vsel"
 )
 _UNWRITTEN_BYTES = "write what %{name} points to before it is read, for example by pto.mte_gm_ub or pto.vsts"
+_UNWRITTEN_SUM = (
+    "first K step: pto.tmatmul, which does not read %{name}; pto.tmatmul.acc adds to what the one before left"
+)
 _HELP = {
     UNWRITTEN: "write %{name} before it is read, for example by pto.tload or pto.texpands",
     OUTSIDE: "read only what is valid: narrow the valid region of the destination, or widen that of %{name} "
@@ -169,15 +172,28 @@ class Undefined:
             if isinstance(place, Tile) and (r >= place.v_row or c >= place.v_col):
                 why = f"{OUTSIDE} of {place.v_row} x {place.v_col}"
                 return Origin(event.op, name_of(place), element, OUTSIDE, why)
+        elif isinstance(place, Tile) and not isinstance(where, Region):
+            element = place.element_at(int(where[first]))
+        name = name_of(place)
+        home = place.home if isinstance(place, Pointer) else None
+        if home is not None:  # lanes of an instruction, elements of the tile
+            byte = int(_first_bytes(place, where)[first]) - home.low
+            element, name = home.tile.element_at(byte * 8 // home.tile.bits) or element, f"%{home.name}"
         shadow = self.shadow(place.buffer)
         assert shadow is not None
         parent = self.origins[int(shadow[1][_first_bytes(place, where)[first]])]
         if parent is None:
-            return Origin(event.op, name_of(place), element, UNWRITTEN)
-        return Origin(event.op, name_of(place), element, parent.kind, "which is undefined", parent)
+            return Origin(event.op, name, element, UNWRITTEN)
+        return Origin(event.op, name, element, parent.kind, "which is undefined", parent)
 
     def number(self, origin: Origin) -> int:
-        """A number for the origin shadow; origins that say the same share one."""
+        """A number for the origin shadow; origins that say the same share one. What a loop makes of its own
+        results is the origin it had the first time: the way back does not grow with the iterations."""
+        before = origin.parent
+        while before is not None:
+            if (before.op, before.name) == (origin.op, origin.name):
+                origin = before
+            before = before.parent
         key = (origin.op, origin.name, origin.kind, origin.parent)
         found = self._numbers.get(key)
         if found is None:
@@ -218,6 +234,8 @@ def _help(origin: Origin, made: Operation | None) -> str:
     if origin.kind == UNWRITTEN and made is not None and isinstance(made.results[0].type, PtrType):
         row = origin.op.row if origin.op is not None else None
         return _UNWRITTEN_LANES if row is not None and row.scope == "vec" else _UNWRITTEN_BYTES
+    if origin.kind == UNWRITTEN and made is not None and getattr(made.results[0].type, "loc", "") == "acc":
+        return _UNWRITTEN_SUM
     return _HELP[origin.kind]
 
 

@@ -49,8 +49,10 @@ class VecscopeHazards:
         self.reports = reports
         self.count = 0  # accesses so far, over all intervals of the launch
         self.begin = 0
-        self.ops: list[Operation] = []  # of the accesses of this interval
-        self.last: dict[str, Array] = {}  # number of the last access of each byte, by kind of access
+        self.ops: dict[Operation, int] = {}  # the instructions that touched something, numbered
+        #: Of the last access of each byte its number and that of its instruction, by kind of access.
+        self.last: dict[str, Array] = {}
+        self.by: dict[str, Array] = {}
         self.fences: dict[tuple[str, str], int] = {}
         self.loads = 0  # of this interval: their bits in `Register.past`
         self.bits: dict[int, int] = {}
@@ -62,7 +64,6 @@ class VecscopeHazards:
 
     def started(self) -> None:
         self.begin = self.count
-        self.ops = []
         self.fences = {}
         self.bits = {}
         self.loads = 0
@@ -102,8 +103,8 @@ class VecscopeHazards:
             if last is not None:
                 self._compare(event, place, word, other, where, last)
         self.count += 1
-        self.ops.append(event.op)
-        self._table(word, place.buffer)[where] = self.count
+        self._table(self.last, word, place.buffer)[where] = self.count
+        self._table(self.by, word, place.buffer)[where] = self.ops.setdefault(event.op, len(self.ops))
         if word == "VST":
             self.stored |= _past(event)
         elif word == "VLD":
@@ -112,13 +113,13 @@ class VecscopeHazards:
             self.bits[self.count] = 1 << (self.loads % REMEMBERED)
             self.loads += 1
 
-    def _table(self, word: str, buffer: Buffer) -> Array:
-        found = self.last.get(word)
+    def _table(self, tables: dict[str, Array], word: str, buffer: Buffer) -> Array:
+        found = tables.get(word)
         if found is None or found.size < buffer.data.size:
             made = np.zeros(buffer.data.size, np.int64)
             if found is not None:
                 made[: found.size] = found
-            found = self.last[word] = made
+            found = tables[word] = made
         return found
 
     def _compare(self, event: Event, place: Place, word: str, other: str, where: Any, last: Array) -> None:
@@ -146,10 +147,10 @@ class VecscopeHazards:
         self, event: Event, place: Place, word: str, other: str, where: Any, seen: Array, number: int
     ) -> None:
         op = event.op
-        first = self.ops[number - self.begin - 1]
-        named = first.row.name if first.row else first.name
         inside = np.flatnonzero(seen == number)
         at = inside + where.start if isinstance(where, slice) else where[inside]
+        first = list(self.ops)[int(self.by[other][at[0]])]
+        named = first.row.name if first.row else first.name
         what = bytes_of(place, int(at.min()), int(at.max()) + 1)
         kind = f"{other}_{word}"
         d = event.core.diagnostic(
@@ -181,8 +182,8 @@ class VecscopeHazards:
                     if isinstance(value, Align):
                         self.streams.pop(id(value), None)
         if made:
-            n = self.count
-            while n > self.begin and self.ops[n - self.begin - 1] is event.op and n in self.bits:
+            n = self.count if self.running is event else self.before
+            while n > self.before and n in self.bits:
                 past |= self.bits[n] | self.carried  # what this instruction itself loaded
                 n -= 1
             for register in made:

@@ -48,6 +48,16 @@ def _offsets(i: Instr) -> Array:
     return bits(i, "offsets").astype(np.intp)
 
 
+def _in_tile(i: Instr, base: Pointer, at: Array, on: Array, size: int, count: int = 0) -> None:
+    """Say which offsets, in units of `size` bytes, leave the tile that the pointer was made from."""
+    home = base.home
+    if home is None or i.port.plain:
+        return
+    first = base.offset + at * size
+    inside = ~on | ((first >= home.low) & (first + (count or size) <= home.high))
+    i.indexed("offsets", at, inside, home.tile, f"which has {(home.high - home.low) // size} from its start")
+
+
 def _chosen(found: Array, on: Array) -> Array:
     """The items that are on."""
     return found if full(on) else found[on]
@@ -69,6 +79,7 @@ def _gather(i: Instr, on: Array) -> None:
     source, r = i.args["source"], i.args["r"]
     _based(i, source, DTYPES[source.dtype].bits // 8, on)
     at = _offsets(i)[: on.size]
+    _in_tile(i, source, at, on, DTYPES[source.dtype].bits // 8)
     found = i.raw_at(source, _chosen(at, on))
     if source.dtype != r.dtype:  # bytes, widened without a sign
         found = found.view(np.uint8).astype(np.uint16)
@@ -91,6 +102,7 @@ def vscatter(i: Instr) -> None:
     dest, size = i.args["dest"], width(i, "value")
     on = requests(i, i.args["offsets"].lanes, max(size, 2))
     _based(i, dest, size, on)
+    _in_tile(i, dest, _offsets(i), on, size)
     at, found = _chosen(_offsets(i), on), raw(i, "value")
     if size == 1:  # requests take every other lane
         found = found[::2]
@@ -129,6 +141,7 @@ def vgatherb(i: Instr) -> None:
     on = requests(i, BLOCKS, 4)
     _based(i, source, BLOCK, on)
     starts = bits(i, "offsets")[:BLOCKS].astype(np.intp)
+    _in_tile(i, source, starts, on, 1, BLOCK)
     every = on.tobytes() == _EVERY
     if not every:
         starts = starts[on]

@@ -1,0 +1,208 @@
+"""Tiles that share bytes: one is read after another, no alias of it, has overwritten part of what it holds.
+
+Storage is what an `alloc_tile` or `tassign` places; whatever is cut or reshaped from it is the same storage.
+Each remembers which of its bytes it wrote, and which of these another one has written since; only storage
+that shares bytes with some other has anything to look at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.core import Operation
+from ..access import Access
+from ..elements import Array
+from ..memory import Pointer, Storage, Tile
+from ..region import Region
+from ..watch import INSTRUCTION, Event
+from .sanitizer import Sanitizer
+
+#: How many others storage tells apart; the last number stands for all that find no room.
+MOST = 255
+
+
+class Held:
+    """What a storage holds: bytes it wrote (`mine`), and by number who overwrote them since (`lost`)."""
+
+    __slots__ = ("by", "last", "lost", "mine", "rivals", "some", "storage", "writer")
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.mine = np.zeros(storage.size, np.uint8)
+        self.lost = np.zeros(storage.size, np.uint8)
+        self.some = False  # whether anything is lost
+        self.writer: Operation | None = None
+        self.rivals: list[Held] = []
+        #: By number: who overwrote it, by which instruction, and which had written before.
+        self.by: dict[int, tuple[Held, Operation, Operation]] = {}
+        self.last: Any = None  # the region written last
+
+    def cells(self, table: Array, region: Region) -> Array | None:
+        """The elements of a region in one of the tables; None where they are not within it or no strides
+        reach them."""
+        here = Region(region.base - self.storage.low, region.rows, region.cols, region.bits, region.nibble)
+        try:
+            return here.view(table, f"u{region.bits // 8}") if region.bits >= 8 else None
+        except IndexError:
+            return None
+
+    def bytes(self, access: Access) -> Array:
+        """The bytes of an access from the start of the storage, those outside left out."""
+        at = access.bytes() - self.storage.low
+        return at[(at >= 0) & (at < self.storage.size)]
+
+
+class Overlap(Sanitizer):
+    wants = (INSTRUCTION,)
+
+    def started(self, event: Event) -> None:
+        self.unspecified: list[Access] = []
+
+    def left_undefined(self, event: Event, access: Access) -> None:
+        self.unspecified.append(access)
+
+    def loaded(self, event: Event, access: Access, data: Array) -> None:
+        held = self._held(access)
+        if held is not None and held.some:
+            self._read(event, access, held)
+
+    def finished(self, event: Event) -> None:
+        """An instruction reads before it writes: all its writes count at its end."""
+        for access in event.accesses:
+            if access.write and access.space != "gm":
+                held = self._held(access)
+                if held is not None and not any(_same(access, other) for other in self.unspecified):
+                    self._write(event, access, held)
+
+    def _held(self, access: Access) -> Held | None:
+        storage = storage_of(access.place)
+        if storage is None:
+            return None
+        known: dict[Storage, Held] = access.place.buffer.shadows.setdefault("overlap", {})
+        found = known.get(storage)
+        return found if found is not None else _introduce(known, storage)
+
+    # -- writes ----------------------------------------------------------------------------------------
+
+    def _write(self, event: Event, access: Access, held: Held) -> None:
+        held.writer = event.op
+        region = access.region
+        if not held.rivals or not any(rival.last is not None for rival in held.rivals):
+            key = None if region is None else (region.base, region.rows, region.cols)
+            if key is None or held.last != key or held.some:
+                self._keep(access, held)
+                held.last = key or ()
+            return
+        written = np.zeros(held.storage.size, np.uint8)
+        _fill(held, written, access, 1)
+        for rival in held.rivals:
+            if rival.last is not None:
+                _lose(rival, held, written, event.op)
+        self._keep(access, held)
+        held.last = ()
+
+    def _keep(self, access: Access, held: Held) -> None:
+        _fill(held, held.mine, access, 0xFF)
+        if held.some:
+            _fill(held, held.lost, access, 0)
+            held.some = bool(held.lost.any())
+
+    # -- reads -----------------------------------------------------------------------------------------
+
+    def _read(self, event: Event, access: Access, held: Held) -> None:
+        region = access.region
+        cells = held.cells(held.lost, region) if region is not None else None
+        if cells is not None and not cells.any():
+            return
+        at = held.bytes(access)
+        found = held.lost[at]
+        if not found.any():
+            return
+        number = int(found[found != 0][0])
+        shared = at[found == number] + held.storage.low
+        other, over, before = held.by[number]
+        mine, theirs = held.storage, other.storage
+        d = event.core.diagnostic(
+            event.op,
+            "PTO-E2210",
+            f"reads %{mine.name} after %{theirs.name} has overwritten part of it: they share bytes "
+            f"{in_hex(int(shared.min()), int(shared.max()) + 1)} of {access.place.buffer.name}",
+            help=apart(mine, theirs) + f", or read %{mine.name} before %{theirs.name} is written",
+        )
+        d.notes.append((f"{_name(before)} writes %{mine.name}", self.launch.span(before)))
+        d.notes.append((f"{_name(over)} writes %{theirs.name} over it", self.launch.span(over)))
+        self.reports.add(("overlap", event.op, mine.op, theirs.op), d)
+
+
+def _introduce(known: dict[Storage, Held], storage: Storage) -> Held:
+    """Storage that is new, and those it shares bytes with."""
+    new = known[storage] = Held(storage)
+    for other in known.values():
+        if other is not new and shares(storage, other.storage):
+            new.rivals.append(other)
+            other.rivals.append(new)
+    return new
+
+
+def shares(a: Storage, b: Storage) -> bool:
+    """Whether two storages have bytes in common that are not meant to be: what lies on exactly the same
+    bytes with another type or another valid region is another way to see the same."""
+    if a.low >= b.low + b.size or b.low >= a.low + a.size:
+        return False
+    return (a.low, a.size) != (b.low, b.size) or a.kind == b.kind
+
+
+def _fill(held: Held, table: Array, access: Access, value: int) -> None:
+    region = access.region
+    cells = held.cells(table, region) if region is not None else None
+    if cells is None:
+        table[held.bytes(access)] = value
+    else:
+        cells[...] = 0 if not value else np.frombuffer(bytes([value]) * cells.itemsize, cells.dtype)[0]
+
+
+def _lose(rival: Held, held: Held, written: Array, op: Operation) -> None:
+    """What a storage holds is overwritten by another one."""
+    a, b = rival.storage, held.storage
+    low, high = max(a.low, b.low), min(a.low + a.size, b.low + b.size)
+    hit = (rival.mine[low - a.low : high - a.low] != 0) & (written[low - b.low : high - b.low] != 0)
+    if not hit.any() or rival.writer is None:
+        return
+    number = min(rival.rivals.index(held) + 1, MOST)
+    rival.lost[low - a.low : high - a.low][hit] = number
+    rival.by[number] = held, op, rival.writer
+    rival.some = True
+
+
+def _same(access: Access, other: Access) -> bool:
+    a, b = access.region, other.region
+    return (
+        a is not None and b is not None and access.place.buffer is other.place.buffer
+        and (a.base, a.rows, a.cols) == (b.base, b.rows, b.cols)
+    )  # fmt: skip
+
+
+def _name(op: Operation) -> str:
+    return op.row.name if op.row is not None else op.name
+
+
+def in_hex(low: int, high: int) -> str:
+    """Bytes as a memory map shows them, the last one included."""
+    return f"{low:#x}-{high - 1:#x}"
+
+
+def apart(a: Storage, b: Storage) -> str:
+    """How to place two tiles that share bytes."""
+    return (
+        f"%{a.name} takes {in_hex(a.low, a.low + a.size)} and %{b.name} {in_hex(b.low, b.low + b.size)}: "
+        "give one of them another address"
+    )
+
+
+def storage_of(place: Any) -> Storage | None:
+    """The storage a place belongs to, if somebody placed it."""
+    if isinstance(place, Pointer):
+        return place.home.storage if place.home is not None else None
+    return place.storage if isinstance(place, Tile) else None

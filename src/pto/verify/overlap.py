@@ -1,0 +1,314 @@
+"""Tiles that share bytes, decided statically where their addresses are constants.
+
+A tile is read after another one, no alias of it, has overwritten part of what it holds:
+
+    %t = pto.alloc_tile addr = 0       tload %t
+    %u = pto.alloc_tile addr = 1024    tload %u      half of %t is gone
+                                       tstore %t     PTO-E2210
+
+A function is followed as it is written: a loop twice, so that what its end leaves meets its beginning; of an
+`if` only what both branches agree on counts, since conditions may be related in ways not seen here. What is
+not known passes: addresses and valid regions of a run, calls, pointers to on-chip memory, unstructured
+branches. The sanitizer of the same name sees these. Sets of bytes are numbers with one bit each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..diag import Diagnostic
+from ..ir.context import Context
+from ..ir.core import Block, Operation, Value, constant_of
+from ..ir.facts import LOOPS, storage_source
+from ..ir.types import ConvTileType, MemRefType, PtrType, TileBufType
+from ..isa import tile as tiles
+from ..isa.dtypes import DTYPES
+from ..isa.profiles import LOCATIONS
+
+#: Operations that hold others and run them once.
+_ONCE = ("pto.section.cube", "pto.section.vector", "scf.execute_region")
+
+
+class Storage(NamedTuple):
+    """What an operation places: a tile, where, how many bytes, and what kind of tile it is."""
+
+    value: Value
+    loc: str
+    low: int
+    size: int
+    kind: object
+
+    @property
+    def name(self) -> str:
+        return f"%{self.value.name}"
+
+    def shares(self, other: Storage) -> bool:
+        """Whether the two have bytes in common that are not meant to be: what lies on exactly the same bytes
+        with another type is another way to see the same."""
+        if self.loc != other.loc or self.low >= other.low + other.size or other.low >= self.low + self.size:
+            return False
+        return (self.low, self.size) != (other.low, other.size) or self.kind == other.kind
+
+
+class _Lost(NamedTuple):
+    """Bytes of a tile that another one wrote, by which instruction, and which had written before."""
+
+    bytes: int
+    over: Operation
+    before: Operation
+
+
+class _State:
+    """What tiles hold at a place of the program: the bytes they wrote, and those that others wrote since."""
+
+    def __init__(self) -> None:
+        self.mine: dict[Storage, tuple[int, Operation]] = {}
+        self.lost: dict[Storage, dict[Storage, _Lost]] = {}
+
+    def copy(self) -> _State:
+        new = _State()
+        new.mine = dict(self.mine)
+        new.lost = {k: dict(v) for k, v in self.lost.items()}
+        return new
+
+    def forget(self) -> None:
+        """Something happens that is not known."""
+        self.mine.clear()
+        self.lost.clear()
+
+    def meet(self, other: _State) -> None:
+        """Keep what both paths agree on."""
+        self.mine = {
+            s: (found & other.mine[s][0], op) for s, (found, op) in self.mine.items() if s in other.mine
+        }
+        for storage, by in self.lost.items():
+            theirs = other.lost.get(storage, {})
+            self.lost[storage] = {
+                s: lost._replace(bytes=lost.bytes & theirs[s].bytes) for s, lost in by.items() if s in theirs
+            }
+
+
+def check_overlaps(context: Context, severity: str = "error") -> None:
+    """Report tiles that are read after another one has overwritten part of them."""
+    for function in context.module.functions:
+        if _followed(function):
+            placed = [s for op in function.walk() if (s := _placed(op)) is not None]
+            if any(a.shares(b) for n, a in enumerate(placed) for b in placed[:n]):
+                _Follow(context, severity, placed).function(function)
+
+
+def _followed(function: Operation) -> bool:
+    """Whether a function does only what is followed here."""
+    for op in function.walk():
+        if op.name.startswith("cf.") or op.name == "pto.talias":
+            return False
+        if op.name == "pto.tassign" and (op.parent is None or op.parent not in _blocks(function)):
+            return False
+        if any(isinstance(v.type, PtrType) and v.type.space != "gm" for v in (*op.operands, *op.results)):
+            return False
+    return True
+
+
+def _placed(op: Operation) -> Storage | None:
+    """What an operation places at a constant address."""
+    if op.name not in ("pto.alloc_tile", "pto.tassign"):
+        return None
+    tile = op.result if op.name == "pto.alloc_tile" else op.get("tile")
+    assert tile is not None
+    type, at = tile.type, constant_of(op.get("addr"))
+    if not isinstance(type, TileBufType) or not isinstance(at, int) or at < 0:
+        return None
+    size = tiles.size_bytes(type.rows, type.cols, DTYPES[str(type.dtype)].bits)
+    made = tile.op
+    valid = (
+        (made.get("valid_row"), made.get("valid_col"))
+        if made is not None and made.name == "pto.alloc_tile"
+        else ()
+    )
+    return Storage(tile, type.loc, at, size, (str(type), valid))
+
+
+def _bytes_of(value: Value, storage: Storage) -> int | None:
+    """The bytes of the valid region of a tile or of a window of it; None where that is not known."""
+    type, window = value.type, _window(value, storage)
+    if not isinstance(type, TileBufType) or window is None or type.v_row is None or type.v_col is None:
+        return None
+    (first, pitch), bits = window, DTYPES[str(type.dtype)].bits
+    if value is storage.value and (type.v_row, type.v_col) == (type.rows, type.cols):
+        return _run(storage.low, storage.size)
+    if type.layout != "ND" or bits < 8 or type.compact != "null":
+        return None
+    item = bits // 8
+    return sum(_run(storage.low + (first + r * pitch) * item, type.v_col * item) for r in range(type.v_row))
+
+
+def _window(value: Value, storage: Storage) -> tuple[int, int] | None:
+    """The first element of a tile in its storage, and from row to row; None where only a run knows."""
+    whole = storage.value.type
+    assert isinstance(whole, TileBufType)
+    if value is storage.value:
+        return 0, whole.cols
+    op = value.op
+    if (
+        op is None
+        or op.name != "pto.subview"
+        or op.get("source") is not storage.value
+        or whole.layout != "ND"
+    ):
+        return None
+    at = [constant_of(v) for v in op.group("offsets")]
+    r, c = at if len(at) == 2 else (None, None)
+    return (r * whole.cols + c, whole.cols) if isinstance(r, int) and isinstance(c, int) else None
+
+
+def _replaces(op: Operation, name: str, dst: Value) -> bool:
+    """Whether an instruction certainly replaces the whole valid region of a destination."""
+    row = op.row
+    assert row is not None
+    if row.writes not in ("valid", "all") or name in row.scratch:
+        return False
+    if row.part_with and op.get(row.part_with) is not None:
+        return False
+    source = op.get(row.filled_by) if row.filled_by else None
+    if source is None or not isinstance(source.type, TileBufType):
+        return True
+    assert isinstance(dst.type, TileBufType)
+    return (source.type.v_row, source.type.v_col) == (dst.type.v_row, dst.type.v_col)
+
+
+def _run(low: int, size: int) -> int:
+    return ((1 << size) - 1) << low
+
+
+class _Follow:
+    """Follows one function."""
+
+    def __init__(self, context: Context, severity: str, placed: list[Storage]) -> None:
+        self.context = context
+        self.severity = severity
+        self.storages: dict[Value, Storage] = {}  # of tiles, as far as they are placed where it stands
+        self.rivals = {s: [o for o in dict.fromkeys(placed) if o != s and s.shares(o)] for s in placed}
+        self.said: set[tuple[Operation, Storage]] = set()
+        self.turn = 0  # above 0 where a loop is followed once more
+        self.perhaps = 0  # above 0 in an `if` there, which may not be taken again
+
+    def function(self, function: Operation) -> None:
+        for block in _blocks(function):
+            self.block(block, _State())
+
+    def block(self, block: Block, state: _State) -> None:
+        for op in block.ops:
+            if not op.regions:
+                self.instruction(op, state)
+            elif op.name in LOOPS:
+                self.loop(op, state)
+            elif op.name in ("scf.if", "scf.index_switch"):
+                self.branches(op, state)
+            elif op.name in _ONCE:
+                for inner in _blocks(op):
+                    self.block(inner, state)
+            else:
+                state.forget()
+
+    def loop(self, op: Operation, state: _State) -> None:
+        for turn in range(2):
+            self.turn += turn
+            for inner in _blocks(op):
+                self.block(inner, state)
+            self.turn -= turn
+
+    def branches(self, op: Operation, state: _State) -> None:
+        self.perhaps += self.turn > 0
+        ends: list[_State] = []
+        for region in op.regions:
+            end = state.copy()
+            for inner in region.blocks:
+                self.block(inner, end)
+            ends.append(end)
+        if op.name == "scf.if" and len([r for r in op.regions if r.blocks]) < 2:
+            ends.append(state.copy())
+        self.perhaps -= self.turn > 0
+        state.mine, state.lost = ends[0].mine, ends[0].lost
+        for other in ends[1:]:
+            state.meet(other)
+
+    def instruction(self, op: Operation, state: _State) -> None:
+        row = op.row
+        source, placed = storage_source(op), _placed(op)
+        if placed is not None:
+            self.storages[placed.value] = placed
+        elif op.name in ("pto.alloc_tile", "pto.tassign"):
+            self.storages.pop(op.results[0] if op.results else op.operands[0], None)
+        elif source is not None and op.results and source in self.storages:
+            self.storages[op.results[0]] = self.storages[source]
+        if row is None or op.name == "func.call" or row.fifo:
+            state.forget()
+            return
+        if row.effect != "memory":
+            return
+        touched = [
+            (d, v) for d, v in op.named() if isinstance(v.type, TileBufType | ConvTileType | MemRefType)
+        ]
+        if any(d.writes and v not in self.storages for d, v in touched):
+            state.forget()  # it may be any of them
+            return
+        for declared, value in touched:
+            storage = self.storages.get(value)
+            if declared.reads and storage is not None and not row.element_at and not self.perhaps:
+                self.read(op, value, storage, state)
+        for declared, value in touched:
+            if declared.writes:
+                self.write(op, value, self.storages[value], state, _replaces(op, declared.name, value))
+
+    def read(self, op: Operation, value: Value, storage: Storage, state: _State) -> None:
+        wanted = _bytes_of(value, storage)
+        for other, lost in state.lost.get(storage, {}).items():
+            if wanted is not None and wanted & lost.bytes and (op, other) not in self.said:
+                self.said.add((op, other))
+                self.report(op, storage, other, wanted & lost.bytes, lost)
+
+    def write(self, op: Operation, value: Value, storage: Storage, state: _State, whole: bool) -> None:
+        written = _bytes_of(value, storage)
+        if written is None or not whole:  # perhaps all of it, perhaps nothing
+            state.mine.pop(storage, None)
+            state.lost.pop(storage, None)
+            return
+        for other in self.rivals[storage]:
+            held = state.mine.get(other)
+            if held is not None and held[0] & written:
+                state.lost.setdefault(other, {})[storage] = _Lost(held[0] & written, op, held[1])
+        before = state.mine.get(storage, (0, op))[0]
+        state.mine[storage] = before | written, op
+        state.lost[storage] = {
+            s: lost._replace(bytes=lost.bytes & ~written) for s, lost in state.lost.get(storage, {}).items()
+        }
+
+    def report(self, op: Operation, mine: Storage, theirs: Storage, shared: int, lost: _Lost) -> None:
+        low, last = (shared & -shared).bit_length() - 1, shared.bit_length() - 1
+        assert op.row is not None
+        d = self.context.report(
+            op,
+            "PTO-E2210",
+            f"reads {mine.name} after {theirs.name} has overwritten part of it: they share bytes "
+            f"{low:#x}-{last:#x} of {LOCATIONS[mine.loc]}",
+            severity=self.severity,
+            help=f"{_takes(mine)} and {_takes(theirs)}: give one of them another address, or read "
+            f"{mine.name} before {theirs.name} is written",
+        )
+        _note(self.context, d, lost.before, f"writes {mine.name}")
+        _note(self.context, d, lost.over, f"writes {theirs.name} over it")
+
+
+def _takes(storage: Storage) -> str:
+    return f"{storage.name} takes {storage.low:#x}-{storage.low + storage.size - 1:#x}"
+
+
+def _note(context: Context, d: Diagnostic, op: Operation, what: str) -> None:
+    assert op.row is not None
+    d.notes.append((f"{op.row.name} {what}", context.module.span(op)))
+
+
+def _blocks(op: Operation) -> Iterator[Block]:
+    for region in op.regions:
+        yield from region.blocks
