@@ -452,6 +452,12 @@ def test_severity_is_chosen_by_the_caller(diagnose: Check, kernel: Check) -> Non
     assert diagnose(text, flags="off") == []
 
 
+def test_a_pipe_may_wait_for_what_another_sets_further_down(diagnose: Check, kernel: Check) -> None:
+    wait, back = "pto.wait_flag[PIPE_V, PIPE_MTE2, EVENT_ID0]", "pto.set_flag[PIPE_V, PIPE_MTE2, EVENT_ID0]"
+    assert {d.severity for d in diagnose(kernel(f"{wait}\n{back}"))} == {"warning"}
+    assert {d.severity for d in diagnose(kernel(wait))} == {"error"}
+
+
 def test_flags_are_followed_beside_errors_of_instructions(annotated: Check, kernel: Check) -> None:
     annotated(kernel(f"{SET} //~ PTO-E0805\n%t = pto.alloc_tile : !pto.tile_buf<vec, 16x12xf16> //~ SA-0006"))
 

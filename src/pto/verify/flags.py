@@ -66,12 +66,15 @@ def check_flags(
             takes = {op: _order(op) in _TAKE for op, t in things.items() if t == thing}
             relevant = program.relevant(takes)
             for core in cores:
-                for failure in Walk(takes, relevant, program.bodies, core).function(func):
-                    where, d = _describe(context, thing, failure, takes)
+                failures = list(Walk(takes, relevant, program.bodies, core).function(func))
+                told = [_describe(context, thing, failure, takes) for failure in failures]
+                # A pipe may wait for what another one sets further down: the order of the text is not theirs.
+                crossed = {"PTO-E0803", "PTO-E0805"} <= {d.code for _, d in told}
+                for failure, (where, d) in zip(failures, told, strict=True):
                     if len(cores) > 1:
                         d.message = d.message.replace(": ", f": on the {core} core, ", 1)
                         _note_other_core(context, d, failure, takes, core)
-                    d.severity = severity if failure.certain else "warning"
+                    d.severity = severity if failure.certain and not crossed else "warning"
                     found.setdefault((id(where), d.code), (where, d))
     context.diagnostics += [d for _, d in sorted(found.values(), key=lambda pair: pair[0].order)]
 
