@@ -55,7 +55,7 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     if module is None:
         return problems, ""
     profile = target(options, module)
-    wanted = Options(level=options.pto_level or "", passes="never")
+    wanted = Options(level=options.pto_level or "", overlaps="error", passes="never")
     done = lowered(module, profile, wanted)
     problems = problems + done.diagnostics
     if has_errors(problems):

@@ -29,7 +29,7 @@ class Options(Record):
     infer_layout: bool = True
     check: str = "all"  # all, structure (what makes it a program at all), none
     flags: str = "error"  # severity of unbalanced flags, or off
-    overlaps: str = "error"  # and of tiles that overwrite each other
+    overlaps: str = "off"  # and of tiles that overwrite each other
     passes: str = "always"  # always, needed (where the program leaves something to the tools), never
 
 

@@ -35,7 +35,7 @@ def verify(
     level: str | None = None,
     insert_sync: bool = False,
     flags: str = "error",
-    overlaps: str = "error",
+    overlaps: str = "off",
     structure_only: bool = False,
 ) -> list[Diagnostic]:
     """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, `overlaps`
