@@ -5,7 +5,7 @@
 
 Of every tile row with an expression come a struct with the expression in C++, over the operators of
 core/numbers.hpp, and the intrinsic itself, an overload for each order of its operands. It checks them with
-what `codegen/legality.py` makes of the row.
+what `codegen/legality.py` makes of the row. `codegen/vector_headers.py` has the headers of vector calls.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..isa.profiles import ISAS
 from ..isa.row import Form, Operand, Row
 from .checks import Call, Check, call_of, checks_of
 from .generated import OPS, filled, head, write
+from .vector_headers import MICRO, generate_arithmetic, generate_tags
 
 TARGET = OPS / "meanings.hpp"
 
@@ -219,7 +220,12 @@ def generate_regular() -> str:
 
 def main(args: list[str]) -> int:
     check = "--check" in args
-    made = {TARGET: generate(), TARGET.with_name("regular.hpp"): generate_regular()}
+    made = {
+        TARGET: generate(),
+        TARGET.with_name("regular.hpp"): generate_regular(),
+        MICRO / "tags.hpp": generate_tags(),
+        MICRO / "arithmetic.hpp": generate_arithmetic(),
+    }
     return max(write(target, text, "pto.codegen.intrinsics", check) for target, text in made.items())
 
 

@@ -139,6 +139,9 @@ FIFO: dict[str, str] = {
 }
 
 
+_NO_WORDS: dict[str, str] = {}
+
+
 class Operand(Record):
     name: str
     kind: str = "tile"
@@ -171,6 +174,7 @@ class Attr(Record):
     many: bool = False  # a comma-separated list of its choices
     hint: bool = False  # changes no result, so that a spelling may leave it out
     unencoded: tuple[Any, ...] = ()  # choices that no encoding has: legal, with a warning
+    words: dict[str, str] = _NO_WORDS  # choices that C++ has another word for
     doc: str = ""
 
     def admits(self, value: Any) -> bool:
@@ -217,6 +221,8 @@ class Form(Record):
     scalars: tuple[str, ...] = ()  # operands that are numbers here, where they may also be tiles
     scratch: bool = False  # its scratch is checked: it tells the overload from others
     by_hand: bool = False  # its intrinsic does not follow from the expression of the row
+    types: str = ""  # element types that it is for, or combinations of them as "f32,f16"; empty: all
+    ignores: str = ""  # attributes and operands that change nothing here
     check: str | None = None  # what the name of its check ends in; None: what it has beside the required
 
 
@@ -517,6 +523,8 @@ class Family:
                 facts["dtype_of"] = ("dst",)
         if facts.get("expr") and not facts.get("meaning"):
             facts["meaning"] = _described(facts)
+        if isinstance(facts.get("forms"), dict):  # those of a family, by name
+            facts["forms"] = facts["forms"].get(name, ())
         if facts.get("forms"):
             facts["cpp"] = " | ".join(dict.fromkeys(form.cpp for form in facts["forms"]))
         elif facts.get("cpp"):
