@@ -20,6 +20,12 @@ inline char* on_chip_bytes(T* pointer, TileType space) {
   return address < room(static_cast<int>(space)) ? on_chip(space, address) : reinterpret_cast<char*>(address);
 }
 
+/// An element of the unified buffer.
+template <class T, class Index>
+inline T& element_of_ub(T* data, Index index) {
+  return *reinterpret_cast<T*>(on_chip_bytes(data + static_cast<int64_t>(index), TileType::Vec));
+}
+
 struct Burst {
   uint64_t count, length, from, to;  // strides in bytes
 };

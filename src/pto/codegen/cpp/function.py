@@ -18,6 +18,7 @@ from ...ir.types import (
     ConvTileType,
     FunctionType,
     MemRefType,
+    PtrType,
     ShapedType,
     TileBufType,
     TokenType,
@@ -247,6 +248,8 @@ class Function:
         """The element that an index names, from a pointer or memref on, to read or to write it."""
         if self.unit.checked and in_global(of.type):
             return f"pto::detail::element<pto::detail::Use::{use}>({base}, {index})"
+        if self.unit.checked and isinstance(of.type, PtrType) and of.type.space == "ub":
+            return f"pto::detail::element_of_ub({base}, {index})"  # its address may be an offset
         return f"{base}[{index}]"
 
     def type_of(self, value: Value) -> str:

@@ -7,7 +7,7 @@ Where silicon and manual differ the meaning gives both, `hw` (the default preset
 
 from __future__ import annotations
 
-from ..row import Attr, Family, Row
+from ..row import Attr, Family, Form, Row
 from ..rules import R, Rule
 
 
@@ -235,7 +235,7 @@ ROWS = (
     pure(
         "psel", opcode=0x310E, operands="src0=mask src1=mask sel=mask mask=mask?", results="dst=mask",
         doc="Select between two masks lane by lane.", expr="where(sel, src0, src1)",
-        rules=_same_gran("src0 src1 sel mask dst"), cpp="psel($dst, $src0, $src1, $sel)",
+        rules=_same_gran("src0 src1 sel mask dst"), forms=(Form("psel($dst, $src0, $src1, $sel)", ignores="mask"),),
         notes=("the fourth operand of the older spelling is accepted and ignored",),
         types=_masks("src0 src1 sel mask dst", 32),
     ),
