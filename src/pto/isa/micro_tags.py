@@ -1,4 +1,4 @@
-"""Words of vector calls in C++: the enumerations that their tags are constants of, with the numbers of the field.
+"""Words of vector calls in C++: enumerations that tags are constants of, with the numbers of the field.
 
     TAGS["DistVST"].words["NORM_B32"]   # -> 2
     spelled("Dist", "BDINTLV")          # -> 'std::integral_constant<::Dist, static_cast<::Dist>(10)>()'
@@ -33,6 +33,8 @@ _LOADS = (
     "UNPK_B16 14 BLK 15 E2B_B16 16 E2B_B32 17 UNPK_B32 18 DINTLV_B32 19 UNPK4_B8 20"
 ).split()
 
+_PATTERNS = "ALL VL1 VL2 VL3 VL4 VL8 VL16 VL32 VL64 VL128 M3 M4 H Q"
+
 _LIST = (
     Tag(
         "Dist", "Which bytes a load gives to which lanes; the last ones are of masks.",
@@ -40,15 +42,14 @@ _LIST = (
         "DIST_", {"BDINTLV": 10, "SPLT4CHN_B8": 21, "SPLT2CHN_B8": 22, "SPLT2CHN_B16": 23},
     ),
     Tag(
-        "DistVST", "Which lanes a store puts into which bytes; DIST_NORM is that of the element width.",
-        {**_counted("NORM_B8 NORM_B16 NORM_B32 ONEPT_B8 ONEPT_B16 ONEPT_B32 PK_B16 PK_B32 INTLV_B8 INTLV_B16 PK_B64 "
-                    "INTLV_B32 PK4_B32")},
+        "DistVST", "Which lanes a store puts into which bytes.",
+        _counted("NORM_B8 NORM_B16 NORM_B32 ONEPT_B8 ONEPT_B16 ONEPT_B32 PK_B16 PK_B32 INTLV_B8 INTLV_B16 "
+                 "PK_B64 INTLV_B32 PK4_B32"),
         "DIST_", {"MRG4CHN_B8": 13, "MRG2CHN_B8": 14, "MRG2CHN_B16": 15},
     ),
     Tag(
         "Pat", "Lanes of a mask.",
-        {**{f"PAT_{w}": n for w, n in _counted("ALL VL1 VL2 VL3 VL4 VL8 VL16 VL32 VL64 VL128 M3 M4 H Q").items()},
-         "PAT_ALLF": 15},
+        {**_counted(" ".join(f"PAT_{w}" for w in _PATTERNS.split())), "PAT_ALLF": 15},
     ),
     Tag("ROUND", "Rounding: nearest even, nearest away, floor, ceil, to zero, to odd, hybrid.",
         {f"ROUND_{w}": n for w, n in _counted("R A F C Z O H").items()}),

@@ -54,7 +54,11 @@ def variants(row: Row) -> Iterator[Plan]:
     longest = max(map(len, choices.values()), default=1)
     first = zlib.crc32(row.name.encode())
     for at, plan in enumerate(plans(row, "a5")):
-        for step in range(longest) if ALL or longest < 5 or row.name == "vmulscvt" else range(first + at, first + at + 3):
+        for step in (
+            range(longest)
+            if ALL or longest < 5 or row.name == "vmulscvt"
+            else range(first + at, first + at + 3)
+        ):
             attrs = dict(plan.attrs)
             for k, (name, values) in enumerate(choices.items()):
                 if name in attrs or row.attr_index[name].default is not None:

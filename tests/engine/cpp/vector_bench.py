@@ -134,7 +134,9 @@ class VectorRow:
             return b.constant(self.plan.constants[name, at], type)
         if type.is_float:
             return b.constant((1.5, -0.75, 0.0, -3.0, 65504.0)[self.seed % 5], type)
-        number = {"offset": 64, "ctl": 2 << 16 | 1 if "32" in type.text else 2, "mask": 5, "areg": 8}.get(name)
+        number = {"offset": 64, "ctl": 2 << 16 | 1 if "32" in type.text else 2, "mask": 5, "areg": 8}.get(
+            name
+        )
         return b.constant((3, 1, 7, 2, 5)[self.seed % 5] if number is None else number, type)
 
     def shown(self) -> str:
@@ -180,7 +182,10 @@ def _pointer(b: Builder, elem: ScalarType, address: int) -> Value:
 def module_of(cases: list[VectorRow], isa: str) -> Module:
     """One function with all of them."""
     b = Builder.module({"pto.target_arch": StrAttr(isa)})
-    kind: dict[str, Attribute] = {"pto.entry": UnitAttr(), "pto.kernel_kind": EnumAttr("kernel_kind", "vector")}
+    kind: dict[str, Attribute] = {
+        "pto.entry": UnitAttr(),
+        "pto.kernel_kind": EnumAttr("kernel_kind", "vector"),
+    }
     entry = b.func("rows", [], kind)
     given, out = (entry.add_arg(PtrType(U8), name) for name in ("given", "out"))
     for number, case in enumerate(cases):

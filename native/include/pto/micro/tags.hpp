@@ -30,7 +30,7 @@ inline constexpr std::integral_constant<::Dist, ::Dist::DIST_US> US{};
 inline constexpr std::integral_constant<::Dist, ::Dist::DIST_DS> DS{};
 inline constexpr std::integral_constant<::Dist, ::Dist::DIST_PK> PK{};
 
-/// Which lanes a store puts into which bytes; DIST_NORM is that of the element width.
+/// Which lanes a store puts into which bytes.
 enum class DistVST { DIST_NORM_B8 = 0, DIST_NORM_B16 = 1, DIST_NORM_B32 = 2, DIST_ONEPT_B8 = 3, DIST_ONEPT_B16 = 4, DIST_ONEPT_B32 = 5, DIST_PK_B16 = 6, DIST_PK_B32 = 7, DIST_INTLV_B8 = 8, DIST_INTLV_B16 = 9, DIST_PK_B64 = 10, DIST_INTLV_B32 = 11, DIST_PK4_B32 = 12, DIST_MRG4CHN_B8 = 13, DIST_MRG2CHN_B8 = 14, DIST_MRG2CHN_B16 = 15 };
 inline constexpr std::integral_constant<::DistVST, ::DistVST::DIST_NORM_B8> NORM_B8{};
 inline constexpr std::integral_constant<::DistVST, ::DistVST::DIST_NORM_B16> NORM_B16{};

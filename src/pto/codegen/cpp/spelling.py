@@ -121,7 +121,11 @@ class Types:
         )
 
 
-_TOKENS = {"align": "vector_align", "async_session": "pto::comm::AsyncSession", "async_event": "pto::comm::AsyncEvent"}
+_TOKENS = {
+    "align": "vector_align",
+    "async_session": "pto::comm::AsyncSession",
+    "async_event": "pto::comm::AsyncEvent",
+}
 
 
 def _dim(d: int | None) -> str:

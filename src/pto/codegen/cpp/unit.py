@@ -75,13 +75,14 @@ class Unit:
     def no_registers(self, op: Operation) -> None:
         """Report code on vector registers for a target that has no calls on them."""
         self.report(
-            op, "PTO-E1301", f"no C++ spelling on {self.profile.name}: only an A5 has calls on vector registers",
+            op, "PTO-E1301", f"no C++ spelling on {self.profile.name}: "
+            "only an A5 has calls on vector registers",
             help="emit for an A5, or use tile instructions",
         )  # fmt: skip
 
     def other_registers(self, op: Operation) -> bool:
-        """Whether an operation on vector registers is for a target whose calls of these names take memory. Our
-        headers have the registers on every target."""
+        """Whether an operation on vector registers is for a target whose calls of these names take memory.
+        Our headers have the registers on every target."""
         row = op.row
         vector = row is not None and (row.set in ("vector", "predicate") or row.scope == "vec")
         return vector and self.profile.isa == "a2a3" and not self.checked

@@ -1,4 +1,4 @@
-"""Vector registers in C++: scopes, places of calls on registers, and rows whose call depends on more than types.
+"""Vector registers in C++: scopes, places of calls, and rows whose call depends on more than types.
 
     pto.vecscope { .. }                        __VEC_SCOPE__ { .. }
     %v = pto.vlds %p[%i] : ..                  vector_f32 v1;
@@ -652,5 +652,3 @@ def _get_vms4_sr(f: Function, op: Operation) -> None:
     f.line(f"int64_t {word} = get_vms4_sr();")
     for k, result in enumerate(op.results):
         f.declare(result, f.types(result.type), f"({f.types(result.type)}) ({word} >> {16 * k})")
-
-
