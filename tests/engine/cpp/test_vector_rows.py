@@ -52,12 +52,13 @@ def variants(row: Row) -> Iterator[Plan]:
     """Plans of all element types and forms; attributes walk through their choices side by side."""
     choices = {a.name: a.domain for a in row.attrs if a.domain}
     longest = max(map(len, choices.values()), default=1)
-    first = zlib.crc32(row.name.encode())
-    for at, plan in enumerate(plans(row, "a5")):
+    first, many = zlib.crc32(row.name.encode()), len(row.dtypes.get("a5", ())) > 4 or row.combos
+    some = 1 if ALL or row.set == "vector" else 4  # what pointers to masks point to makes no difference
+    for at, plan in enumerate(list(plans(row, "a5"))[::some]):
         for step in (
             range(longest)
             if ALL or longest < 5 or row.name == "vmulscvt"
-            else range(first + at, first + at + 3)
+            else range(first + at, first + at + (1 if many else 3))
         ):
             attrs = dict(plan.attrs)
             for k, (name, values) in enumerate(choices.items()):

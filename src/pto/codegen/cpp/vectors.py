@@ -11,7 +11,7 @@ an unaligned stream is one variable for the whole stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...ir.core import Block, Operation, Value, constant_of
 from ...ir.types import MaskType, PtrType, VRegType
@@ -319,7 +319,13 @@ def _vldsx2(f: Function, op: Operation) -> None:
 
 
 def _load(
-    f: Function, op: Operation, registers: list[str], source: Value, dtype: str, word: str, base: list[Value]
+    f: Function,
+    op: Operation,
+    registers: list[str],
+    source: Value,
+    dtype: str,
+    word: str,
+    base: Sequence[Value],
 ) -> None:
     offset, into = f.text(op.group("offset")[0]), ", ".join(registers)
     same = DTYPES[dtype].bits == bits_of(source)
