@@ -414,6 +414,8 @@ PTO_CALL_(vector_s32, int32_t, vector_s32)
 PTO_CALL_(vector_u32, uint32_t, vector_s32)
 PTO_CALL_(vector_f16, half, vector_s16)
 PTO_CALL_(vector_f32, float, vector_s32)
+PTO_CALL_(vector_f8e4m3, float8_e4m3_t, vector_s8)
+PTO_CALL_(vector_f8e5m2, float8_e5m2_t, vector_s8)
 #undef PTO_CALL_
 
 // vxor: lhs ^ rhs

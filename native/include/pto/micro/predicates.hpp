@@ -165,6 +165,7 @@ PTO_PSTU_(uint16_t)
 PTO_PSTU_(uint32_t)
 #undef PTO_PSTU_
 
+#ifndef PTO_CPU_BARE_REGISTERS
 namespace pto {
 
 template <class T>
@@ -189,3 +190,4 @@ PTO_INST MaskReg PSetWithType(P which) {
 }
 
 }  // namespace pto
+#endif

@@ -85,11 +85,17 @@ struct vector_align {
   int32_t pending = 0;
   Kind kind = kEmpty;
 };
+/// An address that loops move on; no call here takes one.
+struct vector_address {
+  int64_t offset = 0;
+};
 using vector_load_unalign = vector_align;
 using vector_store_unalign = vector_align;
 
 inline constexpr int CCE_VL = 256, ELE_CNT_B8 = 256, ELE_CNT_B16 = 128, ELE_CNT_B32 = 64;
 
+// Names for registers by their element type. -DPTO_CPU_BARE_REGISTERS is for code that brings its own.
+#ifndef PTO_CPU_BARE_REGISTERS
 namespace pto {
 
 /// The register of an element type.
@@ -112,5 +118,7 @@ struct RegTensor {
 };
 using MaskReg = vector_bool;
 using UnalignReg = vector_align;
+using AddrReg = vector_address;
 
 }  // namespace pto
+#endif

@@ -106,6 +106,22 @@ inline void set_loop2_stride_ubtoout(uint64_t from, uint64_t to) {
   pto::detail::core().ub_to_out.set_stride(1, from, to);
 }
 
+// The same as one word: the inner count below bit 21; the stride in global memory below bit 40.
+inline void set_loop_size_outtoub(uint64_t word) { set_loop_size_outtoub(word & 0x1FFFFF, word >> 21); }
+inline void set_loop_size_ubtoout(uint64_t word) { set_loop_size_ubtoout(word & 0x1FFFFF, word >> 21); }
+inline void set_loop1_stride_outtoub(uint64_t word) {
+  set_loop1_stride_outtoub(word & 0xFFFFFFFFFF, word >> 40);
+}
+inline void set_loop2_stride_outtoub(uint64_t word) {
+  set_loop2_stride_outtoub(word & 0xFFFFFFFFFF, word >> 40);
+}
+inline void set_loop1_stride_ubtoout(uint64_t word) {
+  set_loop1_stride_ubtoout(word >> 40, word & 0xFFFFFFFFFF);
+}
+inline void set_loop2_stride_ubtoout(uint64_t word) {
+  set_loop2_stride_ubtoout(word >> 40, word & 0xFFFFFFFFFF);
+}
+
 template <class To, class From>
 inline void copy_gm_to_ubuf(__ubuf__ To* to, __gm__ From* from, uint64_t /*sid*/, uint64_t bursts,
                             uint64_t length, uint64_t to_stride, uint64_t from_stride) {
