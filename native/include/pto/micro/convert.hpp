@@ -52,7 +52,8 @@ inline D float_of(double value, Conversion how) {
     code = baseline::encode_fields<kFields<dtype_of<D>>>(value, bias, mode);
     const D made = __builtin_bit_cast(D, static_cast<uint_of<sizeof(D)>>(code));
     const bool finite = __builtin_fabs(value) < __builtin_inf();
-    if (how.round == ::ROUND::ROUND_O && finite && static_cast<double>(static_cast<float>(made)) != value) code |= 1;
+    if (how.round == ::ROUND::ROUND_O && finite && static_cast<double>(static_cast<float>(made)) != value)
+      code |= 1;
   }
   return __builtin_bit_cast(D, static_cast<uint_of<sizeof(D)>>(code));
 }
@@ -60,7 +61,8 @@ template <class D, class S>
 inline D converted(S from, Conversion how) {
   if constexpr (std::is_integral_v<S> && std::is_integral_v<D>) {
     if (!how.saturate || sizeof(D) > sizeof(S)) return static_cast<D>(from);
-    constexpr auto low = static_cast<__int128>(std::numeric_limits<D>::min()), high = static_cast<__int128>(std::numeric_limits<D>::max());
+    constexpr auto low = static_cast<__int128>(std::numeric_limits<D>::min()),
+                   high = static_cast<__int128>(std::numeric_limits<D>::max());
     const auto wide = static_cast<__int128>(from);
     return static_cast<D>(wide < low ? low : wide > high ? high : wide);
   } else if constexpr (std::is_integral_v<S>) {
@@ -71,7 +73,8 @@ inline D converted(S from, Conversion how) {
   } else if constexpr (std::is_integral_v<D>) {
     const double whole = whole_of(static_cast<double>(static_cast<float>(from)), how.round);
     if (how.saturate)
-      return static_cast<D>(baseline::whole_to_int<8 * sizeof(D), std::is_signed_v<D>>(whole, {Round::trunc, true, false}));
+      return static_cast<D>(
+          baseline::whole_to_int<8 * sizeof(D), std::is_signed_v<D>>(whole, {Round::trunc, true, false}));
     if (whole != whole || whole == -__builtin_inf()) return 0;
     if (whole == __builtin_inf()) return static_cast<D>(~uint64_t{0});
     const auto size = static_cast<uint64_t>(__builtin_fmod(__builtin_fabs(whole), 0x1p64));
@@ -98,7 +101,8 @@ template <class D, class Tag>
 constexpr void read_tag(Conversion& how, int& part, bool& merges, Tag) {
   using E = typename Tag::value_type;
   if constexpr (std::is_same_v<E, ::ROUND>) how.round = Tag::value;
-  if constexpr (std::is_same_v<E, ::RoundingSaturation>) how.saturate = Tag::value == ::RoundingSaturation::RS_ENABLE;
+  if constexpr (std::is_same_v<E, ::RoundingSaturation>)
+    how.saturate = Tag::value == ::RoundingSaturation::RS_ENABLE;
   if constexpr (std::is_same_v<E, ::Part> || std::is_same_v<E, ::Part_T>) part = static_cast<int>(Tag::value);
   if constexpr (std::is_same_v<E, ::Mode>) merges = Tag::value == ::Mode::MODE_MERGING;
 }
@@ -153,7 +157,8 @@ inline void convert_from_pairs(vector_bf16& r, const RS& input, const vector_boo
     if (!is_on<1>(mask, i / 2 * 4 + part)) continue;
     using E = typename RS::Element;
     const auto byte = __builtin_bit_cast(uint8_t, input.lane[i / 2 * 4 + part]);
-    made.lane[i] = bfloat16_t(static_cast<float>(E::FromRaw(static_cast<uint8_t>(byte >> (i % 2 * 4) & 0xF))));
+    made.lane[i] =
+        bfloat16_t(static_cast<float>(E::FromRaw(static_cast<uint8_t>(byte >> (i % 2 * 4) & 0xF))));
   }
   r = made;
 }
@@ -161,19 +166,24 @@ inline void convert_from_pairs(vector_bf16& r, const RS& input, const vector_boo
 }  // namespace pto::detail::micro
 
 // X(result, source)
-#define PTO_CONVERSIONS(X)                                                                                 \
-  X(vector_f32, vector_f16) X(vector_f32, vector_bf16) X(vector_f16, vector_hif8) X(vector_f16, vector_s8) \
-  X(vector_f16, vector_u8) X(vector_s16, vector_s8) X(vector_u16, vector_u8) X(vector_f32, vector_s16)     \
-  X(vector_s32, vector_s16) X(vector_u32, vector_s16) X(vector_u32, vector_u16) X(vector_s64, vector_s32)  \
-  X(vector_s32, vector_s8) X(vector_u32, vector_u8) X(vector_f32, vector_f8e4m3)                           \
-  X(vector_f32, vector_f8e5m2) X(vector_f32, vector_hif8) X(vector_u8, vector_s16)                         \
-  X(vector_u8, vector_u16) X(vector_s16, vector_s32) X(vector_u16, vector_s32) X(vector_u16, vector_u32)   \
-  X(vector_s16, vector_u32) X(vector_s32, vector_s64) X(vector_u8, vector_s32) X(vector_u8, vector_u32)    \
-  X(vector_f32, vector_s32) X(vector_f16, vector_s16) X(vector_bf16, vector_f16) X(vector_s32, vector_f32) \
-  X(vector_s16, vector_f16) X(vector_f16, vector_bf16) X(vector_s32, vector_f16) X(vector_f32, vector_s64) \
-  X(vector_f16, vector_f32) X(vector_bf16, vector_f32) X(vector_s16, vector_f32) X(vector_s64, vector_f32) \
-  X(vector_s32, vector_bf16) X(vector_s8, vector_f16) X(vector_u8, vector_f16) X(vector_hif8, vector_f16)  \
-  X(vector_f8e4m3, vector_f32) X(vector_f8e5m2, vector_f32) X(vector_hif8, vector_f32)
+#define PTO_CONVERSIONS(X)                                                                                   \
+  X(vector_f32, vector_f16)                                                                                  \
+  X(vector_f32, vector_bf16) X(vector_f16, vector_hif8) X(vector_f16, vector_s8) X(vector_f16, vector_u8) X( \
+      vector_s16, vector_s8) X(vector_u16, vector_u8) X(vector_f32, vector_s16) X(vector_s32, vector_s16)    \
+      X(vector_u32, vector_s16) X(vector_u32, vector_u16) X(vector_s64, vector_s32) X(vector_s32, vector_s8) \
+          X(vector_u32, vector_u8) X(vector_f32, vector_f8e4m3) X(vector_f32, vector_f8e5m2)                 \
+              X(vector_f32, vector_hif8) X(vector_u8, vector_s16) X(vector_u8, vector_u16)                   \
+                  X(vector_s16, vector_s32) X(vector_u16, vector_s32) X(vector_u16, vector_u32)              \
+                      X(vector_s16, vector_u32) X(vector_s32, vector_s64) X(vector_u8, vector_s32)           \
+                          X(vector_u8, vector_u32) X(vector_f32, vector_s32) X(vector_f16, vector_s16) X(    \
+                              vector_bf16, vector_f16) X(vector_s32, vector_f32) X(vector_s16, vector_f16)   \
+                              X(vector_f16, vector_bf16) X(vector_s32, vector_f16) X(vector_f32, vector_s64) \
+                                  X(vector_f16, vector_f32) X(vector_bf16, vector_f32)                       \
+                                      X(vector_s16, vector_f32) X(vector_s64, vector_f32)                    \
+                                          X(vector_s32, vector_bf16) X(vector_s8, vector_f16)                \
+                                              X(vector_u8, vector_f16) X(vector_hif8, vector_f16)            \
+                                                  X(vector_f8e4m3, vector_f32) X(vector_f8e5m2, vector_f32)  \
+                                                      X(vector_hif8, vector_f32)
 #define PTO_VCVT_(D, S)                                                             \
   template <class... Tags>                                                          \
   PTO_INST void vcvt(D& r, const S& input, const vector_bool& mask, Tags... tags) { \

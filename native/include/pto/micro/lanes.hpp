@@ -82,8 +82,8 @@ PTO_INLINE void put_lanes(V& r, const vector_bool& mask, Make&& make) {
   for (int i = 0; i < V::kLanes; ++i) {
     const U keep = kMerges<M> ? __builtin_bit_cast(U, r.lane[i]) : U{0};
     const U kept = static_cast<U>(-static_cast<U>(lanes.on[i]));
-    made.lane[i] = __builtin_bit_cast(T, static_cast<U>((__builtin_bit_cast(U, made.lane[i]) & kept) |
-                                                        (keep & static_cast<U>(~kept))));
+    made.lane[i] = __builtin_bit_cast(
+        T, static_cast<U>((__builtin_bit_cast(U, made.lane[i]) & kept) | (keep & static_cast<U>(~kept))));
   }
   r = made;
 }
@@ -117,7 +117,8 @@ PTO_EXACT_LOOP void lanewise_bits(V& r, const vector_bool& mask, const V& a, con
   });
 }
 template <class Meaning, class V, class... From>
-PTO_EXACT_LOOP void lanewise_truth(vector_bool& m, const vector_bool& seed, const V& first, const From&... from) {
+PTO_EXACT_LOOP void lanewise_truth(vector_bool& m, const vector_bool& seed, const V& first,
+                                   const From&... from) {
   using T = typename V::Element;
   const vector_bool gate = seed;
   uint8_t made[V::kLanes];
@@ -165,7 +166,8 @@ inline Place place(const volatile void* pointer) {
 }
 
 /// The bytes that a call accesses: `size` of them, `offset` bytes behind a pointer.
-inline char* bytes_at(const char* name, const volatile void* pointer, int64_t offset, int64_t size, int align) {
+inline char* bytes_at(const char* name, const volatile void* pointer, int64_t offset, int64_t size,
+                      int align) {
   Place found = place(pointer);
   found.at += offset;
   if (found.at % align != 0) [[unlikely]]

@@ -104,14 +104,16 @@ inline void load_pair(V& low, V& high, const volatile void* base, int64_t offset
 /// MRG<n>CHN_B<w>: each block holds n planes of w-bit items; memory has the first items of all planes, then
 /// the second ones.
 template <int Planes, int Width>
-inline void merge_planes(const void* value, const volatile void* dest, int64_t offset, const vector_bool& mask) {
+inline void merge_planes(const void* value, const volatile void* dest, int64_t offset,
+                         const vector_bool& mask) {
   char* to = bytes_at("vsts", dest, offset, 1, 32);
   constexpr int each = 32 / Width / Planes;
   for (int group = 0; group < kRegisterBytes / Planes / Width; ++group) {
     if (!is_on<Planes * Width>(mask, group)) continue;
     for (int plane = 0; plane < Planes; ++plane)
       std::memcpy(to + (group * Planes + plane) * Width,
-                  static_cast<const char*>(value) + group / each * 32 + (plane * each + group % each) * Width, Width);
+                  static_cast<const char*>(value) + group / each * 32 + (plane * each + group % each) * Width,
+                  Width);
   }
 }
 template <::DistVST D>
@@ -145,7 +147,9 @@ inline void store_pair(const void* low, const void* high, const volatile void* d
   }
 }
 template <::DistVST D>
-inline constexpr int kPairWidth = static_cast<int>(D) == 8 ? 1 : static_cast<int>(D) == 9 ? 2 : 4;
+inline constexpr int kPairWidth = static_cast<int>(D) == 8   ? 1
+                                  : static_cast<int>(D) == 9 ? 2
+                                                             : 4;
 
 /// Eight blocks at a stride; `ctl` has that of blocks above that of repeats, in blocks.
 struct BlockSteps {
@@ -154,8 +158,8 @@ struct BlockSteps {
       : step((static_cast<uint32_t>(ctl) >> 16) * 32), repeat((static_cast<uint32_t>(ctl) & 0xFFFF) * 32) {}
 };
 template <bool Stores>
-inline void move_blocks(const char* name, void* value, const volatile void* base, int64_t offset, int64_t step,
-                        const vector_bool& mask) {
+inline void move_blocks(const char* name, void* value, const volatile void* base, int64_t offset,
+                        int64_t step, const vector_bool& mask) {
   bytes_at(name, base, 0, 0, 32);
   for (int i = 0; i < 8; ++i) {
     char* mine = static_cast<char*>(value) + i * 32;
@@ -178,7 +182,10 @@ inline void gather(V& r, const volatile void* base, const Offsets& offsets, cons
   for (int i = 0; i < Offsets::kLanes && i < V::kLanes; ++i) {
     if (!is_on<size>(mask, i)) continue;
     T found;
-    std::memcpy(&found, bytes_at("vgather2", base, int64_t{offsets.lane[i]} * int64_t{sizeof(T)}, sizeof(T), sizeof(T)), sizeof(T));
+    std::memcpy(
+        &found,
+        bytes_at("vgather2", base, int64_t{offsets.lane[i]} * int64_t{sizeof(T)}, sizeof(T), sizeof(T)),
+        sizeof(T));
     if constexpr (sizeof(T) == sizeof(R)) {
       made.lane[i] = __builtin_bit_cast(R, found);
     } else {
@@ -188,93 +195,97 @@ inline void gather(V& r, const volatile void* base, const Offsets& offsets, cons
   r = made;
 }
 template <class V, class Offsets>
-inline void scatter(const V& value, const volatile void* base, const Offsets& offsets, const vector_bool& mask) {
+inline void scatter(const V& value, const volatile void* base, const Offsets& offsets,
+                    const vector_bool& mask) {
   using T = typename V::Element;
   constexpr int size = sizeof(typename Offsets::Element), every = V::kLanes / Offsets::kLanes;
   for (int i = Offsets::kLanes - 1; i >= 0; --i)  // of equal offsets the lowest lane wins
     if (is_on<size>(mask, i))
-      std::memcpy(bytes_at("vscatter", base, int64_t{offsets.lane[i]} * int64_t{sizeof(T)}, sizeof(T), sizeof(T)),
-                  &value.lane[i * every], sizeof(T));
+      std::memcpy(
+          bytes_at("vscatter", base, int64_t{offsets.lane[i]} * int64_t{sizeof(T)}, sizeof(T), sizeof(T)),
+          &value.lane[i * every], sizeof(T));
 }
-inline void gather_blocks(void* r, const volatile void* base, const vector_u32& offsets, const vector_bool& mask) {
+inline void gather_blocks(void* r, const volatile void* base, const vector_u32& offsets,
+                          const vector_bool& mask) {
   char made[kRegisterBytes] = {};
   for (int i = 0; i < 8; ++i)
-    if (is_on<4>(mask, i)) std::memcpy(made + i * 32, bytes_at("vgatherb", base, offsets.lane[i], 32, 32), 32);
+    if (is_on<4>(mask, i))
+      std::memcpy(made + i * 32, bytes_at("vgatherb", base, offsets.lane[i], 32, 32), 32);
   std::memcpy(r, made, sizeof made);
 }
 
 }  // namespace pto::detail::micro
 
-#define PTO_LOADS_(V, T)                                                                                      \
-  template <class D>                                                                                          \
-  PTO_INST void vlds(V& r, __ubuf__ T* base, int32_t offset, D) {                                             \
-    pto::detail::micro::load<D::value>(r, base, int64_t{offset} * int64_t{sizeof(T)});                        \
-  }                                                                                                           \
-  template <class D, class P>                                                                                 \
-  PTO_INST void vlds(V& r, __ubuf__ T*& base, int32_t offset, D, P) {                                         \
-    pto::detail::micro::load<D::value>(r, base, 0);                                                           \
-    base += offset;                                                                                           \
-  }                                                                                                           \
-  template <class D>                                                                                          \
-  PTO_INST void vlds(V& low, V& high, __ubuf__ T* base, int32_t offset, D) {                                  \
-    pto::detail::micro::load_pair<D::value>(low, high, base, int64_t{offset} * int64_t{sizeof(T)});           \
-  }                                                                                                           \
-  template <class D, class P>                                                                                 \
-  PTO_INST void vlds(V& low, V& high, __ubuf__ T*& base, int32_t offset, D, P) {                              \
-    pto::detail::micro::load_pair<D::value>(low, high, base, 0);                                              \
-    base += offset;                                                                                           \
-  }                                                                                                           \
-  template <class D>                                                                                          \
-  PTO_INST void vsts(const V& value, __ubuf__ T* dest, int32_t offset, D, vector_bool mask) {                 \
-    pto::detail::micro::store<D::value>(&value, dest, int64_t{offset} * int64_t{sizeof(T)}, mask);            \
-  }                                                                                                           \
-  template <class D, class P>                                                                                 \
-  PTO_INST void vsts(const V& value, __ubuf__ T*& dest, int32_t offset, D, vector_bool mask, P) {             \
-    pto::detail::micro::store<D::value>(&value, dest, 0, mask);                                               \
-    dest += offset;                                                                                           \
-  }                                                                                                           \
-  template <class D>                                                                                          \
-  PTO_INST void vsts(const V& low, const V& high, __ubuf__ T* dest, int32_t offset, D, vector_bool) {         \
-    pto::detail::micro::store_pair<pto::detail::micro::kPairWidth<D::value>>(                                 \
-        &low, &high, dest, int64_t{offset} * int64_t{sizeof(T)});                                             \
-  }                                                                                                           \
-  template <int = 0>                                                                                          \
-  PTO_INST void vsldb(V& r, __ubuf__ T* base, int32_t ctl, vector_bool mask) {                                \
-    const pto::detail::micro::BlockSteps steps(ctl);                                                          \
-    pto::detail::micro::move_blocks<false>("vsldb", &r, base, steps.repeat, steps.step, mask);                \
-  }                                                                                                           \
-  template <class P>                                                                                          \
-  PTO_INST void vsldb(V& r, __ubuf__ T*& base, int32_t ctl, vector_bool mask, P) {                            \
-    const pto::detail::micro::BlockSteps steps(ctl);                                                          \
-    pto::detail::micro::move_blocks<false>("vsldb", &r, base, 0, steps.step, mask);                           \
-    base += steps.repeat / static_cast<int64_t>(sizeof(T));                                                   \
-  }                                                                                                           \
-  template <int = 0>                                                                                          \
-  PTO_INST void vsstb(V value, __ubuf__ T* dest, int32_t ctl, vector_bool mask) {                             \
-    const pto::detail::micro::BlockSteps steps(ctl);                                                          \
-    pto::detail::micro::move_blocks<true>("vsstb", &value, dest, steps.repeat, steps.step, mask);             \
-  }                                                                                                           \
-  template <class P>                                                                                          \
-  PTO_INST void vsstb(V value, __ubuf__ T*& dest, int32_t ctl, vector_bool mask, P) {                         \
-    const pto::detail::micro::BlockSteps steps(ctl);                                                          \
-    pto::detail::micro::move_blocks<true>("vsstb", &value, dest, 0, steps.step, mask);                        \
-    dest += steps.repeat / static_cast<int64_t>(sizeof(T));                                                   \
-  }                                                                                                           \
-  template <int = 0>                                                                                          \
-  PTO_INST void vgatherb(V& r, __ubuf__ T* base, vector_u32 offsets, vector_bool mask) {                      \
-    pto::detail::micro::gather_blocks(&r, base, offsets, mask);                                               \
-  }                                                                                                           \
-  template <int = 0>                                                                                          \
-  PTO_INST void vgatherb(V& r, __ubuf__ T* base, vector_u32 offsets) {                                        \
-    pto::detail::micro::gather_blocks(&r, base, offsets, pto::detail::micro::first_lanes<4>(8));              \
+#define PTO_LOADS_(V, T)                                                                              \
+  template <class D>                                                                                  \
+  PTO_INST void vlds(V& r, __ubuf__ T* base, int32_t offset, D) {                                     \
+    pto::detail::micro::load<D::value>(r, base, int64_t{offset} * int64_t{sizeof(T)});                \
+  }                                                                                                   \
+  template <class D, class P>                                                                         \
+  PTO_INST void vlds(V& r, __ubuf__ T*& base, int32_t offset, D, P) {                                 \
+    pto::detail::micro::load<D::value>(r, base, 0);                                                   \
+    base += offset;                                                                                   \
+  }                                                                                                   \
+  template <class D>                                                                                  \
+  PTO_INST void vlds(V& low, V& high, __ubuf__ T* base, int32_t offset, D) {                          \
+    pto::detail::micro::load_pair<D::value>(low, high, base, int64_t{offset} * int64_t{sizeof(T)});   \
+  }                                                                                                   \
+  template <class D, class P>                                                                         \
+  PTO_INST void vlds(V& low, V& high, __ubuf__ T*& base, int32_t offset, D, P) {                      \
+    pto::detail::micro::load_pair<D::value>(low, high, base, 0);                                      \
+    base += offset;                                                                                   \
+  }                                                                                                   \
+  template <class D>                                                                                  \
+  PTO_INST void vsts(const V& value, __ubuf__ T* dest, int32_t offset, D, vector_bool mask) {         \
+    pto::detail::micro::store<D::value>(&value, dest, int64_t{offset} * int64_t{sizeof(T)}, mask);    \
+  }                                                                                                   \
+  template <class D, class P>                                                                         \
+  PTO_INST void vsts(const V& value, __ubuf__ T*& dest, int32_t offset, D, vector_bool mask, P) {     \
+    pto::detail::micro::store<D::value>(&value, dest, 0, mask);                                       \
+    dest += offset;                                                                                   \
+  }                                                                                                   \
+  template <class D>                                                                                  \
+  PTO_INST void vsts(const V& low, const V& high, __ubuf__ T* dest, int32_t offset, D, vector_bool) { \
+    pto::detail::micro::store_pair<pto::detail::micro::kPairWidth<D::value>>(                         \
+        &low, &high, dest, int64_t{offset} * int64_t{sizeof(T)});                                     \
+  }                                                                                                   \
+  template <int = 0>                                                                                  \
+  PTO_INST void vsldb(V& r, __ubuf__ T* base, int32_t ctl, vector_bool mask) {                        \
+    const pto::detail::micro::BlockSteps steps(ctl);                                                  \
+    pto::detail::micro::move_blocks<false>("vsldb", &r, base, steps.repeat, steps.step, mask);        \
+  }                                                                                                   \
+  template <class P>                                                                                  \
+  PTO_INST void vsldb(V& r, __ubuf__ T*& base, int32_t ctl, vector_bool mask, P) {                    \
+    const pto::detail::micro::BlockSteps steps(ctl);                                                  \
+    pto::detail::micro::move_blocks<false>("vsldb", &r, base, 0, steps.step, mask);                   \
+    base += steps.repeat / static_cast<int64_t>(sizeof(T));                                           \
+  }                                                                                                   \
+  template <int = 0>                                                                                  \
+  PTO_INST void vsstb(V value, __ubuf__ T* dest, int32_t ctl, vector_bool mask) {                     \
+    const pto::detail::micro::BlockSteps steps(ctl);                                                  \
+    pto::detail::micro::move_blocks<true>("vsstb", &value, dest, steps.repeat, steps.step, mask);     \
+  }                                                                                                   \
+  template <class P>                                                                                  \
+  PTO_INST void vsstb(V value, __ubuf__ T*& dest, int32_t ctl, vector_bool mask, P) {                 \
+    const pto::detail::micro::BlockSteps steps(ctl);                                                  \
+    pto::detail::micro::move_blocks<true>("vsstb", &value, dest, 0, steps.step, mask);                \
+    dest += steps.repeat / static_cast<int64_t>(sizeof(T));                                           \
+  }                                                                                                   \
+  template <int = 0>                                                                                  \
+  PTO_INST void vgatherb(V& r, __ubuf__ T* base, vector_u32 offsets, vector_bool mask) {              \
+    pto::detail::micro::gather_blocks(&r, base, offsets, mask);                                       \
+  }                                                                                                   \
+  template <int = 0>                                                                                  \
+  PTO_INST void vgatherb(V& r, __ubuf__ T* base, vector_u32 offsets) {                                \
+    pto::detail::micro::gather_blocks(&r, base, offsets, pto::detail::micro::first_lanes<4>(8));      \
   }
 PTO_ALL_REGISTERS(PTO_LOADS_)
 #undef PTO_LOADS_
 
-#define PTO_GATHER_(V, T, U)                                                                  \
-  template <int = 0>                                                                          \
-  PTO_INST void vgather2(V& r, __ubuf__ T* base, const U& offsets, vector_bool mask) {        \
-    pto::detail::micro::gather<T>(r, base, offsets, mask);                                    \
+#define PTO_GATHER_(V, T, U)                                                           \
+  template <int = 0>                                                                   \
+  PTO_INST void vgather2(V& r, __ubuf__ T* base, const U& offsets, vector_bool mask) { \
+    pto::detail::micro::gather<T>(r, base, offsets, mask);                             \
   }
 #define PTO_GATHER_B16_(V, T) PTO_GATHER_(V, T, vector_u16)
 #define PTO_GATHER_B32_(V, T) PTO_GATHER_(V, T, vector_u32)
@@ -291,17 +302,17 @@ PTO_B32_FLOATS(PTO_GATHER_B32_)
 #undef PTO_GATHER_B32_
 
 /// Elements in 32-bit slots: narrower ones lie in the low half.
-#define PTO_GATHER_BC_(V, T)                                                                         \
-  template <int = 0>                                                                                 \
-  PTO_INST void vgather2_bc(V& r, __ubuf__ T* base, const vector_u32& offsets, vector_bool mask) {   \
-    vector_u32 made;                                                                                 \
-    pto::detail::micro::gather<T>(made, base, offsets, mask);                                        \
-    r = V(made);                                                                                     \
+#define PTO_GATHER_BC_(V, T)                                                                       \
+  template <int = 0>                                                                               \
+  PTO_INST void vgather2_bc(V& r, __ubuf__ T* base, const vector_u32& offsets, vector_bool mask) { \
+    vector_u32 made;                                                                               \
+    pto::detail::micro::gather<T>(made, base, offsets, mask);                                      \
+    r = V(made);                                                                                   \
   }
-#define PTO_GATHER_BC32_(V, T)                                                                       \
-  template <int = 0>                                                                                 \
-  PTO_INST void vgather2_bc(V& r, __ubuf__ T* base, const vector_u32& offsets, vector_bool mask) {   \
-    pto::detail::micro::gather<T>(r, base, offsets, mask);                                           \
+#define PTO_GATHER_BC32_(V, T)                                                                     \
+  template <int = 0>                                                                               \
+  PTO_INST void vgather2_bc(V& r, __ubuf__ T* base, const vector_u32& offsets, vector_bool mask) { \
+    pto::detail::micro::gather<T>(r, base, offsets, mask);                                         \
   }
 PTO_B16_INTEGERS(PTO_GATHER_BC_)
 PTO_B16_FLOATS(PTO_GATHER_BC_)
@@ -310,12 +321,12 @@ PTO_B32_FLOATS(PTO_GATHER_BC32_)
 #undef PTO_GATHER_BC_
 #undef PTO_GATHER_BC32_
 
-#define PTO_SCATTER_(V, T)                                                                           \
-  template <int = 0>                                                                                 \
-  PTO_INST void vscatter(const V& value, __ubuf__ T* dest,                                           \
-                         const std::conditional_t<sizeof(T) == 4, vector_u32, vector_u16>& offsets,  \
-                         vector_bool mask) {                                                         \
-    pto::detail::micro::scatter(value, dest, offsets, mask);                                         \
+#define PTO_SCATTER_(V, T)                                                                          \
+  template <int = 0>                                                                                \
+  PTO_INST void vscatter(const V& value, __ubuf__ T* dest,                                          \
+                         const std::conditional_t<sizeof(T) == 4, vector_u32, vector_u16>& offsets, \
+                         vector_bool mask) {                                                        \
+    pto::detail::micro::scatter(value, dest, offsets, mask);                                        \
   }
 PTO_COMMON_REGISTERS(PTO_SCATTER_)
 #undef PTO_SCATTER_

@@ -46,7 +46,8 @@ PTO_INLINE auto fused(A a, B b, C c) {
   } else if constexpr (std::is_same_v<T, float>) {
     return __builtin_fmaf(a, b, c);
   } else {
-    const double product = static_cast<double>(a) * static_cast<double>(b), other = c, total = product + other;
+    const double product = static_cast<double>(a) * static_cast<double>(b), other = c,
+                 total = product + other;
     const double part = total - product, lost = (product - (total - part)) + (other - part);
     const auto bits = __builtin_bit_cast(uint64_t, total);
     if (!(__builtin_fabs(total) < __builtin_inf()) || lost == 0 || (bits & 1) != 0) return total;

@@ -99,12 +99,12 @@ PTO_MASKS_(16, 2)
 PTO_MASKS_(32, 4)
 #undef PTO_MASKS_
 
-#define PTO_ALGEBRA_(name, expression)                                                               \
-  PTO_INST void name(vector_bool& dst, vector_bool src0, vector_bool src1, vector_bool mask) {       \
-    for (int i = 0; i < 4; ++i) {                                                                    \
-      const uint64_t a = src0.word[i], b = src1.word[i], c = mask.word[i];                           \
-      dst.word[i] = expression;                                                                      \
-    }                                                                                                \
+#define PTO_ALGEBRA_(name, expression)                                                         \
+  PTO_INST void name(vector_bool& dst, vector_bool src0, vector_bool src1, vector_bool mask) { \
+    for (int i = 0; i < 4; ++i) {                                                              \
+      const uint64_t a = src0.word[i], b = src1.word[i], c = mask.word[i];                     \
+      dst.word[i] = expression;                                                                \
+    }                                                                                          \
   }
 PTO_ALGEBRA_(pand, a & b & c)
 PTO_ALGEBRA_(por, (a | b) & c)
@@ -152,14 +152,14 @@ PTO_INST void psts(vector_bool mask, __ubuf__ uint32_t*& dest, int32_t offset, D
 }
 
 /// The lanes of a mask as dense bits, appended to a store stream.
-#define PTO_PSTU_(T)                                                                        \
-  PTO_INST void pstu(vector_align& state, vector_bool mask, __ubuf__ T*& base) {            \
-    constexpr int size = sizeof(T), lanes = 256 / size;                                     \
-    unsigned char bits[lanes / 8] = {};                                                     \
-    for (int i = 0; i < lanes; ++i)                                                         \
+#define PTO_PSTU_(T)                                                                                  \
+  PTO_INST void pstu(vector_align& state, vector_bool mask, __ubuf__ T*& base) {                      \
+    constexpr int size = sizeof(T), lanes = 256 / size;                                               \
+    unsigned char bits[lanes / 8] = {};                                                               \
+    for (int i = 0; i < lanes; ++i)                                                                   \
       bits[i / 8] |= static_cast<unsigned char>(pto::detail::micro::is_on<size>(mask, i) << (i % 8)); \
-    pto::detail::micro::append("pstu", state, base, 0, bits, sizeof bits, 1);               \
-    pto::detail::micro::move_bytes(base, sizeof bits);                                      \
+    pto::detail::micro::append("pstu", state, base, 0, bits, sizeof bits, 1);                         \
+    pto::detail::micro::move_bytes(base, sizeof bits);                                                \
   }
 PTO_PSTU_(uint16_t)
 PTO_PSTU_(uint32_t)

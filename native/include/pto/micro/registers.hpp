@@ -19,17 +19,17 @@ concept IsRegister = requires { typename V::Element; } && sizeof(V) == kRegister
 
 }  // namespace pto::detail
 
-#define PTO_REGISTER_(name, element)                                        \
-  struct [[gnu::may_alias]] alignas(64) name {                              \
-    using Element = element;                                                \
-    static constexpr int kLanes = 256 / static_cast<int>(sizeof(element));  \
-    element lane[kLanes];                                                   \
-    name() = default;                                                       \
-    template <class Other>                                                  \
+#define PTO_REGISTER_(name, element)                                           \
+  struct [[gnu::may_alias]] alignas(64) name {                                 \
+    using Element = element;                                                   \
+    static constexpr int kLanes = 256 / static_cast<int>(sizeof(element));     \
+    element lane[kLanes];                                                      \
+    name() = default;                                                          \
+    template <class Other>                                                     \
       requires(pto::detail::IsRegister<Other> && !std::is_same_v<Other, name>) \
-    explicit name(const Other& other) {                                     \
-      std::memcpy(lane, &other, sizeof lane);                               \
-    }                                                                       \
+    explicit name(const Other& other) {                                        \
+      std::memcpy(lane, &other, sizeof lane);                                  \
+    }                                                                          \
   };
 
 // X(register, element), by what loads and arithmetic are overloaded for.
@@ -37,16 +37,15 @@ concept IsRegister = requires { typename V::Element; } && sizeof(V) == kRegister
 #define PTO_B16_INTEGERS(X) X(vector_s16, int16_t) X(vector_u16, uint16_t)
 #define PTO_B32_INTEGERS(X) X(vector_s32, int32_t) X(vector_u32, uint32_t)
 #define PTO_B64_INTEGERS(X) X(vector_s64, int64_t) X(vector_u64, uint64_t)
-#define PTO_B8_FLOATS(X)                                                    \
-  X(vector_f8e4m3, float8_e4m3_t) X(vector_f8e5m2, float8_e5m2_t)           \
-  X(vector_f8e8m0, float8_e8m0_t) X(vector_hif8, hifloat8_t)
+#define PTO_B8_FLOATS(X)          \
+  X(vector_f8e4m3, float8_e4m3_t) \
+  X(vector_f8e5m2, float8_e5m2_t) X(vector_f8e8m0, float8_e8m0_t) X(vector_hif8, hifloat8_t)
 #define PTO_B4_PAIRS(X) X(vector_f4e1m2x2, float4_e1m2x2_t) X(vector_f4e2m1x2, float4_e2m1x2_t)
 #define PTO_B16_FLOATS(X) X(vector_f16, half) X(vector_bf16, bfloat16_t)
 #define PTO_B32_FLOATS(X) X(vector_f32, float)
 #define PTO_COMMON_REGISTERS(X) \
   PTO_B8_INTEGERS(X) PTO_B16_INTEGERS(X) PTO_B32_INTEGERS(X) PTO_B16_FLOATS(X) PTO_B32_FLOATS(X)
-#define PTO_ALL_REGISTERS(X) \
-  PTO_COMMON_REGISTERS(X) PTO_B64_INTEGERS(X) PTO_B8_FLOATS(X) PTO_B4_PAIRS(X)
+#define PTO_ALL_REGISTERS(X) PTO_COMMON_REGISTERS(X) PTO_B64_INTEGERS(X) PTO_B8_FLOATS(X) PTO_B4_PAIRS(X)
 
 PTO_ALL_REGISTERS(PTO_REGISTER_)
 PTO_REGISTER_(vector_s4x2, pto::int4b_t)

@@ -40,19 +40,19 @@ PTO_MAKES_(vector_f8e8m0, float8_e8m0_t)
 #undef PTO_MAKES_
 
 /// Consecutive values; sums are exact before they are rounded, or wrap.
-#define PTO_VCI_(V, T)                                                                       \
-  template <class O = decltype(INC_ORDER)>                                                   \
-  PTO_INST void vci(V& r, T index, O = {}) {                                                 \
-    const auto first = pto::detail::micro::number(index);                                    \
-    for (int i = 0; i < V::kLanes; ++i) {                                                    \
-      const int step = O::value == ::Order::DEC_ORDER ? -i : i;                              \
-      if constexpr (std::is_integral_v<T>) {                                                 \
-        r.lane[i] = static_cast<T>(pto::detail::add(first, static_cast<int32_t>(step)));     \
-      } else {                                                                               \
-        const double sum = static_cast<double>(first) + step;                                \
-        r.lane[i] = pto::detail::micro::lane_of<T>(sum);                                  \
-      }                                                                                      \
-    }                                                                                        \
+#define PTO_VCI_(V, T)                                                                   \
+  template <class O = decltype(INC_ORDER)>                                               \
+  PTO_INST void vci(V& r, T index, O = {}) {                                             \
+    const auto first = pto::detail::micro::number(index);                                \
+    for (int i = 0; i < V::kLanes; ++i) {                                                \
+      const int step = O::value == ::Order::DEC_ORDER ? -i : i;                          \
+      if constexpr (std::is_integral_v<T>) {                                             \
+        r.lane[i] = static_cast<T>(pto::detail::add(first, static_cast<int32_t>(step))); \
+      } else {                                                                           \
+        const double sum = static_cast<double>(first) + step;                            \
+        r.lane[i] = pto::detail::micro::lane_of<T>(sum);                                 \
+      }                                                                                  \
+    }                                                                                    \
   }
 PTO_VCI_(vector_s8, int8_t)
 PTO_VCI_(vector_s16, int16_t)
@@ -65,13 +65,15 @@ namespace pto::detail::micro {
 
 /// 32-bit sums and differences with a flag per lane; that of a difference says that nothing was borrowed.
 template <bool Subtracts, class V>
-inline void carried(vector_bool& flag, V& r, const V& lhs, const V& rhs, const vector_bool* in, const vector_bool& mask) {
+inline void carried(vector_bool& flag, V& r, const V& lhs, const V& rhs, const vector_bool* in,
+                    const vector_bool& mask) {
   V made;
   clear(made);
   vector_bool flags{};
   for (int i = 0; i < V::kLanes; ++i) {
     if (!is_on<4>(mask, i)) continue;
-    const auto a = static_cast<int64_t>(static_cast<uint32_t>(lhs.lane[i])), b = static_cast<int64_t>(static_cast<uint32_t>(rhs.lane[i]));
+    const auto a = static_cast<int64_t>(static_cast<uint32_t>(lhs.lane[i])),
+               b = static_cast<int64_t>(static_cast<uint32_t>(rhs.lane[i]));
     const bool given = in != nullptr && is_on<4>(*in, i);
     const int64_t found = Subtracts ? a - b - (in != nullptr && !given) : a + b + given;
     made.lane[i] = static_cast<typename V::Element>(found);
@@ -99,46 +101,50 @@ inline void wide_product(V& low, V& high, const V& lhs, const V& rhs, const vect
 }
 /// exp(input - maximum), of narrower operands one lane of each pair.
 template <class S>
-PTO_EXACT_LOOP void exp_difference(vector_f32& r, const S& input, const S& maximum, const vector_bool& mask, int part) {
+PTO_EXACT_LOOP void exp_difference(vector_f32& r, const S& input, const S& maximum, const vector_bool& mask,
+                                   int part) {
   constexpr int every = S::kLanes / vector_f32::kLanes;
   vector_f32 made;
   for (int i = 0; i < vector_f32::kLanes; ++i) {
     const int at = i * every + (every > 1 ? part : 0);
-    made.lane[i] = is_on<4 / every>(mask, at) ? math::exp(number(input.lane[at]) - number(maximum.lane[at])) : 0.0f;
+    made.lane[i] =
+        is_on<4 / every>(mask, at) ? math::exp(number(input.lane[at]) - number(maximum.lane[at])) : 0.0f;
   }
   r = made;
 }
 
 }  // namespace pto::detail::micro
 
-#define PTO_CARRY_(V, T)                                                                                          \
-  template <int = 0>                                                                                              \
-  PTO_INST void vaddc(vector_bool& carry, V& r, const V& lhs, const V& rhs, const vector_bool& mask) {            \
-    pto::detail::micro::carried<false>(carry, r, lhs, rhs, nullptr, mask);                                        \
-  }                                                                                                               \
-  template <int = 0>                                                                                              \
-  PTO_INST void vsubc(vector_bool& borrow, V& r, const V& lhs, const V& rhs, const vector_bool& mask) {           \
-    pto::detail::micro::carried<true>(borrow, r, lhs, rhs, nullptr, mask);                                        \
-  }                                                                                                               \
-  template <int = 0>                                                                                              \
-  PTO_INST void vaddcs(vector_bool& carry, V& r, const V& lhs, const V& rhs, vector_bool in, vector_bool mask) {  \
-    pto::detail::micro::carried<false>(carry, r, lhs, rhs, &in, mask);                                            \
-  }                                                                                                               \
-  template <int = 0>                                                                                              \
-  PTO_INST void vsubcs(vector_bool& borrow, V& r, const V& lhs, const V& rhs, vector_bool in, vector_bool mask) { \
-    pto::detail::micro::carried<true>(borrow, r, lhs, rhs, &in, mask);                                            \
-  }                                                                                                               \
-  template <int = 0>                                                                                              \
-  PTO_INST void vmull(V& low, V& high, const V& lhs, const V& rhs, const vector_bool& mask) {                     \
-    pto::detail::micro::wide_product(low, high, lhs, rhs, mask);                                                  \
+#define PTO_CARRY_(V, T)                                                                                \
+  template <int = 0>                                                                                    \
+  PTO_INST void vaddc(vector_bool& carry, V& r, const V& lhs, const V& rhs, const vector_bool& mask) {  \
+    pto::detail::micro::carried<false>(carry, r, lhs, rhs, nullptr, mask);                              \
+  }                                                                                                     \
+  template <int = 0>                                                                                    \
+  PTO_INST void vsubc(vector_bool& borrow, V& r, const V& lhs, const V& rhs, const vector_bool& mask) { \
+    pto::detail::micro::carried<true>(borrow, r, lhs, rhs, nullptr, mask);                              \
+  }                                                                                                     \
+  template <int = 0>                                                                                    \
+  PTO_INST void vaddcs(vector_bool& carry, V& r, const V& lhs, const V& rhs, vector_bool in,            \
+                       vector_bool mask) {                                                              \
+    pto::detail::micro::carried<false>(carry, r, lhs, rhs, &in, mask);                                  \
+  }                                                                                                     \
+  template <int = 0>                                                                                    \
+  PTO_INST void vsubcs(vector_bool& borrow, V& r, const V& lhs, const V& rhs, vector_bool in,           \
+                       vector_bool mask) {                                                              \
+    pto::detail::micro::carried<true>(borrow, r, lhs, rhs, &in, mask);                                  \
+  }                                                                                                     \
+  template <int = 0>                                                                                    \
+  PTO_INST void vmull(V& low, V& high, const V& lhs, const V& rhs, const vector_bool& mask) {           \
+    pto::detail::micro::wide_product(low, high, lhs, rhs, mask);                                        \
   }
 PTO_B32_INTEGERS(PTO_CARRY_)
 #undef PTO_CARRY_
 
-#define PTO_VEXPDIF_(S)                                                                                         \
-  template <class P>                                                                                            \
-  PTO_INST void vexpdif(vector_f32& r, const S& input, const S& maximum, const vector_bool& mask, P) {          \
-    pto::detail::micro::exp_difference(r, input, maximum, mask, static_cast<int>(P::value));                    \
+#define PTO_VEXPDIF_(S)                                                                                \
+  template <class P>                                                                                   \
+  PTO_INST void vexpdif(vector_f32& r, const S& input, const S& maximum, const vector_bool& mask, P) { \
+    pto::detail::micro::exp_difference(r, input, maximum, mask, static_cast<int>(P::value));           \
   }
 PTO_VEXPDIF_(vector_f32)
 PTO_VEXPDIF_(vector_f16)
@@ -171,10 +177,10 @@ struct integral {
 
 }  // namespace pto::detail::micro
 
-#define PTO_VTRC_(V, T)                                                                                       \
-  template <class R, class M = decltype(MODE_UNKNOWN)>                                                        \
-  PTO_INST void vtrc(V& r, const V& input, R, const vector_bool& mask, M = {}) {                              \
-    pto::detail::micro::lanewise<pto::detail::micro::integral<R::value>, M>(r, mask, input);                  \
+#define PTO_VTRC_(V, T)                                                                      \
+  template <class R, class M = decltype(MODE_UNKNOWN)>                                       \
+  PTO_INST void vtrc(V& r, const V& input, R, const vector_bool& mask, M = {}) {             \
+    pto::detail::micro::lanewise<pto::detail::micro::integral<R::value>, M>(r, mask, input); \
   }
 PTO_B16_FLOATS(PTO_VTRC_)
 PTO_B32_FLOATS(PTO_VTRC_)

@@ -24,7 +24,9 @@ inline void next_load(V& r, vector_align& state, const volatile void* source) {
   char* block = block_of(at);
   if (state.kind != vector_align::kLoad) fail("[PTO-E2102] vldus: expects a state that vldas gave");
   if (state.position != block)
-    fail("[PTO-E2102] vldus: expects a source in the block that the state was primed for; prime a new state with vldas");
+    fail(
+        "[PTO-E2102] vldus: expects a source in the block that the state was primed for; prime a new state "
+        "with vldas");
   const auto head = static_cast<size_t>(at - block);
   char found[kRegisterBytes];
   std::memcpy(found, at, sizeof found);
@@ -59,7 +61,8 @@ inline void flush(const char* name, const vector_align& state, const volatile vo
   if (state.pending == 0) return;
   char* at = bytes_at(name, dest, offset, 0, 1);
   if (at != state.position)
-    failf("[PTO-E2102] %s: expects a flush at the end of its stream, where %d bytes are pending", name, state.pending);
+    failf("[PTO-E2102] %s: expects a flush at the end of its stream, where %d bytes are pending", name,
+          state.pending);
   std::memcpy(at - state.pending, state.bytes, static_cast<size_t>(state.pending));
 }
 inline void check_count(int64_t count, int lanes) {
@@ -69,46 +72,47 @@ inline void check_count(int64_t count, int lanes) {
 
 }  // namespace pto::detail::micro
 
-#define PTO_STREAMS_(V, T)                                                                                   \
-  PTO_INST void vldas(vector_align& state, __ubuf__ T* base) {                                               \
-    pto::detail::micro::begin_loads(state, base, sizeof(T));                                                 \
-  }                                                                                                          \
-  template <int = 0>                                                                                         \
-  PTO_INST void vldus(V& r, vector_align& state, __ubuf__ T* base) {                                         \
-    pto::detail::micro::next_load(r, state, base);                                                           \
-  }                                                                                                          \
-  template <class P>                                                                                         \
-  PTO_INST void vldus(V& r, vector_align& state, __ubuf__ T*& base, uint32_t increment, P) {                 \
-    pto::detail::micro::next_load(r, state, base);                                                           \
-    base += increment;                                                                                       \
-  }                                                                                                          \
-  template <int = 0>                                                                                         \
-  PTO_INST void vstus(vector_align& state, uint32_t count, const V& value, __ubuf__ T* base) {               \
-    pto::detail::micro::check_count(static_cast<int32_t>(count), V::kLanes);                                 \
-    pto::detail::micro::append("vstus", state, base, 0, &value, int64_t{count} * int64_t{sizeof(T)}, sizeof(T)); \
-  }                                                                                                          \
-  template <class P>                                                                                         \
-  PTO_INST void vstus(vector_align& state, uint32_t count, const V& value, __ubuf__ T*& base, P) {           \
-    __ubuf__ T* at = base;                                                                                   \
-    vstus(state, count, value, at);                                                                          \
-    if (P::value == ::Post::POST_UPDATE) base += count;                                                      \
-  }                                                                                                          \
-  PTO_INST void vstas(const vector_align& state, __ubuf__ T* dest, int32_t offset) {                         \
-    pto::detail::micro::flush("vstas", state, dest, int64_t{offset} * int64_t{sizeof(T)});                   \
-  }                                                                                                          \
-  template <class P>                                                                                         \
-  PTO_INST void vstas(const vector_align& state, __ubuf__ T*& dest, int32_t offset, P) {                     \
-    pto::detail::micro::flush("vstas", state, dest, 0);                                                      \
-    dest += offset;                                                                                          \
-  }                                                                                                          \
-  PTO_INST void vstar(const vector_align& state, __ubuf__ T* dest) {                                         \
-    pto::detail::micro::flush("vstar", state, dest, pto::detail::core().squeeze.ar);                         \
-  }                                                                                                          \
-  template <class P>                                                                                         \
-  PTO_INST void vstur(vector_align& state, const V& value, __ubuf__ T* base, P) {                            \
-    auto& registers = pto::detail::core().squeeze;                                                           \
-    pto::detail::micro::append("vstur", state, base, registers.ar, &value, registers.sqzn, 1);               \
-    if (P::value == ::Post::POST_UPDATE) registers.ar += registers.sqzn;                                     \
+#define PTO_STREAMS_(V, T)                                                                           \
+  PTO_INST void vldas(vector_align& state, __ubuf__ T* base) {                                       \
+    pto::detail::micro::begin_loads(state, base, sizeof(T));                                         \
+  }                                                                                                  \
+  template <int = 0>                                                                                 \
+  PTO_INST void vldus(V& r, vector_align& state, __ubuf__ T* base) {                                 \
+    pto::detail::micro::next_load(r, state, base);                                                   \
+  }                                                                                                  \
+  template <class P>                                                                                 \
+  PTO_INST void vldus(V& r, vector_align& state, __ubuf__ T*& base, uint32_t increment, P) {         \
+    pto::detail::micro::next_load(r, state, base);                                                   \
+    base += increment;                                                                               \
+  }                                                                                                  \
+  template <int = 0>                                                                                 \
+  PTO_INST void vstus(vector_align& state, uint32_t count, const V& value, __ubuf__ T* base) {       \
+    pto::detail::micro::check_count(static_cast<int32_t>(count), V::kLanes);                         \
+    pto::detail::micro::append("vstus", state, base, 0, &value, int64_t{count} * int64_t{sizeof(T)}, \
+                               sizeof(T));                                                           \
+  }                                                                                                  \
+  template <class P>                                                                                 \
+  PTO_INST void vstus(vector_align& state, uint32_t count, const V& value, __ubuf__ T*& base, P) {   \
+    __ubuf__ T* at = base;                                                                           \
+    vstus(state, count, value, at);                                                                  \
+    if (P::value == ::Post::POST_UPDATE) base += count;                                              \
+  }                                                                                                  \
+  PTO_INST void vstas(const vector_align& state, __ubuf__ T* dest, int32_t offset) {                 \
+    pto::detail::micro::flush("vstas", state, dest, int64_t{offset} * int64_t{sizeof(T)});           \
+  }                                                                                                  \
+  template <class P>                                                                                 \
+  PTO_INST void vstas(const vector_align& state, __ubuf__ T*& dest, int32_t offset, P) {             \
+    pto::detail::micro::flush("vstas", state, dest, 0);                                              \
+    dest += offset;                                                                                  \
+  }                                                                                                  \
+  PTO_INST void vstar(const vector_align& state, __ubuf__ T* dest) {                                 \
+    pto::detail::micro::flush("vstar", state, dest, pto::detail::core().squeeze.ar);                 \
+  }                                                                                                  \
+  template <class P>                                                                                 \
+  PTO_INST void vstur(vector_align& state, const V& value, __ubuf__ T* base, P) {                    \
+    auto& registers = pto::detail::core().squeeze;                                                   \
+    pto::detail::micro::append("vstur", state, base, registers.ar, &value, registers.sqzn, 1);       \
+    if (P::value == ::Post::POST_UPDATE) registers.ar += registers.sqzn;                             \
   }
 PTO_ALL_REGISTERS(PTO_STREAMS_)
 #undef PTO_STREAMS_
