@@ -166,27 +166,23 @@ inline void convert_from_pairs(vector_bf16& r, const RS& input, const vector_boo
 }  // namespace pto::detail::micro
 
 // X(result, source)
-#define PTO_CONVERSIONS(X)                                                                                   \
-  X(vector_f32, vector_f16)                                                                                  \
-  X(vector_f32, vector_bf16)                                                                                 \
-  X(vector_f16, vector_hif8)                                                                                 \
-  X(vector_f16, vector_s8)                                                                                   \
-  X(vector_f16, vector_u8) X(vector_s16, vector_s8) X(vector_u16, vector_u8) X(vector_f32, vector_s16) X(    \
-      vector_s32, vector_s16) X(vector_u32, vector_s16) X(vector_u32, vector_u16) X(vector_s64, vector_s32)  \
-      X(vector_s32, vector_s8) X(vector_u32, vector_u8) X(vector_f32, vector_f8e4m3)                         \
-          X(vector_f32, vector_f8e5m2) X(vector_f32, vector_hif8) X(vector_u8, vector_s16)                   \
-              X(vector_u8, vector_u16) X(vector_s16, vector_s32) X(vector_u16, vector_s32)                   \
-                  X(vector_u16, vector_u32) X(vector_s16, vector_u32) X(vector_s32, vector_s64)              \
-                      X(vector_u8, vector_s32) X(vector_u8, vector_u32) X(vector_f32, vector_s32)            \
-                          X(vector_f16, vector_s16) X(vector_bf16, vector_f16) X(vector_s32, vector_f32)     \
-                              X(vector_s16, vector_f16) X(vector_f16, vector_bf16) X(vector_s32, vector_f16) \
-                                  X(vector_f32, vector_s64) X(vector_f16, vector_f32)                        \
-                                      X(vector_bf16, vector_f32) X(vector_s16, vector_f32)                   \
-                                          X(vector_s64, vector_f32) X(vector_s32, vector_bf16)               \
-                                              X(vector_s8, vector_f16) X(vector_u8, vector_f16)              \
-                                                  X(vector_hif8, vector_f16) X(vector_f8e4m3, vector_f32)    \
-                                                      X(vector_f8e5m2, vector_f32)                           \
-                                                          X(vector_hif8, vector_f32)
+// clang-format off
+#define PTO_CONVERSIONS(X) \
+  X(vector_f32, vector_f16) X(vector_f32, vector_bf16) X(vector_f16, vector_hif8) \
+  X(vector_f16, vector_s8) X(vector_f16, vector_u8) X(vector_s16, vector_s8) X(vector_u16, vector_u8) \
+  X(vector_f32, vector_s16) X(vector_s32, vector_s16) X(vector_u32, vector_s16) \
+  X(vector_u32, vector_u16) X(vector_s64, vector_s32) X(vector_s32, vector_s8) X(vector_u32, vector_u8) \
+  X(vector_f32, vector_f8e4m3) X(vector_f32, vector_f8e5m2) X(vector_f32, vector_hif8) \
+  X(vector_u8, vector_s16) X(vector_u8, vector_u16) X(vector_s16, vector_s32) X(vector_u16, vector_s32) \
+  X(vector_u16, vector_u32) X(vector_s16, vector_u32) X(vector_s32, vector_s64) \
+  X(vector_u8, vector_s32) X(vector_u8, vector_u32) X(vector_f32, vector_s32) X(vector_f16, vector_s16) \
+  X(vector_bf16, vector_f16) X(vector_s32, vector_f32) X(vector_s16, vector_f16) \
+  X(vector_f16, vector_bf16) X(vector_s32, vector_f16) X(vector_f32, vector_s64) \
+  X(vector_f16, vector_f32) X(vector_bf16, vector_f32) X(vector_s16, vector_f32) \
+  X(vector_s64, vector_f32) X(vector_s32, vector_bf16) X(vector_s8, vector_f16) \
+  X(vector_u8, vector_f16) X(vector_hif8, vector_f16) X(vector_f8e4m3, vector_f32) \
+  X(vector_f8e5m2, vector_f32) X(vector_hif8, vector_f32)
+// clang-format on
 #define PTO_VCVT_(D, S)                                                             \
   template <class... Tags>                                                          \
   PTO_INST void vcvt(D& r, const S& input, const vector_bool& mask, Tags... tags) { \
