@@ -3,7 +3,7 @@
 // Included by launchers only, after the kernel: a launcher is a translation unit with the kernel's source and
 //
 //   PTO_LAUNCHER(vec_add, pto::detail::CoreKind::Vector, vec_add)   // one core per block
-//   PTO_MIXED_LAUNCHER(gemm, cube_half::gemm, vector_half::gemm)    // a cube core and its vector cores
+//   PTO_MIXED_LAUNCHER(gemm, cube_side::gemm, vector_side::gemm)    // a cube core and its vector cores
 //
 // which give `extern "C" int pto_launch_vec_add(pto_launch*)`. The halves of a mixed kernel are the same
 // source compiled with __DAV_CUBE__ or with __DAV_VEC__ alone. All cores of a block run on one thread and

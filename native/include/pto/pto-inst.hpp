@@ -34,6 +34,11 @@
 #include "pto/ops/sort.hpp"
 #include "pto/ops/windows.hpp"
 
+// Calls on vector registers: emitted code that has none leaves them out.
+#ifndef PTO_CPU_TILES_ONLY
+#include "pto/micro/micro.hpp"
+#endif
+
 #ifdef PTO_INSTANCE
 #include "pto/ops/instances.hpp"
 #endif

@@ -5,7 +5,8 @@
 
 Of every tile row with an expression come a struct with the expression in C++, over the operators of
 core/numbers.hpp, and the intrinsic itself, an overload for each order of its operands. It checks them with
-what `codegen/legality.py` makes of the row. Of the others comes the call alone (`codegen/calls.py`).
+what `codegen/legality.py` makes of the row. Of the others comes the call alone (`codegen/calls.py`), of vector
+calls what `codegen/vector_headers.py` says.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from . import calls
 from .calls import along, type_of
 from .checks import Call, Check, call_of, checks_of
 from .generated import OPS, filled, head, write
+from .vector_headers import MICRO, generate_arithmetic, generate_tags
 
 TARGET = OPS / "meanings.hpp"
 
@@ -212,6 +214,8 @@ def main(args: list[str]) -> int:
         TARGET: generate(),
         TARGET.with_name("regular.hpp"): generate_regular(),
         TARGET.with_name("calls.hpp"): calls.generate(),
+        MICRO / "tags.hpp": generate_tags(),
+        MICRO / "arithmetic.hpp": generate_arithmetic(),
     }
     return max(write(target, text, "pto.codegen.intrinsics", check) for target, text in made.items())
 

@@ -459,7 +459,10 @@ def in_place_text(row: Row) -> str:
 
 def cpp_text(row: Row) -> str:
     """C++ spelling, alternatives separated by ` | `, or why there is none."""
-    return re.sub(r"\$(\w+)(\.[UCN](?![\w(]))?", r"\1", row.cpp) if row.cpp else f"none: {row.no_cpp}"
+    if not row.cpp:
+        return f"none: {row.no_cpp}"
+    shown = re.sub(r"\$(\w+)(?::\w+)?(\.[UCNSBWKH](?![\w(]))?", r"\1", row.cpp)
+    return re.sub(r"%([a-z]\w*)(?:<\w+>)?", r"\1", shown)
 
 
 # ----------------------------------------------------------------------------------------------- for programs

@@ -141,6 +141,9 @@ FIFO: dict[str, str] = {
 }
 
 
+_NO_WORDS: dict[str, str] = {}
+
+
 class Operand(Record):
     name: str
     kind: str = "tile"
@@ -175,6 +178,7 @@ class Attr(Record):
     also: str = ""  # another name that text may have for it
     inert: bool = False  # changes no result, and yet a spelling has to say it
     unencoded: tuple[Any, ...] = ()  # choices that no encoding has: legal, with a warning
+    words: dict[str, str] = _NO_WORDS  # choices that C++ has another word for
     doc: str = ""
 
     def admits(self, value: Any) -> bool:
@@ -222,6 +226,8 @@ class Form(Record):
     scratch: bool = False  # its scratch is checked: it tells the overload from others
     written: bool = False  # a function of the row's name computes it, its expression gives no C++
     by_hand: str = ""  # why its call frame is written by hand
+    types: str = ""  # element types that it is for, or combinations of them as "f32,f16"; empty: all
+    ignores: str = ""  # attributes and operands that change nothing here
     check: str | None = None  # what the name of its check ends in; None: what it has beside the required
 
 
@@ -522,6 +528,8 @@ class Family:
                 facts["dtype_of"] = ("dst",)
         if facts.get("expr") and not facts.get("meaning"):
             facts["meaning"] = _described(facts)
+        if isinstance(facts.get("forms"), dict):  # those of a family, by name
+            facts["forms"] = facts["forms"].get(name, ())
         if facts.get("forms"):
             facts["cpp"] = " | ".join(dict.fromkeys(form.cpp for form in facts["forms"]))
         elif facts.get("cpp"):

@@ -183,7 +183,7 @@ class _Plan(cache.Files):
         if self.compiler.linker:
             quick.append(f"-fuse-ld={self.compiler.linker}")
         if job.core_type:
-            self.lean = [_LEAN, *quick]
+            self.lean = [_LEAN, *compiler.header_flags(text), *quick]
             if self.common is not None:
                 self.lean += [compiler.LINKED, self.common.path]
             self.flags = [*self.compiler.flags, *kernel_flags(PROFILES[job.profile])]

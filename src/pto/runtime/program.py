@@ -47,7 +47,8 @@ def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
 
     def made(lines: bool) -> Built:
         body = Unit(_BODY, compiled_cpp(lowered, lines))
-        return build.cached([Unit("kernel.cpp", _unit(kind, function))], [body], [*every, _runtime_headers()])
+        flags = [*every, *compiler.header_flags(body.text), _runtime_headers()]
+        return build.cached([Unit("kernel.cpp", _unit(kind, function))], [body], flags)
 
     built = made(lines=False)
     if not built.ok:  # once more, so that the compiler names lines of the program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -103,7 +104,9 @@ def said(text: str, *args: object) -> list[str]:
         for d in diagnostics:
             assert d.code == "PTO-E2101"
             assert d.span is not None
-            message = d.message.removesuffix(" (AIV0)")  # the reference engine names the only core, too
+            message = re.sub(
+                r" \(AIV0(, %\w+ = \d+)*\)$", "", d.message
+            )  # the reference engine says where it is, too
             lines.append(f"{message} | {d.span.source.text[d.span.start : d.span.end].split()[0]}")
         found.append(lines)
     assert found[0] == found[1]

@@ -115,6 +115,13 @@ struct DmaLoops {
   }
 };
 
+/// Registers that only some vector calls see: the address that squeezed stores go on at, what the last squeeze
+/// kept, both in bytes, and the records that a merge took from each list.
+struct SqueezeRegisters {
+  int64_t ar = 0, sqzn = 0;
+  uint64_t merged = 0;
+};
+
 struct Core {
   char* space[kSpaces] = {};
   size_t used[kSpaces] = {};  // bytes of each space that a program may have written
@@ -131,13 +138,14 @@ struct Core {
   bool only_arrays = true;  // there is no other memory that an address could mean
 
   // registers, as the reset leaves them
-  uint64_t ctrl = 0;
+  uint64_t ctrl = uint64_t{1} << 60;  // vector conversions saturate
   uint64_t quant_pre = 0;
   const void* fpc = nullptr;  // quantisation vector of fixpipe
   uint64_t fmatrix[2] = {};
   uint64_t padding = 0, repeat = 0;
   uint64_t ffts_base = 0;
   DmaLoops out_to_ub, ub_to_out;
+  SqueezeRegisters squeeze;
   int32_t mark = -1;         // place in the source of the program
   uint64_t touched[2] = {};  // bytes of global memory that are no part of an array
   int8_t flags[kPipes][kPipes][kEventIds] =

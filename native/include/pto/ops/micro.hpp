@@ -20,6 +20,12 @@ inline char* on_chip_bytes(T* pointer, TileType space) {
   return address < room(static_cast<int>(space)) ? on_chip(space, address) : reinterpret_cast<char*>(address);
 }
 
+/// An element of the unified buffer.
+template <class T, class Index>
+inline T& element_of_ub(T* data, Index index) {
+  return *reinterpret_cast<T*>(on_chip_bytes(data + static_cast<int64_t>(index), TileType::Vec));
+}
+
 struct Burst {
   uint64_t count, length, from, to;  // strides in bytes
 };
@@ -98,6 +104,22 @@ inline void set_loop1_stride_ubtoout(uint64_t from, uint64_t to) {
 }
 inline void set_loop2_stride_ubtoout(uint64_t from, uint64_t to) {
   pto::detail::core().ub_to_out.set_stride(1, from, to);
+}
+
+// The same as one word: the inner count below bit 21; the stride in global memory below bit 40.
+inline void set_loop_size_outtoub(uint64_t word) { set_loop_size_outtoub(word & 0x1FFFFF, word >> 21); }
+inline void set_loop_size_ubtoout(uint64_t word) { set_loop_size_ubtoout(word & 0x1FFFFF, word >> 21); }
+inline void set_loop1_stride_outtoub(uint64_t word) {
+  set_loop1_stride_outtoub(word & 0xFFFFFFFFFF, word >> 40);
+}
+inline void set_loop2_stride_outtoub(uint64_t word) {
+  set_loop2_stride_outtoub(word & 0xFFFFFFFFFF, word >> 40);
+}
+inline void set_loop1_stride_ubtoout(uint64_t word) {
+  set_loop1_stride_ubtoout(word >> 40, word & 0xFFFFFFFFFF);
+}
+inline void set_loop2_stride_ubtoout(uint64_t word) {
+  set_loop2_stride_ubtoout(word >> 40, word & 0xFFFFFFFFFF);
 }
 
 template <class To, class From>

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ...ir.core import Block, Operation, Region, Value, constant_of
-from ...ir.types import ViewType
+from ...ir.types import TokenType, Type, ViewType
 from .function import CAST, Function, handles
 from .views import open_view
 
@@ -37,6 +37,11 @@ def _as_variable(f: Function, target: Value, value: Value) -> str:
     if isinstance(target.type, ViewType):
         return open_view(f, value)
     return f.text(value)
+
+
+def is_align(type: Type) -> bool:
+    """Whether a value is the state of an unaligned stream."""
+    return isinstance(type, TokenType) and type.name == "align"
 
 
 def assign(f: Function, targets: list[Value], values: list[Value]) -> None:
@@ -93,7 +98,11 @@ def _for(f: Function, op: Operation) -> None:
     block = op.regions[0].blocks[0]
     carried = list(op.results)
     for result, argument, init in zip(carried, block.args[1:], op.operands[3:], strict=True):
-        f.name(argument, _variable(f, result, init))
+        if is_align(init.type):  # the state of a stream is one variable from its beginning to its end
+            f.name(result, *f.known[init])
+            f.name(argument, *f.known[init])
+        else:
+            f.name(argument, _variable(f, result, init))
     iv = block.args[0]
     token = f.token()
     type = f.types(iv.type)

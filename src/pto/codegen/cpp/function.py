@@ -18,12 +18,15 @@ from ...ir.types import (
     ConvTileType,
     FunctionType,
     MemRefType,
+    PtrType,
     ShapedType,
     TileBufType,
     TokenType,
     Type,
     ViewType,
+    VRegType,
 )
+from ...isa.dtypes import DTYPES
 from ...isa.enums import ENUMS
 from ...isa.record import Record
 from .spelling import NARROW, Unspellable, identifier
@@ -72,12 +75,19 @@ def _as_tile(op: Operation, value: Value) -> bool:
     return row is not None and any("tile" in o.kinds and value in op.group(o.name) for o in row.operands)
 
 
+def all_lanes(op: Operation) -> int:
+    """The granularity of a mask for all lanes of an instruction's first register."""
+    first = next(v for v in (*op.operands, *op.results) if isinstance(v.type, VRegType))
+    return min(DTYPES[str(first.type.dtype)].bits, 32)  # type: ignore[attr-defined]
+
+
 class Parts(Record):
     """What the modules that use functions write of them: `program` puts them together."""
 
     body: Callable[[Function], None]
     expression: Handler
     with_tiles: Callable[[Function, Operation, Handler], None]
+    places: dict[str, Callable[[Function, Operation, str, dict[str, str]], str]]
     memref_tensor: Callable[[Function, Value], str]
 
 
@@ -239,6 +249,8 @@ class Function:
         """The element that an index names, from a pointer or memref on, to read or to write it."""
         if self.unit.checked and in_global(of.type):
             return f"pto::detail::element<pto::detail::Use::{use}>({base}, {index})"
+        if self.unit.checked and isinstance(of.type, PtrType) and of.type.space == "ub":
+            return f"pto::detail::element_of_ub({base}, {index})"  # its address may be an offset
         return f"{base}[{index}]"
 
     def type_of(self, value: Value) -> str:
@@ -294,7 +306,7 @@ class Function:
         if row is not None and row.dialect in ("arith", "math"):
             self.parts.expression(self, op)
             return
-        if row is None or not row.cpp or row.set in ("vector", "predicate") or row.scope == "vec":
+        if row is None or not row.cpp or self.unit.other_registers(op):
             self.unit.no_spelling(op)
             return
         chosen, left = template(row, self.unit.profile.isa).choose(op)
@@ -302,7 +314,8 @@ class Function:
             self.unit.no_spelling(op, left)
             return
         text = self.fill(op, chosen)
-        if op.results and not any(place == ("value", r.name) for r in row.results for place in chosen.places):
+        written = {name.partition(":")[0] for kind, name in chosen.places if kind != "text"}
+        if op.results and not any(r.name in written for r in row.results):
             result = op.results[0]
             if self.count.get(result) or row.set == "comm":
                 self.declare(result, self.types(result.type), text)
@@ -317,6 +330,7 @@ class Function:
         out: list[str] = []
         row = op.row
         assert row is not None
+        own: dict[str, str] = {}  # registers that the call needs for itself
         for kind, name in chosen.places:
             if kind == "text":
                 out.append(name)
@@ -328,6 +342,8 @@ class Function:
                 out.append(self.type_of(op.group(name)[0]))
             elif kind == "elem":
                 out.append(self.types.scalar(op.group(name)[0].type.elem))  # type: ignore[attr-defined]
+            elif kind in self.parts.places:
+                out.append(self.parts.places[kind](self, op, name, own))
             else:
                 out.append(self._attr(op, kind, name))
         return "".join(out)
@@ -343,6 +359,8 @@ class Function:
             return ", ".join(self.tensor(v) for v in op.group(name))
         if op.segments is None:
             return self.text(op.operands[index])
+        if name == "mask" and not op.group(name):
+            return f"pset_b{all_lanes(op)}(PAT_ALL)"
         return ", ".join(self.text(v) for v in op.group(name))
 
     def tensor(self, value: Value) -> str:
@@ -371,6 +389,8 @@ class Function:
         if isinstance(value, bool) or attr.kind == "bool":
             text = "true" if value else "false"
             return self.constant("bool", text) if kind == "variable" else text
+        if kind == "attr":
+            return attr.words.get(str(value), str(value))
         return str(value).upper() if kind == "upper" else str(value)
 
     # -- the whole function -------------------------------------------------------------------------------

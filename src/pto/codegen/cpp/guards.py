@@ -126,11 +126,6 @@ def _call(f: Function, op: Operation) -> None:
         f.line(f"{text};")
 
 
-@handles("pto.vecscope", "pto.strict_vecscope")
-def _vecscope(f: Function, op: Operation) -> None:
-    f.unit.no_spelling(op)
-
-
 @handles("builtin.unrealized_conversion_cast")
 def _cast(f: Function, op: Operation) -> None:
     for source, result in zip(op.operands, op.results, strict=False):

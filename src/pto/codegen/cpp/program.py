@@ -10,13 +10,13 @@ import re
 from ...diag import DiagnosticError, Span, has_errors
 from ...ir.core import Module
 from ...isa.profiles import Profile
-from . import comm, control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
+from . import comm, control, fifo, guards, irregular, memrefs, scalars, tiles, vectors, views  # noqa: F401  (they register)
 from .function import Function, Parts
 from .prologue import prologue
 from .spelling import string
 from .unit import Unit
 
-_PARTS = Parts(guards.body, scalars.expression, memrefs.with_tiles, memrefs.memref_tensor)
+_PARTS = Parts(guards.body, scalars.expression, memrefs.with_tiles, vectors.PLACES, memrefs.memref_tensor)
 _TOKEN = re.compile("\x01(\\d+)")
 
 

@@ -11,6 +11,7 @@ from ...ir.types import (
     ConvTileType,
     Dims,
     EventIdArrayType,
+    MaskType,
     MemRefType,
     PtrType,
     ScalarType,
@@ -19,6 +20,7 @@ from ...ir.types import (
     TokenType,
     Type,
     ViewType,
+    VRegType,
 )
 from ...isa.dtypes import DTYPES
 from ...isa.enums import ENUMS
@@ -34,6 +36,12 @@ _PADS = tuple(ENUMS["pad_value"].values)
 
 #: Largest values an `int` holds: element types below it need a cast after arithmetic.
 NARROW = frozenset(d.cpp for d in DTYPES.values() if d.bits in (8, 16))
+
+
+def register(dtype: str) -> str:
+    """The vector register of an element type."""
+    name = f"s{dtype[1:]}" if dtype[0] == "i" else dtype
+    return f"vector_{name}{'x2' if DTYPES[dtype].bits == 4 else ''}"
 
 
 class Unspellable(Exception):
@@ -69,6 +77,10 @@ class Types:
             return "pto::MrgSortExecutedNumList"
         if isinstance(type, EventIdArrayType):
             return f"PTOAS_EventIdArray<{type.count}>"
+        if isinstance(type, VRegType):
+            return register(str(type.dtype))
+        if isinstance(type, MaskType):
+            return "vector_bool"
         if isinstance(type, TokenType) and type.name in _TOKENS:
             return _TOKENS[type.name]
         raise Unspellable(str(type))
@@ -110,6 +122,7 @@ class Types:
 
 
 _TOKENS = {
+    "align": "vector_align",
     "async_session": "pto::comm::AsyncSession",
     "async_event": "pto::comm::AsyncEvent",
     "prefetch_async_context": "pto::PrefetchAsyncContext",

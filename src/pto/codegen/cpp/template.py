@@ -6,7 +6,12 @@
 the element type of dst, and the name of an enum class the attribute of that kind. `$name.U` is an attribute
 in upper case, `.C` in CamelCase, `.N` as a number. Alternatives are separated by ` | `; an operation takes
 the one that says everything that is set and as little else as possible. One that fixes attributes is for
-these values only.
+these values only, one with element types for these.
+
+Calls on vector registers have more words. A result is a variable that the call writes; `$r:acc` begins as a
+copy of an operand. `$x.S`, `$x.B` and `$x.W` see a register as signed, unsigned and 32-bit unsigned integers,
+`$n.K` is a constant operand and `$n.H` the half that it names. `%t<u32>` is a register of the call's own, of
+the type of its result where it says none; `<mask>` is a mask.
 """
 
 from __future__ import annotations
@@ -25,21 +30,35 @@ _IN_TYPES = frozenset(("layout",))
 #: Attributes that mean something where they are absent: a comparison is for equality.
 _IMPLIED = frozenset(("cmpMode",))
 
-_TOKEN = re.compile(r"\$(\w+)(?:\.([UCN])(?![\w(]))?|([A-Za-z_][\w:]*)")
+_TOKEN = re.compile(
+    r"\$(\w+)(?::(\w+))?(?:\.([UCNSBWKH])(?![\w(]))?|%([a-z]\w*)(?:<(\w+)>)?|([A-Za-z_][\w:]*)"
+)
+#: Places that end in a letter.
+_CASES = {
+    "U": "upper", "C": "camel", "N": "number", "S": "signed", "B": "bits", "W": "words", "K": "constant",
+    "H": "half",
+}  # fmt: skip
+#: Sets whose calls have forms by element type; where none is for an operation there is no spelling.
+_BY_TYPE = ("vector", "predicate")
 
 _NOTHING: dict[str, Any] = {}
 
 #: A place of a template: (kind, name). Kinds: text, value, cast, type, elem, attr, upper,
-#: camel, number, variable; `cast` is a value after a cast.
+#: camel, number, variable, begins, temporary, signed, bits, words, constant, half; `cast` is a value after a
+#: cast or sign.
 Place = tuple[str, str]
 
 
 class Alternative:
     """One spelling: its places in order, the operands and attributes it mentions, and those it fixes."""
 
-    def __init__(self, row: Row, text: str, fixes: Mapping[str, Any] = _NOTHING) -> None:
+    def __init__(
+        self, row: Row, text: str, fixes: Mapping[str, Any] = _NOTHING, types: str = "", ignores: str = ""
+    ) -> None:
         self.text = text
         self.fixes = fixes
+        self.types = frozenset(types.split())
+        self.ignores = frozenset(ignores.split())
         self.places: list[Place] = []
         self.operands: set[str] = set()
         self.attrs: set[str] = set()
@@ -58,21 +77,28 @@ class Alternative:
             self.places.append(("text", text[at:]))
 
     def _place(self, row: Row, m: re.Match[str], in_types: bool) -> Place | None:
-        name, case, word = m.groups()
+        name, start, case, temporary, type, word = m.groups()
+        if temporary is not None:
+            return "temporary", f"{temporary}:{type or ''}"
         if name is None:
             return self._word(row, word) if in_types else None
+        if start is not None:
+            self.operands.add(start)
+            return "begins", f"{name}:{start}"
         if name in row.operand_index:
             self.operands.add(name)
-            return "cast" if m.string[: m.start()].endswith(") ") else "value", name
+            if case:
+                return _CASES[case], name
+            return "cast" if m.string[: m.start()].endswith((") ", "-")) else "value", name
         if name in row.attr_index:
             self.attrs.add(name)
             kind = row.attr_index[name].kind
             if case:
-                return {"U": "upper", "C": "camel", "N": "number"}[case], name
+                return _CASES[case], name
             hoisted = not in_types and (kind in ("cmp", "round_mode", "saturation_mode", "bool"))
             return "variable" if hoisted else "attr", name
         if any(r.name == name for r in row.results):
-            return "value", name
+            return _CASES[case] if case else "value", name
         return None
 
     def _word(self, row: Row, word: str) -> Place | None:
@@ -101,10 +127,16 @@ class Template:
 
     def __init__(self, row: Row, steps: bool) -> None:
         self.row = row
-        forms = list({form.cpp: form for form in row.forms}.values())
+        forms = list({(form.cpp, *form.fixes.values()): form for form in row.forms}.values())
         if not steps:  # one call rounds once
             forms = [form for form in forms if ";" not in form.cpp] or forms
-        self.alternatives = [Alternative(row, form.cpp, form.fixes) for form in forms]
+        self.alternatives = [
+            Alternative(row, form.cpp, form.fixes, form.types, form.ignores) for form in forms
+        ]
+        self._typed = (
+            () if not any(form.types for form in forms)
+            else row.combos[0].operands if row.combos else (row.typed,)
+        )  # fmt: skip
         self._fixed = sorted({name for form in forms for name in form.fixes})
         self._optional = [(i, o.name) for i, o in enumerate(row.operands) if o.optional or o.variadic]
         self._defaults = {a.name: a.default for a in row.attrs}
@@ -121,31 +153,44 @@ class Template:
             defaults = self._defaults
             facts += [n for n, a in op.attrs.items() if n in defaults and a.value != defaults[n]]
         values = [op.attr(name) for name in self._fixed]
-        key = (*facts, *values)
+        types = ",".join(element_type(op, name) for name in self._typed)
+        key = (*facts, *values, types)
         found = self._choices.get(key)
         if found is None:
-            found = self._choices[key] = self._pick(set(facts), dict(zip(self._fixed, values, strict=True)))
+            given = dict(zip(self._fixed, values, strict=True))
+            found = self._choices[key] = self._pick(set(facts), given, types)
         return found
 
-    def _pick(self, facts: set[str], values: dict[str, Any]) -> tuple[Alternative | None, str]:
+    def _pick(
+        self, facts: set[str], values: dict[str, Any], types: str
+    ) -> tuple[Alternative | None, str]:  # fmt: skip
         optional = {name for _, name in self._optional}
         absent = optional - facts
+        by_type = self.row.set in _BY_TYPE
+        if by_type:  # no mask means all lanes
+            absent -= {"mask"}
         unset = {n for n, d in self._defaults.items() if d is None and n not in facts} - _IMPLIED
         best: tuple[tuple[int, int], Alternative] | None = None
         for a in self.alternatives:
             if a.operands & absent or a.attrs & unset or any(values[n] != v for n, v in a.fixes.items()):
                 continue
-            said = len(facts & (a.operands | a.attrs | a.fixes.keys()))
+            if a.types and types not in a.types:
+                continue
+            said = len(facts & (a.operands | a.attrs | a.ignores | a.fixes.keys()))
             extra = len(a.attrs - facts)
             score = (said, -extra)
             if best is None or score > best[0]:
                 best = score, a
+        if best is None and by_type:
+            of = " to ".join(types.split(","))
+            return None, f"with '{self._fixed[0]}'" if self._fixed else f"for elements of {of}"
         if best is None:  # scratch tiles that the only spelling names are left out
             missing = min(absent & self.alternatives[0].operands, default="")
             if self.row.set == "comm" and missing:
                 return None, f"without '{missing}'"
             return self._without(absent | unset), ""
-        left = facts - best[1].operands - best[1].attrs - best[1].fixes.keys() - self._silent
+        chosen = best[1]
+        left = facts - chosen.operands - chosen.attrs - chosen.ignores - chosen.fixes.keys() - self._silent
         return (best[1], "") if not left else (None, f"with '{min(left)}'")
 
     def _without(self, names: set[str]) -> Alternative:
@@ -156,12 +201,22 @@ class Template:
         return Alternative(self.row, text)
 
 
+def element_type(op: Operation, name: str) -> str:
+    """The element type of an operand or result."""
+    row = op.row
+    assert row is not None
+    if name in row.operand_index:
+        return str(op.group(name)[0].type.dtype)  # type: ignore[attr-defined]
+    at = next(i for i, r in enumerate(row.results) if r.name == name)
+    return str(op.results[at].type.dtype)  # type: ignore[attr-defined]
+
+
 _cache: dict[str, Template] = {}
 
 
 def template(row: Row, isa: str) -> Template:
     """The spellings of a row on a target: a sum of three is two instructions, except on the cpu."""
-    steps = isa != "cpu" or ";" not in row.cpp
+    steps = isa != "cpu" or ";" not in row.cpp or row.set in _BY_TYPE
     key = row.name if steps else f"{row.name} on {isa}"
     found = _cache.get(key)
     if found is None:

@@ -67,13 +67,25 @@ class Unit:
             name = what.partition("'")[2].rstrip("'")
             more = f"give '{name}': the call has no form without it" if what.startswith("without") else ""
             self.report(op, "PTO-E1301", f"no C++ spelling {what}", at=name, help=more)
-        elif row.set in ("vector", "predicate", "micro") or row.scope == "vec":
-            self.report(
-                op, "PTO-E1301", "no C++ spelling: vector registers have none outside the tile library",
-                help="use tile instructions, or run the program with another engine than cpp",
-            )  # fmt: skip
+        elif self.other_registers(op):
+            self.no_registers(op)
         else:
             self.report(op, "PTO-E1301", f"no C++ spelling: {row.no_cpp}")
+
+    def no_registers(self, op: Operation) -> None:
+        """Report code on vector registers for a target that has no calls on them."""
+        self.report(
+            op, "PTO-E1301", f"no C++ spelling on {self.profile.name}: "
+            "only an A5 has calls on vector registers",
+            help="emit for an A5, or use tile instructions",
+        )  # fmt: skip
+
+    def other_registers(self, op: Operation) -> bool:
+        """Whether an operation on vector registers is for a target whose calls of these names take memory.
+        Our headers have the registers on every target."""
+        row = op.row
+        vector = row is not None and (row.set in ("vector", "predicate") or row.scope == "vec")
+        return vector and self.profile.isa == "a2a3" and not self.checked
 
     def guard(self, op: Operation, call: Callable[..., None], *args: Any) -> None:
         """Run a part of the emission; a type without a spelling is a diagnostic."""

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -280,6 +281,19 @@ def _common(vectors: str, headers: str) -> Common | None:
         return Common(str(path), hashlib.sha256(path.read_bytes()).hexdigest())
     except OSError:
         return None
+
+
+#: What only code on vector registers has; reading their headers takes as long as compiling a small kernel.
+_REGISTERS = re.compile(
+    r"__VEC_SCOPE__|\bvector_|\b(?:RegTensor|MaskReg|UnalignReg|vbitsort|vmrgsort4|vtranspose|get_vms4_sr)\b"
+)
+_INCLUDED = re.compile(r'#\s*include\s*"(?!pto/)')
+TILES_ONLY = "-DPTO_CPU_TILES_ONLY"
+
+
+def header_flags(text: str) -> list[str]:
+    """Flags that leave headers out which a source does not use; what it includes may use them."""
+    return [] if _REGISTERS.search(text) or _INCLUDED.search(text) else [TILES_ONLY]
 
 
 def arch_flags(profile: Profile) -> list[str]:

@@ -13,7 +13,7 @@ import re
 from ...diag import Diagnostic, Source, did_you_mean
 from ...isa.profiles import ALIASES, Profile
 from .build import Built, Unit, cached_with_includes, compile_units
-from .compiler import arch_flags, find
+from .compiler import arch_flags, find, header_flags
 from .launcher import Entry, about, guard, half, joined, whole
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
@@ -140,7 +140,8 @@ def _units(
     source: Source, made: list[Entry], profile: Profile, checked: bool
 ) -> tuple[list[Unit], list[str]]:
     body = os.path.abspath(source.name)
-    flags = [*arch_flags(profile), f"-I{os.path.dirname(body)}", *(["-DPTO_CHECKED"] if checked else [])]
+    flags = [*arch_flags(profile), *header_flags(source.text), f"-I{os.path.dirname(body)}"]
+    flags += ["-DPTO_CHECKED"] if checked else []
     described = about(made, profile.name, checked, os.path.basename(body))
     if made[0].mixed:
         units = [

@@ -72,7 +72,7 @@ def single(entries: list[Entry], body: str, text: str, described: str = "") -> s
         if kind == "mix" or not mixed:
             parts.append(_reading(kind, body))
     for e in entries:
-        parts.append(_launcher(e, lambda kind, name: f"{kind}_half::{name}"))
+        parts.append(_launcher(e, lambda kind, name: f"{kind}_side::{name}"))
     return "\n".join([*parts, described])
 
 
@@ -81,7 +81,7 @@ def _reading(kind: str, body: str) -> str:
     defined = [_GUARDS[kind]] if kind in _GUARDS else list(_GUARDS.values())
     lines = [f"#undef {guard}" for guard in _GUARDS.values()]
     lines += [f"#define {guard}" for guard in defined]
-    return "\n".join([*lines, f"namespace {kind}_half {{", f'#include "{body}"', "}  // namespace", ""])
+    return "\n".join([*lines, f"namespace {kind}_side {{", f'#include "{body}"', "}  // namespace", ""])
 
 
 def _launcher(e: Entry, spelled: object) -> str:

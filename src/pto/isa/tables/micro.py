@@ -113,7 +113,7 @@ ROWS = (
             "an align value is used exactly once",
             "two tables call it A5-only; it stays legal on a2a3 because pstu is listed there and starts here",
         ),
-        cpp="init_align()", types={"result": "!pto.align"},
+        cpp="vector_align $result", types={"result": "!pto.align"},
     ),
     query("get_block_idx", opcode=0x0000, algorithm="query", doc="Index of this block in the launch.",
           meaning="i64 in [0, get_block_num).", cpp="get_block_idx()"),
@@ -130,6 +130,6 @@ ROWS = (
         doc="Records the last exhausted vmrgsort4 consumed from each of its four lists.",
         meaning="list_k = bits 16k..16k+15 of VMS4_SR, an unsigned count.",
         notes=("meaningful only after a vmrgsort4 with the exhausted option",),
-        no_cpp="a special-register read; no documented call",
+        cpp="get_vms4_sr()",
     ),
 )  # fmt: skip

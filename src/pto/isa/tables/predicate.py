@@ -7,7 +7,7 @@ Where silicon and manual differ the meaning gives both, `hw` (the default preset
 
 from __future__ import annotations
 
-from ..row import Attr, Family, Row
+from ..row import Attr, Family, Form, Row
 from ..rules import R, Rule
 
 
@@ -101,7 +101,7 @@ def _plt(width: int, opcode: int) -> Row:
             "a negative count reads as a large unsigned one, so every lane is active",
             "the count stops at 0; the manual's unclamped variant is not followed; it is i32 at every width",
         ),
-        cpp=f"plt_b{width}($scalar, POST_UPDATE)", types={"mask": f"!pto.mask<b{width}>"},
+        cpp=f"plt_b{width}($scalar_out, POST_UPDATE)", types={"mask": f"!pto.mask<b{width}>"},
     )  # fmt: skip
 
 
@@ -235,7 +235,7 @@ ROWS = (
     pure(
         "psel", opcode=0x310E, operands="src0=mask src1=mask sel=mask mask=mask?", results="dst=mask",
         doc="Select between two masks lane by lane.", expr="where(sel, src0, src1)",
-        rules=_same_gran("src0 src1 sel mask dst"), cpp="psel($dst, $src0, $src1, $sel)",
+        rules=_same_gran("src0 src1 sel mask dst"), forms=(Form("psel($dst, $src0, $src1, $sel)", ignores="mask"),),
         notes=("the fourth operand of the older spelling is accepted and ignored",),
         types=_masks("src0 src1 sel mask dst", 32),
     ),
@@ -279,7 +279,7 @@ ROWS = (
         operands="source=ptr areg=i32", results="mask=mask",
         format="$source, $areg [, $dist] attr-dict : type($source), type($areg) -> type($mask)",
         doc="Load a mask from UB at a register offset.", meaning=f"ea = source + areg * 8 bytes. {_LOAD}",
-        cpp="pld($mask, $source, $areg, $dist)",
+        cpp="plds($mask, $source, $areg * 8, $dist)",
     ),
     load(
         "pldi", opcode=0x3119, algorithm="load mask: units",
@@ -290,7 +290,7 @@ ROWS = (
         meaning=f"ea = source + imm * 8 bytes; subscript form: ea = source + offset * U, {_UNITS}; "
         f"with base: ea = source, base = source + offset * U. {_LOAD}",
         rules=(R("base.type == source.type"), *_IMMEDIATE), notes=_IMMEDIATE_NOTES, types=_AT_IMMEDIATE,
-        cpp="pldi($mask, $source, $imm, $dist)",
+        cpp="plds($mask, $source, $imm * 8, $dist)",
     ),
     store(
         "psts", opcode=0x311A, algorithm="store mask: bytes",
@@ -306,7 +306,7 @@ ROWS = (
         "pst", opcode=0x311B, algorithm="store mask: words", operands="mask=mask dest=ptr:out areg=i32",
         format="$mask, $dest, $areg [, $dist] attr-dict : type($mask), type($dest), type($areg)",
         doc="Store a mask to UB at a register offset.", meaning=f"ea = dest + areg * 8 bytes. {_STORE}",
-        notes=(_PK_CPU,), cpp="pst($mask, $dest, $areg, $dist)",
+        notes=(_PK_CPU,), cpp="psts($mask, $dest, $areg * 8, $dist)",
     ),
     store(
         "psti", opcode=0x311C, algorithm="store mask: units",
@@ -317,7 +317,7 @@ ROWS = (
         meaning=f"ea = dest + imm * 8 bytes; subscript form: ea = dest + offset * U, {_UNITS}; with base: "
         f"ea = dest, base = dest + offset * U. {_STORE}",
         rules=(R("base.type == dest.type"), *_IMMEDIATE), notes=(*_IMMEDIATE_NOTES, _PK_CPU), types=_AT_IMMEDIATE,
-        cpp="psti($mask, $dest, $imm, $dist)",
+        cpp="psts($mask, $dest, $imm * 8, $dist)",
     ),
     pure(
         "pstu", opcode=0x311D, algorithm="append mask",

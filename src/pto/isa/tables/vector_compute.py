@@ -12,6 +12,7 @@ from typing import Any
 from ..row import Attr, Combos, Family
 from ..rules import R, Rule
 from ._common import same_dtype
+from .vector_calls import CALLS
 
 INTS = "(I8, U8, I16, U16, I32, U32, I64, U64)"
 
@@ -22,7 +23,7 @@ FP8 = "f8e4m3 f8e5m2 hif8"
 
 #: What every row of the vector set shares.
 VECTOR: dict[str, Any] = dict(
-    set="vector", scope="vec", core="vector", pipe="V", no_cpp="reached through the tile library only",
+    set="vector", scope="vec", core="vector", pipe="V", forms=CALLS,
 )  # fmt: skip
 
 ROUNDING = {
@@ -81,7 +82,8 @@ def rounding(name: str, modes: str, default: str | None = "R") -> Attr:
     words = modes.split()
     doc = "; ".join(f"{w} {ROUNDING[w]}" for w in words) + "; ROUND_x is the same as x"
     choices = (*words, *(f"ROUND_{w}" for w in words))
-    return Attr(name, "str", default, required=default is None, choices=choices, doc=doc)
+    short = {f"ROUND_{w}": w for w in words}
+    return Attr(name, "str", default, required=default is None, choices=choices, words=short, doc=doc)
 
 
 ZEROING = "Lanes off in the mask give 0; manual pages that say they keep an old value are overridden."
@@ -330,7 +332,8 @@ _CONVERSION = (
         operands="input=vreg mask=mask", combos=pairs("input r", _VCVT),
         attrs=(
             rounding("rnd", "R A F C Z O"),
-            Attr("sat", "str", "NOSAT", choices=("NOSAT", "SAT"), doc="saturate, or keep the low bits"),
+            Attr("sat", "str", "NOSAT", choices=("NOSAT", "SAT"), doc="saturate, or keep the low bits",
+                 words={"NOSAT": "DISABLE", "SAT": "ENABLE"}),
             Attr("part", "str", choices=("EVEN", "ODD", "P0", "P1", "P2", "P3"),
                  doc="which sub-lane of the wider lane is read or written"),
         ),
@@ -388,6 +391,7 @@ _CONVERSION = (
         "vci", opcode=0x3082, algorithm="consecutive lanes",
         operands="index=scalar", dtype_of="r", **everywhere("i32 i16 i8 f32 f16"),
         attrs=(Attr("order", "str", "ASC", choices=("ASC", "DESC", "INC_ORDER", "DEC_ORDER"),
+                    words={"ASC": "INC_ORDER", "DESC": "DEC_ORDER"},
                     doc="direction; INC_ORDER and DEC_ORDER are the hardware's words for the two"),),
         rules=(scalar_of("index", "r"), *full_width("r")), domain="all lanes",
         doc="Consecutive values that start at a scalar.",

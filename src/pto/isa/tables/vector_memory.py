@@ -527,6 +527,7 @@ _MATERIALIZATION = (
     _make(
         "vdup", opcode=0x3029, algorithm="duplicate", operands="input=vreg|scalar mask=mask?",
         attrs=(Attr("position", "str", "LOWEST", choices=("LOWEST", "HIGHEST", "POS_LOWEST", "POS_HIGHEST"),
+                    words={"LOWEST": "POS_LOWEST", "HIGHEST": "POS_HIGHEST"},
                     doc="lane to repeat, for a vector input; the toolchain writes POS_x for x"),),
         rules=(
             *full_width("r"), *mask_of("mask", "r"),

@@ -289,6 +289,7 @@ _BUFFERS = (
         meaning="For each group g < max(config mod 256, 1): dest[32g..32g+31] = src[32g..32g+31] in "
                 "descending order.",
         notes=("No index stream; scores with indices are vbitsort.",),
+        no_cpp="no public call sorts values without their indices",
     ),
     _buffer(
         "vbitsort", opcode=0x30E2, algorithm="sort records", dtype_of="src",

@@ -1,0 +1,252 @@
+"""Micro kernels on engine cpp: the examples, streams, scopes, C++ written by hand, tasks; and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pto
+from pto import DiagnosticError, runtime
+from pto.engine.cpp.compiler import TILES_ONLY, header_flags
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+Array = np.ndarray[Any, Any]
+
+
+def numbers(*shape: int) -> Array:
+    return (np.random.default_rng(7).standard_normal(shape) * 3).astype(np.float32)
+
+
+def both(program: Any, *args: Any) -> list[tuple[Array, Array]]:
+    """The arrays after a run on each engine."""
+    sets = [[a.copy() if isinstance(a, np.ndarray) else a for a in args] for _ in range(2)]
+    module = pto.parse(program)
+    pto.kernel(module, engine="cpp")(*sets[0])
+    pto.kernel(module)(*sets[1])
+    return [(a, b) for a, b in zip(*sets, strict=True) if isinstance(a, np.ndarray)]
+
+
+def same(program: Any, *args: Any) -> list[Array]:
+    found = both(program, *args)
+    for mine, theirs in found:
+        assert mine.tobytes() == theirs.tobytes()
+    return [mine for mine, _ in found]
+
+
+ANY = np.random.default_rng(3).integers(0, 2**32, 256, np.uint64).astype(np.uint32).view(np.float32)
+SCORES = np.random.default_rng(4).integers(-50, 50, (2, 512)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "exact"),
+    [
+        ("chain", (*numbers(3, 200), np.zeros(200, np.float32), 200), False),
+        ("row_sum", (numbers(3, 130), np.zeros(3, np.float32), 3, 130), True),
+        ("softmax", (numbers(3, 130), np.zeros((3, 130), np.float32), 3, 130), False),
+        ("layer_norm", (numbers(3, 130), np.zeros((3, 130), np.float32), 3, 130, 1e-3), True),
+        ("to_bf16", (ANY, np.zeros(256, ml_dtypes.bfloat16), 256), True),
+        ("unaligned_copy", (numbers(512), numbers(512), 512, 13, 7, 201), True),
+        ("topk", (SCORES, np.zeros((2, 64), np.float32), np.zeros((2, 64), np.int32), 2), True),
+        ("mixed", (numbers(16, 64), np.zeros((16, 64), np.float32)), False),
+    ],
+)
+def test_examples(name: str, args: tuple[Any, ...], exact: bool) -> None:
+    """Bit for bit, but where an exponential may be one unit off."""
+    for mine, theirs in both(EXAMPLES / "micro" / f"{name}.pto", *args):
+        if exact:
+            assert mine.tobytes() == theirs.tobytes()
+        else:
+            np.testing.assert_allclose(mine, theirs, rtol=3e-7)
+
+
+#: Appends of several kinds to streams, squeezed lanes, masks, and loads at any element.
+STREAMS = """
+!v = !pto.vreg<64xi32>
+!m = !pto.mask<b32>
+!p = !pto.ptr<i32, ub>
+!w = !pto.ptr<ui32, ub>
+module attributes {pto.target_arch = "a5"} {
+  func.func @streams(%x: !pto.ptr<i32>, %y: !pto.ptr<i32>) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %c5 = arith.constant 5 : i32
+    %c20 = arith.constant 20 : i32
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i64
+    %a0 = arith.constant 0 : i64
+    %a1 = arith.constant 4100 : i64
+    %a2 = arith.constant 6148 : i64
+    %a3 = arith.constant 8192 : i64
+    %a4 = arith.constant 9216 : i64
+    %size = arith.constant 12288 : i64
+    %u = pto.castptr %a0 : i64 -> !p
+    %u1 = pto.castptr %a1 : i64 -> !p
+    %u2 = pto.castptr %a2 : i64 -> !p
+    %u3 = pto.castptr %a3 : i64 -> !w
+    %u4 = pto.castptr %a4 : i64 -> !w
+    pto.mte_gm_ub %x, %u, %a0, %size nburst(%one, %size, %size) : !pto.ptr<i32>, !p, i64, i64, i64, i64, i64
+    pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+    pto.vecscope {
+      %all = pto.pset_b32 "PAT_ALL" : !m
+      %from = pto.addptr %u, %c3 : !p -> !p
+      %l0 = pto.vldas %from : !p -> !pto.align
+      %s0 = pto.init_align : !pto.align
+      %at, %l1, %s1, %to = scf.for %i = %c0 to %c3 step %c1
+          iter_args(%p = %from, %l = %l0, %s = %s0, %q = %u1) -> (!p, !pto.align, !pto.align, !p) {
+        %a, %ln, %pn = pto.vldus %p, %l : !p, !pto.align -> !v, !pto.align, !p
+        %sn, %qn = pto.vstus %s, %c20, %a, %q : !pto.align, i32, !v, !p -> !pto.align, !p
+        scf.yield %pn, %ln, %sn, %qn : !p, !pto.align, !pto.align, !p
+      }
+      pto.vstas %s1, %to, %zero : !pto.align, !p, i32
+      pto.sprclr "AR"
+      %v = pto.vlds %u[%c0] : !p -> !v
+      %on = pto.vcmps %v, %c5, %all, "gt" : !v, i32, !m -> !m
+      %kept = pto.vsqz %v, %on : !v, !m -> !v
+      %t0 = pto.init_align : !pto.align
+      %t1 = pto.vstur %t0, %kept, %u2, "POST_UPDATE" : !pto.align, !v, !p -> !pto.align
+      %t2 = pto.vstur %t1, %kept, %u2, "POST_UPDATE" : !pto.align, !v, !p -> !pto.align
+      pto.vstar %t2, %u2 : !pto.align, !p
+      pto.sprsts "AR", %u3[%zero] : !w, i32
+      %b0 = pto.init_align : !pto.align
+      %b1, %e1 = pto.pstu %b0, %on, %u4 : !pto.align, !m, !w -> !pto.align, !w
+      %b2, %e2 = pto.pstu %b1, %all, %e1 : !pto.align, !m, !w -> !pto.align, !w
+      pto.vstas %b2, %e2, %zero : !pto.align, !w, i32
+    }
+    pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.wait_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+    pto.mte_ub_gm %u, %y, %size nburst(%one, %size, %size) : !p, !pto.ptr<i32>, i64, i64, i64, i64
+    return
+  }
+}
+"""
+
+
+def test_streams() -> None:
+    x = np.random.default_rng(5).integers(-20, 20, 3072).astype(np.int32)
+    y = same(STREAMS, x, np.zeros_like(x))[1]
+    assert (y[1025:1085].reshape(3, 20) == x[3:195].reshape(3, 64)[:, :20]).all()
+    kept = x[:64][x[:64] > 5]
+    assert (y[1537 : 1537 + 2 * kept.size] == np.tile(kept, 2)).all() and y[2048] == 8 * kept.size
+
+
+def test_a_stream_is_one_variable() -> None:
+    text = pto.emit_cpp(pto.parse(STREAMS))
+    assert text.count("vector_align v") == 4  # three of stores and one of loads
+    assert "MODE_STORED" in text and "__VEC_SCOPE__ {" in text
+
+
+# -- written by hand -----------------------------------------------------------------------------------------
+
+BY_HAND = """\
+// target: a5
+#include <pto/pto-inst.hpp>
+using namespace pto;
+__global__ AICORE void halves(__gm__ float* x, __gm__ half* y, int32_t n) {
+  __ubuf__ float* from = (__ubuf__ float*)0;
+  __ubuf__ half* to = (__ubuf__ half*)32768;
+  copy_gm_to_ubuf_align_v2(from, x, 0, 1, n * 4, 0, 0, false, 0, n * 4, n * 4);
+  set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  __VEC_SCOPE__
+  {
+    RegTensor<float> value, bits;
+    RegTensor<half> narrow;
+    uint32_t left = n;
+    constexpr auto store = std::integral_constant<::DistVST, static_cast<::DistVST>(DistVST::DIST_PK_B32)>();
+    for (uint16_t i = 0; i < (uint16_t)((n + 63) / 64); ++i) {
+      MaskReg on = CreatePredicate<float>(left);
+      vlds(value, from, 64, NORM, POST_UPDATE);
+      vmuls(value, value, 2, on);
+      vands_sign: vand((vector_u32&)bits, (vector_u32&)value, (vector_u32&)value, on, MODE_ZEROING);
+      vcvt(narrow, bits, on, ROUND_R, RS_DISABLE, PART_EVEN);
+      vsts(narrow, to, i * 64, store, on);
+    }
+  }
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  copy_ubuf_to_gm_align_v2(y, to, 0, 1, n * 2, 0, n * 2, n * 2);
+}
+"""
+
+
+def test_a_kernel_written_by_hand(tmp_path: Path) -> None:
+    """Registers by element type, casts of references, numbers for scalars, a base that moves on. Conversions
+    saturate where CTRL says nothing else."""
+    source = tmp_path / "halves.cpp"
+    source.write_text(BY_HAND.replace("vands_sign: ", ""))
+    x = numbers(200)
+    x[3], x[4] = 1e9, -np.inf
+    y = np.zeros(200, np.float16)
+    pto.kernel(source, engine="cpp")(x, y, 200)
+    want = np.clip(2 * x, -65504, 65504).astype(np.float16)
+    assert y.tobytes() == want.tobytes()
+
+
+def test_headers_of_registers_are_read_where_they_are_used() -> None:
+    assert header_flags("#include <pto/pto-inst.hpp>\nvoid f() {}") == [TILES_ONLY]
+    assert header_flags('#include "mine.hpp"') == header_flags("__VEC_SCOPE__ {}") == []
+
+
+# -- tasks ---------------------------------------------------------------------------------------------------
+
+
+def test_tasks_of_micro_kernels() -> None:
+    chain = runtime.kernel(EXAMPLES / "micro" / "chain.pto", "in in in out scalar")
+    x, a, b = numbers(3, 200)
+    y = np.zeros_like(x)
+
+    def build(rt: Any) -> None:
+        between = rt.tensor(x.shape)
+        first = rt.add_task(chain, x, a, b, between, 200)
+        second = rt.add_task(chain, between, b, a, y, 200)
+        rt.add_successor(first, second)
+
+    runtime.run(build, runtime="host_build_graph")
+    once = np.maximum(np.exp(-np.abs(x)) * a + b, 0)
+    np.testing.assert_allclose(y, np.maximum(np.exp(-once) * b + a, 0), rtol=1e-5, atol=1e-6)
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+ONE = """
+!p = !pto.ptr<f32, ub>
+module attributes {pto.target_arch = "ARCH"} {
+  func.func @one(%at: i64) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %u = pto.castptr %at : i64 -> !p
+    pto.vecscope {
+      %v = pto.vlds %u[%c0] : !p -> !pto.vreg<64xf32>
+      pto.vsts %v, %u[%c0] : !pto.vreg<64xf32>, !p
+    }
+    return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "said"),
+    [(16, "PTO-E2102", "multiple of 32 bytes, got 16"), (1 << 21, "PTO-E2101", "outside")],
+)
+def test_addresses_that_are_none(at: int, code: str, said: str) -> None:
+    for engine in ("cpp", "reference"):
+        with pytest.raises(DiagnosticError) as caught:
+            pto.kernel(pto.parse(ONE.replace("ARCH", "a5")), engine=engine)(at)
+        assert caught.value.diagnostics[0].code == code
+        assert engine == "reference" or said in str(caught.value)
+
+
+def test_other_targets_have_no_such_calls() -> None:
+    """Their calls of these names take memory; our headers have the registers on every target."""
+    module = pto.parse(ONE.replace("ARCH", "a3"))
+    with pytest.raises(DiagnosticError) as caught:
+        pto.emit_cpp(module)
+    assert [d.code for d in caught.value.diagnostics] == ["PTO-E1301"]
+    assert "only an A5 has calls on vector registers" in str(caught.value)
+    pto.kernel(module, engine="cpp")(0)
