@@ -5,8 +5,8 @@
 
 Of every tile row with an expression come a struct with the expression in C++, over the operators of
 core/numbers.hpp, and the intrinsic itself, an overload for each order of its operands. It checks them with
-what `codegen/legality.py` makes of the row. Of the others comes the call alone (`codegen/calls.py`), of vector
-calls what `codegen/vector_headers.py` says.
+what `codegen/legality.py` makes of the row. Of the others comes the call alone (`codegen/calls.py`), of
+vector calls what `codegen/vector_headers.py` says.
 """
 
 from __future__ import annotations
