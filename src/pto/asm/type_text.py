@@ -269,8 +269,9 @@ def _eventid_array(body: _Body) -> Type:
 
 
 def _local_array(body: _Body) -> Type:
-    dims, elem = _shape(body, 0) if len(body.parts) == 1 else ((), ScalarType("i32"))
-    if not dims or None in dims or 0 in dims or prod(dims) > MAX_LOCAL_ARRAY:
+    given, elem = _shape(body, 0) if len(body.parts) == 1 else ((), INDEX)
+    dims = tuple(n for n in given if n)
+    if not dims or len(dims) < len(given) or prod(dims) > MAX_LOCAL_ARRAY:
         raise body.error(
             "!pto.local_array takes one static shape", 0, "write !pto.local_array<4xi32>",
             expected=f"1 to {MAX_LOCAL_ARRAY} elements",

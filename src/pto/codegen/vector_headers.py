@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from ..isa import meaning
 from ..isa import rows as all_rows
 from ..isa.dtypes import DTYPES
-from ..isa.micro_tags import TAGS
+from ..isa.micro_tags import NAMED, TAGS
 from ..isa.row import Form, Row
 from .cpp.spelling import register
 from .generated import OPS, head
@@ -49,16 +49,19 @@ def generate_tags() -> str:
     for tag in TAGS.values():
         numbers = {f"{tag.prefix}{word}": n for word, n in (*tag.words.items(), *tag.unnamed.items())}
         listed = ", ".join(f"{word} = {n}" for word, n in numbers.items())
-        out += [f"/// {tag.doc}", f"enum class {tag.name} {{ {listed} }};"]
+        made = f"enum class {tag.name} {{ {listed} }};"
+        out += [f"/// {tag.doc}", made if tag.name in NAMED else f"namespace __cce_simd {{ {made} }}"]
         for word in tag.words:
-            value = f"::{tag.name}::{tag.prefix}{word}"
-            out.append(f"inline constexpr std::integral_constant<::{tag.name}, {value}> {word}{{}};")
+            value = f"{tag.cpp}::{tag.prefix}{word}"
+            out.append(f"inline constexpr std::integral_constant<{tag.cpp}, {value}> {word}{{}};")
         out.append("")
     out += ["namespace __cce_simd {"]
     out += [
         f"using Round{word[-1]}Type = std::remove_const_t<decltype({word})>;" for word in TAGS["ROUND"].words
     ]
-    return "\n".join([*out, "}  // namespace __cce_simd"]) + "\n"
+    others = [f"using __cce_simd::{name};" for name in TAGS if name not in NAMED]
+    out += ["}  // namespace __cce_simd", "", "#ifdef PTO_CPU_BARE_REGISTERS", *others, "#endif"]
+    return "\n".join(out) + "\n"
 
 
 # ---- arithmetic ----

@@ -14,6 +14,10 @@ from .record import Record
 _NO_WORDS: dict[str, int] = {}
 
 
+#: Enumerations that code names; the others have names that kernels take for things of their own.
+NAMED = ("Dist", "DistVST", "ROUND", "Post", "Spr")
+
+
 class Tag(Record):
     """One enumeration: its constants, what its enumerators begin with, and words without a constant."""
 
@@ -22,6 +26,11 @@ class Tag(Record):
     words: dict[str, int]
     prefix: str = ""  # of the enumerators; constants have none
     unnamed: dict[str, int] = _NO_WORDS
+
+    @property
+    def cpp(self) -> str:
+        """The enumeration in C++."""
+        return f"::{self.name}" if self.name in NAMED else f"::__cce_simd::{self.name}"
 
 
 def _counted(words: str) -> dict[str, int]:
@@ -74,4 +83,4 @@ def spelled(name: str, word: str) -> str:
     tag = TAGS[name]
     if word in tag.words:
         return word
-    return f"std::integral_constant<::{name}, static_cast<::{name}>({tag.unnamed[word]})>()"
+    return f"std::integral_constant<{tag.cpp}, static_cast<{tag.cpp}>({tag.unnamed[word]})>()"

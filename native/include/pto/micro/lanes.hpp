@@ -65,7 +65,7 @@ PTO_INLINE T lane_of(A value) {
 }
 
 template <class M>
-inline constexpr bool kMerges = M::value == ::Mode::MODE_MERGING;
+inline constexpr bool kMerges = M::value == ::__cce_simd::Mode::MODE_MERGING;
 
 /// Results in the lanes that are on; the others become 0, or stay with MODE_MERGING.
 template <class M, class V, class Make>

@@ -6,16 +6,16 @@
 namespace pto::detail::micro {
 
 template <int Size>
-inline vector_bool pattern(::Pat which) {
+inline vector_bool pattern(::__cce_simd::Pat which) {
   constexpr uint64_t lanes = kRegisterBytes / Size;
   constexpr uint8_t counts[] = {1, 2, 3, 4, 8, 16, 32, 64, 128};
   const int number = static_cast<int>(which);
   if (number >= 1 && number <= 9) return first_lanes<Size>(counts[number - 1]);
-  if (which == ::Pat::PAT_M3) return mask_of<Size>([](int i) { return i % 3 == 0; });
-  if (which == ::Pat::PAT_M4) return mask_of<Size>([](int i) { return i % 4 == 0; });
-  if (which == ::Pat::PAT_H) return first_lanes<Size>(lanes / 2);
-  if (which == ::Pat::PAT_Q) return first_lanes<Size>(lanes / 4);
-  return first_lanes<Size>(which == ::Pat::PAT_ALL ? lanes : 0);
+  if (which == ::__cce_simd::Pat::PAT_M3) return mask_of<Size>([](int i) { return i % 3 == 0; });
+  if (which == ::__cce_simd::Pat::PAT_M4) return mask_of<Size>([](int i) { return i % 4 == 0; });
+  if (which == ::__cce_simd::Pat::PAT_H) return first_lanes<Size>(lanes / 2);
+  if (which == ::__cce_simd::Pat::PAT_Q) return first_lanes<Size>(lanes / 4);
+  return first_lanes<Size>(which == ::__cce_simd::Pat::PAT_ALL ? lanes : 0);
 }
 template <int Size>
 inline vector_bool tail(uint32_t& count) {
@@ -119,14 +119,14 @@ PTO_INST void pmov(vector_bool& dst, vector_bool src, vector_bool mask) { pand(d
 
 template <class H>
 PTO_INST void ppack(vector_bool& dst, vector_bool src, H) {
-  constexpr int first = H::value == ::HiloPart::HIGHER ? 128 : 0;
+  constexpr int first = H::value == ::__cce_simd::HiloPart::HIGHER ? 128 : 0;
   dst = pto::detail::micro::image_of([&](int bit) {
     return bit >= first && bit < first + 128 && pto::detail::micro::bit_of(src, (bit - first) * 2);
   });
 }
 template <class H>
 PTO_INST void punpack(vector_bool& dst, vector_bool src, H) {
-  constexpr int first = H::value == ::HiloPart::HIGHER ? 128 : 0;
+  constexpr int first = H::value == ::__cce_simd::HiloPart::HIGHER ? 128 : 0;
   dst = pto::detail::micro::image_of(
       [&](int bit) { return bit % 2 == 0 && pto::detail::micro::bit_of(src, first + bit / 2); });
 }

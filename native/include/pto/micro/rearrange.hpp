@@ -97,7 +97,7 @@ inline void unpack(W& r, const N& src) {
   template <class H>                                                                 \
   PTO_INST void vdintlvv2(V& r, const V& lhs, const V& rhs, H) {                     \
     V other;                                                                         \
-    if constexpr (H::value == ::HiloPart::HIGHER) {                                  \
+    if constexpr (H::value == ::__cce_simd::HiloPart::HIGHER) {                                  \
       vdintlv(other, r, lhs, rhs);                                                   \
     } else {                                                                         \
       vdintlv(r, other, lhs, rhs);                                                   \
@@ -109,7 +109,7 @@ inline void unpack(W& r, const N& src) {
   }                                                                                  \
   template <class S>                                                                 \
   PTO_INST void vsqz(V& r, const V& src, const vector_bool& mask, S) {               \
-    pto::detail::micro::squeeze<S::value == ::StoreMode::MODE_STORED>(r, src, mask); \
+    pto::detail::micro::squeeze<S::value == ::__cce_simd::StoreMode::MODE_STORED>(r, src, mask); \
   }
 PTO_COMMON_REGISTERS(PTO_MOVES_)
 PTO_B8_FLOATS(PTO_MOVES_)
@@ -144,7 +144,7 @@ PTO_B32_FLOATS(PTO_VSELR_B32_)
 #define PTO_VPACK_(N, W)                                              \
   template <class H, class M = decltype(MODE_UNKNOWN)>                \
   PTO_INST void vpack(N& r, const W& src, H, M = {}) {                \
-    pto::detail::micro::pack<H::value == ::HiloPart::HIGHER>(r, src); \
+    pto::detail::micro::pack<H::value == ::__cce_simd::HiloPart::HIGHER>(r, src); \
   }
 PTO_VPACK_(vector_u8, vector_s16)
 PTO_VPACK_(vector_u8, vector_u16)
@@ -154,7 +154,7 @@ PTO_VPACK_(vector_u16, vector_u32)
 #define PTO_VUNPACK_(W, N)                                              \
   template <class H>                                                    \
   PTO_INST void vunpack(W& r, const N& src, H) {                        \
-    pto::detail::micro::unpack<H::value == ::HiloPart::HIGHER>(r, src); \
+    pto::detail::micro::unpack<H::value == ::__cce_simd::HiloPart::HIGHER>(r, src); \
   }
 PTO_VUNPACK_(vector_s16, vector_s8)
 PTO_VUNPACK_(vector_s32, vector_s16)

@@ -47,22 +47,22 @@ inline constexpr std::integral_constant<::DistVST, ::DistVST::DIST_INTLV_B32> IN
 inline constexpr std::integral_constant<::DistVST, ::DistVST::DIST_PK4_B32> PK4_B32{};
 
 /// Lanes of a mask.
-enum class Pat { PAT_ALL = 0, PAT_VL1 = 1, PAT_VL2 = 2, PAT_VL3 = 3, PAT_VL4 = 4, PAT_VL8 = 5, PAT_VL16 = 6, PAT_VL32 = 7, PAT_VL64 = 8, PAT_VL128 = 9, PAT_M3 = 10, PAT_M4 = 11, PAT_H = 12, PAT_Q = 13, PAT_ALLF = 15 };
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_ALL> PAT_ALL{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_VL1> PAT_VL1{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_VL2> PAT_VL2{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_VL3> PAT_VL3{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_VL4> PAT_VL4{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_VL8> PAT_VL8{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_VL16> PAT_VL16{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_VL32> PAT_VL32{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_VL64> PAT_VL64{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_VL128> PAT_VL128{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_M3> PAT_M3{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_M4> PAT_M4{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_H> PAT_H{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_Q> PAT_Q{};
-inline constexpr std::integral_constant<::Pat, ::Pat::PAT_ALLF> PAT_ALLF{};
+namespace __cce_simd { enum class Pat { PAT_ALL = 0, PAT_VL1 = 1, PAT_VL2 = 2, PAT_VL3 = 3, PAT_VL4 = 4, PAT_VL8 = 5, PAT_VL16 = 6, PAT_VL32 = 7, PAT_VL64 = 8, PAT_VL128 = 9, PAT_M3 = 10, PAT_M4 = 11, PAT_H = 12, PAT_Q = 13, PAT_ALLF = 15 }; }
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_ALL> PAT_ALL{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_VL1> PAT_VL1{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_VL2> PAT_VL2{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_VL3> PAT_VL3{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_VL4> PAT_VL4{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_VL8> PAT_VL8{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_VL16> PAT_VL16{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_VL32> PAT_VL32{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_VL64> PAT_VL64{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_VL128> PAT_VL128{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_M3> PAT_M3{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_M4> PAT_M4{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_H> PAT_H{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_Q> PAT_Q{};
+inline constexpr std::integral_constant<::__cce_simd::Pat, ::__cce_simd::Pat::PAT_ALLF> PAT_ALLF{};
 
 /// Rounding: nearest even, nearest away, floor, ceil, to zero, to odd, hybrid.
 enum class ROUND { ROUND_R = 0, ROUND_A = 1, ROUND_F = 2, ROUND_C = 3, ROUND_Z = 4, ROUND_O = 5, ROUND_H = 6 };
@@ -75,56 +75,56 @@ inline constexpr std::integral_constant<::ROUND, ::ROUND::ROUND_O> ROUND_O{};
 inline constexpr std::integral_constant<::ROUND, ::ROUND::ROUND_H> ROUND_H{};
 
 /// Which lane of two.
-enum class Part { PART_EVEN = 0, PART_ODD = 1 };
-inline constexpr std::integral_constant<::Part, ::Part::PART_EVEN> PART_EVEN{};
-inline constexpr std::integral_constant<::Part, ::Part::PART_ODD> PART_ODD{};
+namespace __cce_simd { enum class Part { PART_EVEN = 0, PART_ODD = 1 }; }
+inline constexpr std::integral_constant<::__cce_simd::Part, ::__cce_simd::Part::PART_EVEN> PART_EVEN{};
+inline constexpr std::integral_constant<::__cce_simd::Part, ::__cce_simd::Part::PART_ODD> PART_ODD{};
 
 /// Which lane of four.
-enum class Part_T { PART_P0 = 0, PART_P1 = 1, PART_P2 = 2, PART_P3 = 3 };
-inline constexpr std::integral_constant<::Part_T, ::Part_T::PART_P0> PART_P0{};
-inline constexpr std::integral_constant<::Part_T, ::Part_T::PART_P1> PART_P1{};
-inline constexpr std::integral_constant<::Part_T, ::Part_T::PART_P2> PART_P2{};
-inline constexpr std::integral_constant<::Part_T, ::Part_T::PART_P3> PART_P3{};
+namespace __cce_simd { enum class Part_T { PART_P0 = 0, PART_P1 = 1, PART_P2 = 2, PART_P3 = 3 }; }
+inline constexpr std::integral_constant<::__cce_simd::Part_T, ::__cce_simd::Part_T::PART_P0> PART_P0{};
+inline constexpr std::integral_constant<::__cce_simd::Part_T, ::__cce_simd::Part_T::PART_P1> PART_P1{};
+inline constexpr std::integral_constant<::__cce_simd::Part_T, ::__cce_simd::Part_T::PART_P2> PART_P2{};
+inline constexpr std::integral_constant<::__cce_simd::Part_T, ::__cce_simd::Part_T::PART_P3> PART_P3{};
 
 /// What does not fit: saturates, or not.
-enum class RoundingSaturation { RS_DISABLE = 0, RS_ENABLE = 1 };
-inline constexpr std::integral_constant<::RoundingSaturation, ::RoundingSaturation::RS_DISABLE> RS_DISABLE{};
-inline constexpr std::integral_constant<::RoundingSaturation, ::RoundingSaturation::RS_ENABLE> RS_ENABLE{};
+namespace __cce_simd { enum class RoundingSaturation { RS_DISABLE = 0, RS_ENABLE = 1 }; }
+inline constexpr std::integral_constant<::__cce_simd::RoundingSaturation, ::__cce_simd::RoundingSaturation::RS_DISABLE> RS_DISABLE{};
+inline constexpr std::integral_constant<::__cce_simd::RoundingSaturation, ::__cce_simd::RoundingSaturation::RS_ENABLE> RS_ENABLE{};
 
 /// What lanes become that are off; unknown is zero here.
-enum class Mode { MODE_UNKNOWN = 0, MODE_MERGING = 1, MODE_ZEROING = 2 };
-inline constexpr std::integral_constant<::Mode, ::Mode::MODE_UNKNOWN> MODE_UNKNOWN{};
-inline constexpr std::integral_constant<::Mode, ::Mode::MODE_MERGING> MODE_MERGING{};
-inline constexpr std::integral_constant<::Mode, ::Mode::MODE_ZEROING> MODE_ZEROING{};
+namespace __cce_simd { enum class Mode { MODE_UNKNOWN = 0, MODE_MERGING = 1, MODE_ZEROING = 2 }; }
+inline constexpr std::integral_constant<::__cce_simd::Mode, ::__cce_simd::Mode::MODE_UNKNOWN> MODE_UNKNOWN{};
+inline constexpr std::integral_constant<::__cce_simd::Mode, ::__cce_simd::Mode::MODE_MERGING> MODE_MERGING{};
+inline constexpr std::integral_constant<::__cce_simd::Mode, ::__cce_simd::Mode::MODE_ZEROING> MODE_ZEROING{};
 
 /// Whether a squeeze says how much it kept.
-enum class StoreMode { MODE_NO_STORED = 0, MODE_STORED = 1 };
-inline constexpr std::integral_constant<::StoreMode, ::StoreMode::MODE_NO_STORED> MODE_NO_STORED{};
-inline constexpr std::integral_constant<::StoreMode, ::StoreMode::MODE_STORED> MODE_STORED{};
+namespace __cce_simd { enum class StoreMode { MODE_NO_STORED = 0, MODE_STORED = 1 }; }
+inline constexpr std::integral_constant<::__cce_simd::StoreMode, ::__cce_simd::StoreMode::MODE_NO_STORED> MODE_NO_STORED{};
+inline constexpr std::integral_constant<::__cce_simd::StoreMode, ::__cce_simd::StoreMode::MODE_STORED> MODE_STORED{};
 
 /// Whether the base moves on.
 enum class Post { POST_UPDATE = 1, NO_POST_UPDATE = 0 };
 inline constexpr std::integral_constant<::Post, ::Post::POST_UPDATE> POST_UPDATE{};
 
 /// Which half.
-enum class HiloPart { LOWER = 0, HIGHER = 1 };
-inline constexpr std::integral_constant<::HiloPart, ::HiloPart::LOWER> LOWER{};
-inline constexpr std::integral_constant<::HiloPart, ::HiloPart::HIGHER> HIGHER{};
+namespace __cce_simd { enum class HiloPart { LOWER = 0, HIGHER = 1 }; }
+inline constexpr std::integral_constant<::__cce_simd::HiloPart, ::__cce_simd::HiloPart::LOWER> LOWER{};
+inline constexpr std::integral_constant<::__cce_simd::HiloPart, ::__cce_simd::HiloPart::HIGHER> HIGHER{};
 
 /// Which lane is repeated.
-enum class Pos { POS_LOWEST = 0, POS_HIGHEST = 1 };
-inline constexpr std::integral_constant<::Pos, ::Pos::POS_LOWEST> POS_LOWEST{};
-inline constexpr std::integral_constant<::Pos, ::Pos::POS_HIGHEST> POS_HIGHEST{};
+namespace __cce_simd { enum class Pos { POS_LOWEST = 0, POS_HIGHEST = 1 }; }
+inline constexpr std::integral_constant<::__cce_simd::Pos, ::__cce_simd::Pos::POS_LOWEST> POS_LOWEST{};
+inline constexpr std::integral_constant<::__cce_simd::Pos, ::__cce_simd::Pos::POS_HIGHEST> POS_HIGHEST{};
 
 /// Direction of consecutive lanes.
-enum class Order { INC_ORDER = 0, DEC_ORDER = 1 };
-inline constexpr std::integral_constant<::Order, ::Order::INC_ORDER> INC_ORDER{};
-inline constexpr std::integral_constant<::Order, ::Order::DEC_ORDER> DEC_ORDER{};
+namespace __cce_simd { enum class Order { INC_ORDER = 0, DEC_ORDER = 1 }; }
+inline constexpr std::integral_constant<::__cce_simd::Order, ::__cce_simd::Order::INC_ORDER> INC_ORDER{};
+inline constexpr std::integral_constant<::__cce_simd::Order, ::__cce_simd::Order::DEC_ORDER> DEC_ORDER{};
 
 /// Which half of the bins of a histogram.
-enum class Bin { Bin_N0 = 0, Bin_N1 = 1 };
-inline constexpr std::integral_constant<::Bin, ::Bin::Bin_N0> Bin_N0{};
-inline constexpr std::integral_constant<::Bin, ::Bin::Bin_N1> Bin_N1{};
+namespace __cce_simd { enum class Bin { Bin_N0 = 0, Bin_N1 = 1 }; }
+inline constexpr std::integral_constant<::__cce_simd::Bin, ::__cce_simd::Bin::Bin_N0> Bin_N0{};
+inline constexpr std::integral_constant<::__cce_simd::Bin, ::__cce_simd::Bin::Bin_N1> Bin_N1{};
 
 /// Special registers.
 enum class Spr { SPR_AR = 74 };
@@ -139,3 +139,16 @@ using RoundZType = std::remove_const_t<decltype(ROUND_Z)>;
 using RoundOType = std::remove_const_t<decltype(ROUND_O)>;
 using RoundHType = std::remove_const_t<decltype(ROUND_H)>;
 }  // namespace __cce_simd
+
+#ifdef PTO_CPU_BARE_REGISTERS
+using __cce_simd::Pat;
+using __cce_simd::Part;
+using __cce_simd::Part_T;
+using __cce_simd::RoundingSaturation;
+using __cce_simd::Mode;
+using __cce_simd::StoreMode;
+using __cce_simd::HiloPart;
+using __cce_simd::Pos;
+using __cce_simd::Order;
+using __cce_simd::Bin;
+#endif

@@ -148,7 +148,7 @@ _SUM_F16 = f"vadd(%t<f16>, $lhs, $rhs, {_MASKED}; vmaxs(%t<f16>, %t<f16>, 0, {_M
 _PRODUCT = f"vmul(%t<f16>, $lhs, $rhs, {_MASKED}"
 
 
-def _call(text: str, by_hand: bool = True) -> tuple[Form, ...]:
+def _call(text: str, by_hand: str = "its lanes are no expression of their own") -> tuple[Form, ...]:
     return (Form(text, by_hand=by_hand),)
 
 
@@ -260,7 +260,7 @@ CALLS: dict[str, tuple[Form, ...]] = {
     "vexpdif": (Form("vexpdif($r, $input, $maximum, $mask, PART_$part)", types="f32,f32 f16,f32"),),
     "vaddrelu": _clipped("vadd"),
     "vsubrelu": _clipped("vsub"),
-    "vaxpy": _call(f"vaxpy($r:y, $x, $alpha, {_MASKED}", by_hand=False),
+    "vaxpy": _call(f"vaxpy($r:y, $x, $alpha, {_MASKED}", by_hand=""),
     "vaddreluconv": (
         _packed(_SUM_F32, "f32", "f16", "u16", "u32", "RS_DISABLE"),
         _packed(_SUM_F16, "f16", "i8", "u8", "u16", "RS_ENABLE"),
