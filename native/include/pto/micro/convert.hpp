@@ -103,8 +103,10 @@ constexpr void read_tag(Conversion& how, int& part, bool& merges, Tag) {
   if constexpr (std::is_same_v<E, ::ROUND>) how.round = Tag::value;
   if constexpr (std::is_same_v<E, ::__cce_simd::RoundingSaturation>)
     how.saturate = Tag::value == ::__cce_simd::RoundingSaturation::RS_ENABLE;
-  if constexpr (std::is_same_v<E, ::__cce_simd::Part> || std::is_same_v<E, ::__cce_simd::Part_T>) part = static_cast<int>(Tag::value);
-  if constexpr (std::is_same_v<E, ::__cce_simd::Mode>) merges = Tag::value == ::__cce_simd::Mode::MODE_MERGING;
+  if constexpr (std::is_same_v<E, ::__cce_simd::Part> || std::is_same_v<E, ::__cce_simd::Part_T>)
+    part = static_cast<int>(Tag::value);
+  if constexpr (std::is_same_v<E, ::__cce_simd::Mode>)
+    merges = Tag::value == ::__cce_simd::Mode::MODE_MERGING;
 }
 template <class RD, class RS, class... Tags>
 inline void convert(RD& r, const RS& input, const vector_bool& mask, Tags... tags) {

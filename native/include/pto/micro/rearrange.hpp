@@ -85,30 +85,30 @@ inline void unpack(W& r, const N& src) {
 
 }  // namespace pto::detail::micro
 
-#define PTO_MOVES_(V, T)                                                             \
-  template <int = 0>                                                                 \
-  PTO_INST void vintlv(V& low, V& high, const V& lhs, const V& rhs) {                \
-    pto::detail::micro::interleave_lanes(low, high, lhs, rhs);                       \
-  }                                                                                  \
-  template <int = 0>                                                                 \
-  PTO_INST void vdintlv(V& low, V& high, const V& lhs, const V& rhs) {               \
-    pto::detail::micro::separate_lanes(low, high, lhs, rhs);                         \
-  }                                                                                  \
-  template <class H>                                                                 \
-  PTO_INST void vdintlvv2(V& r, const V& lhs, const V& rhs, H) {                     \
-    V other;                                                                         \
+#define PTO_MOVES_(V, T)                                                                         \
+  template <int = 0>                                                                             \
+  PTO_INST void vintlv(V& low, V& high, const V& lhs, const V& rhs) {                            \
+    pto::detail::micro::interleave_lanes(low, high, lhs, rhs);                                   \
+  }                                                                                              \
+  template <int = 0>                                                                             \
+  PTO_INST void vdintlv(V& low, V& high, const V& lhs, const V& rhs) {                           \
+    pto::detail::micro::separate_lanes(low, high, lhs, rhs);                                     \
+  }                                                                                              \
+  template <class H>                                                                             \
+  PTO_INST void vdintlvv2(V& r, const V& lhs, const V& rhs, H) {                                 \
+    V other;                                                                                     \
     if constexpr (H::value == ::__cce_simd::HiloPart::HIGHER) {                                  \
-      vdintlv(other, r, lhs, rhs);                                                   \
-    } else {                                                                         \
-      vdintlv(r, other, lhs, rhs);                                                   \
-    }                                                                                \
-  }                                                                                  \
-  template <int = 0>                                                                 \
-  PTO_INST void vslide(V& r, const V& src0, const V& src1, uint16_t amt) {           \
-    pto::detail::micro::slide(r, src0, src1, static_cast<int16_t>(amt));             \
-  }                                                                                  \
-  template <class S>                                                                 \
-  PTO_INST void vsqz(V& r, const V& src, const vector_bool& mask, S) {               \
+      vdintlv(other, r, lhs, rhs);                                                               \
+    } else {                                                                                     \
+      vdintlv(r, other, lhs, rhs);                                                               \
+    }                                                                                            \
+  }                                                                                              \
+  template <int = 0>                                                                             \
+  PTO_INST void vslide(V& r, const V& src0, const V& src1, uint16_t amt) {                       \
+    pto::detail::micro::slide(r, src0, src1, static_cast<int16_t>(amt));                         \
+  }                                                                                              \
+  template <class S>                                                                             \
+  PTO_INST void vsqz(V& r, const V& src, const vector_bool& mask, S) {                           \
     pto::detail::micro::squeeze<S::value == ::__cce_simd::StoreMode::MODE_STORED>(r, src, mask); \
   }
 PTO_COMMON_REGISTERS(PTO_MOVES_)
@@ -141,9 +141,9 @@ PTO_B32_FLOATS(PTO_VSELR_B32_)
 #undef PTO_VSELR_B8_
 #undef PTO_VSELR_B16_
 #undef PTO_VSELR_B32_
-#define PTO_VPACK_(N, W)                                              \
-  template <class H, class M = decltype(MODE_UNKNOWN)>                \
-  PTO_INST void vpack(N& r, const W& src, H, M = {}) {                \
+#define PTO_VPACK_(N, W)                                                          \
+  template <class H, class M = decltype(MODE_UNKNOWN)>                            \
+  PTO_INST void vpack(N& r, const W& src, H, M = {}) {                            \
     pto::detail::micro::pack<H::value == ::__cce_simd::HiloPart::HIGHER>(r, src); \
   }
 PTO_VPACK_(vector_u8, vector_s16)
@@ -151,9 +151,9 @@ PTO_VPACK_(vector_u8, vector_u16)
 PTO_VPACK_(vector_u16, vector_s32)
 PTO_VPACK_(vector_u16, vector_u32)
 #undef PTO_VPACK_
-#define PTO_VUNPACK_(W, N)                                              \
-  template <class H>                                                    \
-  PTO_INST void vunpack(W& r, const N& src, H) {                        \
+#define PTO_VUNPACK_(W, N)                                                          \
+  template <class H>                                                                \
+  PTO_INST void vunpack(W& r, const N& src, H) {                                    \
     pto::detail::micro::unpack<H::value == ::__cce_simd::HiloPart::HIGHER>(r, src); \
   }
 PTO_VUNPACK_(vector_s16, vector_s8)
