@@ -14,9 +14,9 @@
     pto::detail::micro::put_lanes<M>(r, mask, [&](int) { return value; });                                  \
   }                                                                                                         \
   template <class P, class M = decltype(MODE_UNKNOWN)>                                                      \
-    requires(std::is_same_v<typename P::value_type, ::__cce_simd::Pos>)                                                 \
+    requires(std::is_same_v<typename P::value_type, ::__cce_simd::Pos>)                                     \
   PTO_INST void vdup(V& r, const V& input, const vector_bool& mask, P, M = {}) {                            \
-    const T value = input.lane[P::value == ::__cce_simd::Pos::POS_HIGHEST ? V::kLanes - 1 : 0];                         \
+    const T value = input.lane[P::value == ::__cce_simd::Pos::POS_HIGHEST ? V::kLanes - 1 : 0];             \
     pto::detail::micro::put_lanes<M>(r, mask, [&](int) { return value; });                                  \
   }                                                                                                         \
   template <int = 0>                                                                                        \
@@ -45,7 +45,7 @@ PTO_MAKES_(vector_f8e8m0, float8_e8m0_t)
   PTO_INST void vci(V& r, T index, O = {}) {                                             \
     const auto first = pto::detail::micro::number(index);                                \
     for (int i = 0; i < V::kLanes; ++i) {                                                \
-      const int step = O::value == ::__cce_simd::Order::DEC_ORDER ? -i : i;                          \
+      const int step = O::value == ::__cce_simd::Order::DEC_ORDER ? -i : i;              \
       if constexpr (std::is_integral_v<T>) {                                             \
         r.lane[i] = static_cast<T>(pto::detail::add(first, static_cast<int32_t>(step))); \
       } else {                                                                           \
