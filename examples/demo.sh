@@ -53,12 +53,13 @@ for form in pto asm generic; do
 done
 echo 'All forms read back as the same program'
 
-say 'Every example is legal for its target, but for one'
-echo '$ pto check 0*.pto* 1[1-9]_*.pto kernels/*.pto micro/*.pto'
-pto check 0*.pto* 1[1-9]_*.pto kernels/*.pto micro/*.pto
+say 'Every example is legal for its target, but for two'
+echo '$ pto check 0*.pto* 1[1-4]_*.pto kernels/*.pto micro/*.pto'
+pto check 0*.pto* 1[1-4]_*.pto kernels/*.pto micro/*.pto
 if run pto check 10_wrong.pto 2>"$out/problems"; then fail '10_wrong.pto was accepted'; fi
 cat "$out/problems"
 [ "$(grep -c ' error\[' "$out/problems")" -eq 3 ] || fail '10_wrong.pto should have three errors'
+caught PTO-E2210 pto check 15_overlap.pto
 
 say 'Run a kernel: c = a + b'
 run pto run 02_manual_flags.pto --sanitize all -- "@$out/a.npy" "@$out/b.npy" "f32:64x128=$out/c.npy"
@@ -99,7 +100,7 @@ run pto run 01_vec_add.pto --engine cpp -- "@$out/a.npy" "@$out/b.npy" "f32:64x1
 compare c 'f"{np.count_nonzero(c == a + b)} of {c.size} elements are a + b"'
 
 say 'A graph of tasks: paged attention of 256 sequences on 24 blocks of 1 cube and 2 vector cores'
-pictures=../build/demo
+pictures=${PTO_DEMO:-../build/demo}
 mkdir -p "$pictures"
 run pto runtime run runtime/batch_paged_attention --case CaseBatch256 --block-dim 24 --summary \
   --trace "$pictures/trace.json" --swimlane "$pictures/swimlane.html" | tee "$out/tasks"

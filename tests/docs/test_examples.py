@@ -3,8 +3,12 @@ the engine executes run, give the right results, or show the mistake they were w
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +209,13 @@ def test_the_overlap() -> None:
 def test_links_of_readmes(page: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
         assert ((ROOT / page).parent / target).exists(), target
+
+
+@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
+def test_the_demo(tmp_path: Path) -> None:
+    """`make demo` is the first thing that a newcomer types."""
+    tools = os.path.dirname(sys.executable)
+    env = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PTO_DEMO": str(tmp_path)}
+    done = subprocess.run(["bash", str(EXAMPLES / "demo.sh")], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert "[11/11]" in done.stdout and (tmp_path / "swimlane.html").exists()
