@@ -8,12 +8,12 @@ the same, but for a few names of C++ that mean another pipe.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 from . import row as find
 from .enums import ENUMS, SYNC_OP_PIPE
 from .machine import EVERY_PIPE
 from .profiles import ISAS
+from .record import Record
 from .row import Row
 from .rules import holds
 
@@ -31,7 +31,7 @@ _LOCATIONS = {
 EVENTS_APART: dict[str, str] = {"TCI": "S", "TSCATTER": "V", "MGATHER_VEC": "V", "MSCATTER": "V"}
 
 
-class _At(NamedTuple):
+class _At(Record):
     """An operand of which only the location is known."""
 
     loc: str

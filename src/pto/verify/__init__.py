@@ -18,7 +18,6 @@ from ..ir.facts import module_profile
 from ..isa.profiles import ALIASES, Profile
 from .fifo import check_fifos
 from .flags import check_flags
-from .overlap import check_overlaps
 from .pipes import check_pipes
 from .rows import RowChecker
 from .scopes import check_scopes
@@ -58,6 +57,8 @@ def verify(
     if flags != "off" and sound:
         check_flags(context, flags)
     if overlaps != "off" and sound:
+        from .overlap import check_overlaps
+
         check_overlaps(context, overlaps)
     return context.diagnostics
 
