@@ -576,3 +576,33 @@ def test_a_window_narrower_than_a_line_and_floats_seen_as_integers() -> None:
     _, found = both(NARROW, given, np.zeros_like(given))
     given[1:9, 2:6] *= 2
     assert (found.view(np.int32) == given.view(np.int32) * 2).all()
+
+
+IN_PLACE = f"""\
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<ui8>) {{
+{HEAD}
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i64
+  %limit = arith.constant 0.0 : f32
+{window("in", "a")}
+  %bytes = pto.make_tensor_view %o, shape = [%c16, %c32], strides = [%c32, %c1] : !pto.tensor_view<16x32xui8>
+  %out = pto.partition_view %bytes, offsets = [%c0, %c0], sizes = [%c16, %c32] : !pto.tensor_view<16x32xui8> -> !pto.partition_tensor_view<16x32xui8>
+  %t = pto.alloc_tile addr = %zero : {TILE}
+  %m = pto.alloc_tile addr = %zero : !pto.tile_buf<vec, 16x32xui8>
+  pto.tload ins(%in : {WINDOW}) outs(%t : {TILE})
+  pto.barrier #pto.pipe<PIPE_ALL>
+  pto.tcmps ins(%t, %limit {{cmpMode = #pto<cmp gt>}} : {TILE}, f32) outs(%m : !pto.tile_buf<vec, 16x32xui8>)
+  pto.barrier #pto.pipe<PIPE_ALL>
+  pto.tstore ins(%m : !pto.tile_buf<vec, 16x32xui8>) outs(%out : !pto.partition_tensor_view<16x32xui8>)
+  return
+}}
+"""
+
+
+@needs_compiler
+def test_a_comparison_where_its_source_lies() -> None:
+    given = square()
+    _, found = both(IN_PLACE, given, np.full((16, 32), 255, np.uint8))
+    assert (np.unpackbits(found[:, :2], axis=1, bitorder="little") == (given > 0)).all() and not found[
+        :, 2:
+    ].any()

@@ -57,27 +57,32 @@ inline void unpack_bits(const uint8_t* bytes, uint8_t* truth, ptrdiff_t n) {
 }
 
 /// Write the truth of `test(x, ...)` over the valid region of src; the rest of the storage of dst becomes
-/// zero.
+/// zero. A row is written when it has been read, so that dst may begin where src does.
 template <class Dst, class Src, class Test, class... Other>
 inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) {
   using W = typename Dst::DType;
   using C = compute_t<typename Src::DType>;
   constexpr ptrdiff_t per_word = sizeof(W) * 8, chunk_words = kChunk / per_word;
-  fill_region(Dst::Rows, Dst::Cols, dst, W(0));
-  ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
-  if (rows > Dst::Rows) rows = Dst::Rows;
-  const ptrdiff_t words = dst.GetValidCol();
+  constexpr W zeros[chunk_words] = {};
+  const ptrdiff_t rows = src.GetValidRow(), words = dst.GetValidCol();
+  ptrdiff_t cols = src.GetValidCol();
   if (cols > words * per_word) cols = words * per_word;
   const Lines<Dst> to(dst);
-  for (ptrdiff_t r = 0; r < rows; ++r) {
-    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+  for (ptrdiff_t r = 0; r < Dst::Rows; ++r) {
+    ptrdiff_t done = 0;  // words of this row
+    for (ptrdiff_t c = 0; c < cols && r < rows; c += kChunk) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<uint8_t> truth;
       map_run(n, test, truth.at, Lines<Src>(src).template read<C>(r, c, n, Buffer<C>().at),
               Lines<Other>(other).template read<C>(r, c, n, Buffer<C>().at)...);
       W packed[chunk_words] = {};
       pack_bits(truth.at, reinterpret_cast<uint8_t*>(packed), n);
-      to.write(r, c / per_word, (n + per_word - 1) / per_word, packed);
+      to.write(r, done, (n + per_word - 1) / per_word, packed);
+      done += (n + per_word - 1) / per_word;
+    }
+    for (ptrdiff_t n; done < Dst::Cols; done += n) {
+      n = Dst::Cols - done < chunk_words ? Dst::Cols - done : chunk_words;
+      to.write(r, done, n, zeros);
     }
   }
 }
