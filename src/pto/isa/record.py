@@ -49,7 +49,8 @@ class Record:
                 values.update(zip(self._fields, args, strict=False))
             if kwargs:
                 values.update(kwargs)
-            if values.keys() != self._names or len(args) > len(self._fields):
+            count = len(self._fields)
+            if len(values) != count or len(args) > count or not kwargs.keys() <= self._names:
                 unknown = sorted(set(values) - set(self._fields))
                 missing = [n for n in self._fields if n not in values]
                 wrong = f"unknown field {unknown[0]}" if unknown else f"missing field {(missing or ['?'])[0]}"

@@ -17,7 +17,6 @@ from ..ir.core import Module, Operation
 from ..ir.facts import module_profile
 from ..isa.profiles import ALIASES, Profile
 from .fifo import check_fifos
-from .flags import check_flags
 from .pipes import check_pipes
 from .rows import RowChecker
 from .scopes import check_scopes
@@ -48,13 +47,17 @@ def verify(
         return context.diagnostics
     sound = not has_errors(context.diagnostics)
     checker = RowChecker(context)
+    ordered = False  # whether anything orders pipes
     for op in module.walk():
         checker.check(op)
+        ordered = ordered or (op.row is not None and bool(op.row.order))
     check_tiles(context)
     check_scopes(context)
     check_pipes(context)
     check_fifos(context)
-    if flags != "off" and sound:
+    if flags != "off" and sound and ordered:
+        from .flags import check_flags
+
         check_flags(context, flags)
     if overlaps != "off" and sound:
         from .overlap import check_overlaps
@@ -65,6 +68,8 @@ def verify(
 
 def verify_flags(module: Module, profile: Profile, entries: Sequence[Operation]) -> list[Diagnostic]:
     """What is wrong with the flags and buffer tokens of these functions, and nothing else."""
+    from .flags import check_flags
+
     context = Context(module, profile)
     check_flags(context, "error", entries)
     return context.diagnostics
