@@ -177,3 +177,19 @@ def test_errors_that_name_a_destination_point_at_it() -> None:
             ),
         ],
     )
+
+
+def test_bounds_of_a_loop_without_a_type() -> None:
+    text = """\
+func.func @k() {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : i32
+  scf.for %i = %c0 to %c0 step %c8 {
+  }
+  return
+}
+"""
+    _, (found,) = parse_source(Source("k.pto", text))
+    assert (found.code, found.expected, found.got) == ("PTO-E0207", "index", "i32")
+    assert found.help.startswith("write ': i32' after the step")
+    assert pto.parse(text.replace("%c0 to %c0", "%c8 to %c8").replace("step %c8", "step %c8 : i32"))

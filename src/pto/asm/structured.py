@@ -24,7 +24,7 @@ from ..ir.attrs import (
 )
 from ..ir.core import Operation, Region, Successor, Value
 from ..ir.shape import DYNAMIC
-from ..ir.types import I1, INDEX, FunctionType, Type
+from ..ir.types import ERROR, I1, INDEX, FunctionType, Type
 from ..isa.row import Row
 from .blocks import Blocks
 from .cursor import Fail
@@ -279,11 +279,18 @@ def _for(p: Blocks, row: Row, names: Names, at: int) -> Operation:
             p.report("PTO-E0213", f"{len(inits)} carried values but {len(types)} types", where)
         for (value, spot), type in zip(inits, types, strict=True):
             p.check_type(value, type, spot)
-    type: Type = INDEX
-    if p.accept(":"):
-        type = p.type()
+    written = p.accept(":")
+    type: Type = p.type() if written else INDEX
     for value, where in bounds:
-        p.check_type(value, type, where)
+        if written or value.type in (INDEX, ERROR):
+            p.check_type(value, type, where)
+        else:
+            p.error(
+                "PTO-E0207", f"'%{value.name}' is no index, as bounds of a loop are where no type is written", where,
+                expected="index", got=str(value.type),
+                help=f"write ': {value.type}' after the step, or convert it: "
+                f"%x = arith.index_cast %{value.name} : {value.type} to index",
+            )  # fmt: skip
     args = [(variable, type, var_at), *((n, t, a) for (n, a), t in zip(carried, types, strict=True))]
     region = p.region(args, terminator="" if carried else "scf.yield")
     attrs = p.dictionary() if p.t[p.i] == "{" else {}
