@@ -15,7 +15,7 @@ from pto.verify import verify
 CODE = "PTO-E2210"
 
 #: What only a run sees: calls are not followed, and of an `if` only what both branches do.
-AT_RUN_TIME = ("overlap_called", "overlap_in_a_branch")
+AT_RUN_TIME = ("overlap_called", "overlap_in_a_branch", "overlap_own_source")
 
 
 def found(module: pto.Module) -> list[Diagnostic]:

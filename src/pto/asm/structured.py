@@ -286,8 +286,8 @@ def _for(p: Blocks, row: Row, names: Names, at: int) -> Operation:
             p.check_type(value, type, where)
         else:
             p.error(
-                "PTO-E0207", f"'%{value.name}' is no index, as bounds of a loop are where no type is written", where,
-                expected="index", got=str(value.type),
+                "PTO-E0207", f"'%{value.name}' is no index, as bounds of a loop are where no type is written",
+                where, expected="index", got=str(value.type),
                 help=f"write ': {value.type}' after the step, or convert it: "
                 f"%x = arith.index_cast %{value.name} : {value.type} to index",
             )  # fmt: skip

@@ -56,9 +56,7 @@ def verify(
     check_pipes(context)
     check_fifos(context)
     if flags != "off" and sound and ordered:
-        from .flags import check_flags
-
-        check_flags(context, flags)
+        _check_flags(context, flags)
     if overlaps != "off" and sound:
         from .overlap import check_overlaps
 
@@ -68,11 +66,15 @@ def verify(
 
 def verify_flags(module: Module, profile: Profile, entries: Sequence[Operation]) -> list[Diagnostic]:
     """What is wrong with the flags and buffer tokens of these functions, and nothing else."""
+    context = Context(module, profile)
+    _check_flags(context, "error", entries)
+    return context.diagnostics
+
+
+def _check_flags(context: Context, severity: str, entries: Sequence[Operation] | None = None) -> None:
     from .flags import check_flags
 
-    context = Context(module, profile)
-    check_flags(context, "error", entries)
-    return context.diagnostics
+    check_flags(context, severity, entries)
 
 
 def _target_attribute(context: Context) -> None:

@@ -95,6 +95,7 @@ class Overlap(Sanitizer):
                 self._keep(access, held)
                 held.last = key or ()
             return
+        self._reads_too(event, access, held)
         written = np.zeros(held.storage.size, np.uint8)
         _fill(held, written, access, 1)
         for rival in held.rivals:
@@ -102,6 +103,24 @@ class Overlap(Sanitizer):
                 _lose(rival, held, written, event.op)
         self._keep(access, held)
         held.last = ()
+
+    def _reads_too(self, event: Event, access: Access, held: Held) -> None:
+        """An instruction that reads some of the bytes it writes, under another name."""
+        for other in event.accesses:
+            if other.write or other.space == "gm" or (read := self._held(other)) not in held.rivals:
+                continue
+            shared = np.intersect1d(access.bytes(), other.bytes())
+            if shared.size:
+                assert read is not None
+                mine, theirs = read.storage, held.storage
+                d = event.core.diagnostic(
+                    event.op,
+                    "PTO-E2210",
+                    f"writes %{theirs.name} over a part of %{mine.name} that it reads: they share bytes "
+                    f"{in_hex(int(shared.min()), int(shared.max()) + 1)} of {access.place.buffer.name}",
+                    help=apart(mine, theirs),
+                )
+                self.reports.add(("overlap", event.op, mine.op, theirs.op), d)
 
     def _keep(self, access: Access, held: Held) -> None:
         _fill(held, held.mine, access, 0xFF)
