@@ -65,3 +65,23 @@ def tile(loc: str, elem: str, rows: int, cols: int, **other: Any) -> str:
         f"{other.get('v_col', cols)}, SLayout::{slayout}, {other.get('fractal', 512)}, "
         f"PadValue::{other.get('pad', 'Null')}, CompactMode::{other.get('compact', 'Null')}>"
     )
+
+
+# -- programs over a window of 16 x 16 elements
+
+TILE = "!pto.tile_buf<vec, 16x16xf32>"
+WINDOW = "!pto.partition_tensor_view<16x16xf32>"
+HEAD = """\
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c128 = arith.constant 128 : index"""
+
+
+def window(name: str, pointer: str) -> str:
+    """A 16 x 16 window of a pointer."""
+    return f"""\
+  %{name}_v = pto.make_tensor_view %{pointer}, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
+  %{name} = pto.partition_view %{name}_v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {WINDOW}"""

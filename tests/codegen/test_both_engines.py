@@ -13,7 +13,7 @@ import pytest
 import pto
 from pto.diag import DiagnosticError
 
-from .shapes import body, emit, in_order
+from .shapes import HEAD, TILE, WINDOW, body, emit, in_order, window
 
 needs_compiler = pytest.mark.skipif(
     shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler"
@@ -36,24 +36,6 @@ def refused(program: str, target: str, *words: str) -> None:
         emit(program, target)
     assert {d.code for d in e.value.diagnostics} <= {"PTO-E1301", "PTO-E1302"}
     assert all(w in str(e.value) for w in words), str(e.value)
-
-
-TILE = "!pto.tile_buf<vec, 16x16xf32>"
-WINDOW = "!pto.partition_tensor_view<16x16xf32>"
-HEAD = """\
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c8 = arith.constant 8 : index
-  %c16 = arith.constant 16 : index
-  %c128 = arith.constant 128 : index"""
-
-
-def window(name: str, pointer: str) -> str:
-    """A 16 x 16 window of a pointer."""
-    return f"""\
-  %{name}_v = pto.make_tensor_view %{pointer}, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
-  %{name} = pto.partition_view %{name}_v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {WINDOW}"""
 
 
 def square() -> np.ndarray[Any, Any]:

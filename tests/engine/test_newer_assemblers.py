@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from tests.codegen.shapes import HEAD, TILE, WINDOW, window
 
 import pto
 from pto.diag import DiagnosticError
@@ -14,24 +15,6 @@ ROWS = (
     "fence.barrier_all cmo.cacheinvalid make_prefetch_async_context get_prefetch_async_session "
     "declare_local_array local_array_get local_array_set"
 ).split()
-
-TILE = "!pto.tile_buf<vec, 16x16xf32>"
-WINDOW = "!pto.partition_tensor_view<16x16xf32>"
-HEAD = """\
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c8 = arith.constant 8 : index
-  %c16 = arith.constant 16 : index
-  %c128 = arith.constant 128 : index"""
-
-
-def window(name: str, pointer: str) -> str:
-    """A 16 x 16 window of a pointer."""
-    return f"""\
-  %{name}_v = pto.make_tensor_view %{pointer}, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
-  %{name} = pto.partition_view %{name}_v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {WINDOW}"""
-
 
 NEWER = f"""\
 func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>, %n: !pto.ptr<i32>, %w: !pto.ptr<i8>) {{{{

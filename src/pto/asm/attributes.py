@@ -10,8 +10,8 @@ from ..isa.row import Attr, Row
 def settle(row: Row, attrs: dict[str, Attribute]) -> None:
     """Give attributes their names and values of the table, in place. What is none stays for the verifier."""
     for attr in row.attrs:
-        if attr.also in attrs and attr.name not in attrs:
-            attrs[attr.name] = attrs.pop(attr.also)
+        if attr.alias in attrs and attr.name not in attrs:
+            attrs[attr.name] = attrs.pop(attr.alias)
         found = attrs.get(attr.name)
         if found is not None:
             attrs[attr.name] = _settled(attr, found)

@@ -175,7 +175,7 @@ class Attr(Record):
     keyword: bool = False  # printed as a bare word where a format names it
     many: bool = False  # a comma-separated list of its choices
     hint: bool = False  # changes no result, so that a spelling may leave it out
-    also: str = ""  # another name that text may have for it
+    alias: str = ""  # another name that text may have for it
     inert: bool = False  # changes no result, and yet a spelling has to say it
     unencoded: tuple[Any, ...] = ()  # choices that no encoding has: legal, with a warning
     words: dict[str, str] = _NO_WORDS  # choices that C++ has another word for

@@ -15,7 +15,7 @@ branches. The sanitizer of the same name sees these. Sets of bytes are numbers w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..diag import Diagnostic
 from ..ir.context import Context
@@ -44,11 +44,26 @@ class Storage(NamedTuple):
         return f"%{self.value.name}"
 
     def shares(self, other: Storage) -> bool:
-        """Whether the two have bytes in common that are not meant to be: what lies on exactly the same bytes
-        with another type is another way to see the same."""
-        if self.loc != other.loc or self.low >= other.low + other.size or other.low >= self.low + self.size:
-            return False
-        return (self.low, self.size) != (other.low, other.size) or self.kind == other.kind
+        return self.loc == other.loc and share_bytes(self, other)
+
+
+class Placed(Protocol):
+    """Bytes of a buffer, and what kind of tile lies there."""
+
+    @property
+    def low(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def kind(self) -> object: ...
+
+
+def share_bytes(a: Placed, b: Placed) -> bool:
+    """Whether two have bytes in common that are not meant to be: what lies on exactly the same bytes with
+    another type or another valid region is another way to see the same."""
+    if a.low >= b.low + b.size or b.low >= a.low + a.size:
+        return False
+    return (a.low, a.size) != (b.low, b.size) or a.kind == b.kind
 
 
 class _Lost(NamedTuple):

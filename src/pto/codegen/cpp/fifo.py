@@ -10,7 +10,6 @@ from .spelling import string
 from .views import start_of
 
 _SPLIT = ("TILE_NO_SPLIT", "TILE_UP_DOWN", "TILE_LEFT_RIGHT", "TILE_UP_DOWN_ODD", "TILE_LEFT_RIGHT_ODD")
-_FENCES = {"local_memory": "DSB_UB", "gm": "DSB_DDR", "all": "DSB_ALL"}
 _DIRECTION = {1: "DIR_C2V", 2: "DIR_V2C", 3: "DIR_BOTH"}
 
 
@@ -35,7 +34,8 @@ def _barrier_sync(f: Function, op: Operation) -> None:
 @handles("pto.fence.barrier_all")
 def _fence(f: Function, op: Operation) -> None:
     f.line("pipe_barrier(PIPE_ALL);")
-    f.line(f"dsb({_FENCES[str(op.attr('scope'))]});")
+    assert op.row is not None
+    f.line(f"dsb({op.row.attr_index['scope'].words[str(op.attr('scope'))]});")
 
 
 @handles("pto.cmo.cacheinvalid")

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from ...ir.core import Operation
-from ...ir.facts import enclosing
+from ...ir.facts import enclosing, pipe_of
 from ...isa.enums import SYNC_OP_PIPE
 from ...isa.kinds import pipe_of_kind
 from ...isa.machine import SEMAPHORES, TOKENS
@@ -163,10 +163,9 @@ class DrainAll(Item):
         return "all its pipes to drain"
 
 
-@sync("barrier", "barrier_sync")
+@sync("barrier", "barrier_sync", "fence.barrier_all")
 def barrier(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    assert op.row is not None
-    return _barrier(core, op, pipe_name(op.attr("pipe" if op.row.name == "barrier" else "op_type")))
+    return _barrier(core, op, pipe_of(op, core.profile))
 
 
 def _barrier(core: Core, op: Operation, pipe: str) -> int | None:
@@ -175,11 +174,6 @@ def _barrier(core: Core, op: Operation, pipe: str) -> int | None:
     if pipe in core.queues:
         core.enqueue(pipe, Barrier(op))
     return None
-
-
-@sync("fence.barrier_all")
-def fence(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    return _barrier(core, op, "ALL")
 
 
 @sync("cmo.cacheinvalid")

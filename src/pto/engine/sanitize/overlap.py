@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
+from ...verify.overlap import share_bytes
 from ..access import Access
 from ..elements import Array
 from ..memory import Pointer, Storage, Tile
@@ -159,18 +160,10 @@ def _introduce(known: dict[Storage, Held], storage: Storage) -> Held:
     """Storage that is new, and those it shares bytes with."""
     new = known[storage] = Held(storage)
     for other in known.values():
-        if other is not new and shares(storage, other.storage):
+        if other is not new and share_bytes(storage, other.storage):
             new.rivals.append(other)
             other.rivals.append(new)
     return new
-
-
-def shares(a: Storage, b: Storage) -> bool:
-    """Whether two storages have bytes in common that are not meant to be: what lies on exactly the same
-    bytes with another type or another valid region is another way to see the same."""
-    if a.low >= b.low + b.size or b.low >= a.low + a.size:
-        return False
-    return (a.low, a.size) != (b.low, b.size) or a.kind == b.kind
 
 
 def _fill(held: Held, table: Array, access: Access, value: int) -> None:

@@ -12,6 +12,7 @@ from collections import deque
 from typing import Any
 
 from ...ir.core import Operation
+from ...verify.overlap import share_bytes
 from ..access import Access
 from ..elements import Array
 from ..memory import View
@@ -19,7 +20,7 @@ from ..watch import INSTRUCTION, Event, Given, WatchedCore, WatchedLaunch
 from .advice import Side, free_event, how_to_order, wait_for
 from .blocks import BlockMap, forget_blocks
 from .clock import Clock, Signals, Token, join, joined, knows, learn_of, meet
-from .overlap import in_hex, shares, storage_of
+from .overlap import in_hex, storage_of
 from .reports import Reports, bytes_of
 from .sanitizer import Sanitizer
 from .seen import Seen
@@ -341,7 +342,7 @@ def _joined(new: Touch, seen: Seen) -> bool:
 def _sharing(new: Touch, old: Touch) -> str:
     """What to say first where two different tiles collide: that they share bytes, not who has to wait."""
     a, b = storage_of(old.place), storage_of(new.place)
-    if a is None or b is None or a == b or new.place.buffer is not old.place.buffer or not shares(a, b):
+    if a is None or b is None or a == b or new.place.buffer is not old.place.buffer or not share_bytes(a, b):
         return ""
     low, high = max(a.low, b.low), min(a.low + a.size, b.low + b.size)
     return (

@@ -205,7 +205,8 @@ ROWS = (
     ),
     sync(
         "fence.barrier_all", opcode=0x124E, order="barrier", pipe="ALL",
-        attrs=Attr("scope", "fence_scope", required=True, doc="what later work of any core sees"),
+        attrs=Attr("scope", "fence_scope", required=True, doc="what later work of any core sees",
+                   words={"local_memory": "DSB_UB", "gm": "DSB_DDR", "all": "DSB_ALL"}),
         format="$scope attr-dict",
         doc="Drain every pipe of the core and make what it stored visible.",
         meaning="barrier PIPE_ALL; then stores before it are visible to whoever is signalled after it: gm to "

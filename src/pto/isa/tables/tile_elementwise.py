@@ -15,7 +15,7 @@ from ._common import form, row_major, same_dtype, same_shape, same_valid, two_st
 
 #: C++ template parameter of the instructions that have two algorithms.
 PRECISION = Attr(
-    "precision_mode", "precision_mode", "DEFAULT", also="precisionType",
+    "precision_mode", "precision_mode", "DEFAULT", alias="precisionType",
     doc="algorithm; HIGH_PRECISION counts on a5 only, elsewhere it is ignored",
 )  # fmt: skip
 

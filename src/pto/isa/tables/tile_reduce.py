@@ -40,7 +40,7 @@ def _valued(index: str, src: str) -> str:
 
 
 _precision = Attr(
-    "precision_mode", "precision_mode", "DEFAULT", also="precisionType",
+    "precision_mode", "precision_mode", "DEFAULT", alias="precisionType",
     doc="division algorithm of the hardware; no effect on the reference result",
 )  # fmt: skip
 

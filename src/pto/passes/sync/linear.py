@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 from ...ir.core import Block, Operation, Region, constant_of
 from ...ir.facts import fifo_end, fifo_use, function_of, pipe_of
-from ...isa.enums import SYNC_OP_PIPE
 from ...isa.kinds import pipe_of_kind
 from ...isa.machine import ONLY_ON, OVERLAPPING_PIPES, SECTIONS
 from ...isa.profiles import Profile
@@ -243,13 +242,12 @@ class CoreProgram:
                 step.stalls = pipe == "S" and row.fifo == "pop"
             return
         drained = ""
-        if name in ("pto.barrier", "pto.barrier_sync"):
-            written = str(op.attr("pipe" if name == "pto.barrier" else "op_type"))
-            drained = SYNC_OP_PIPE.get(written, written)
+        if row.order == "barrier":
+            drained = pipe_of(op, self.profile)
         elif name == "pto.tsync":
             drained = pipe_of_kind(str(kind), self.profile.isa) if (kind := op.attr("op")) is not None else ""
-        elif name in ("pto.syncall", "pto.fence.barrier_all"):
-            drained = "PIPE_ALL"
+        elif name == "pto.syncall":
+            drained = ALL
         if drained:
             step = Step(SYNC, op, seq)
             step.pipe = drained.removeprefix("PIPE_")
