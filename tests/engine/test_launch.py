@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,8 @@ import pto
 from pto import DiagnosticError
 
 from .programs import CONSTANTS, codes, program, run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 COPY = """%c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -341,3 +344,18 @@ def test_a_module_says_the_kind_of_core_for_its_functions(kind: str) -> None:
     assert [role[0] for role in pto.kernel(module).roles] == [kind]
     own = pto.parse(text.format(kind=kind, own=f", pto.kernel_kind = #pto.kernel_kind<{other}>"))
     assert [role[0] for role in pto.kernel(own).roles] == [other]
+
+
+def test_the_two_sides_of_a_kernel_may_have_names_of_their_own() -> None:
+    """Without `X_aic` and `X_aiv` the only function of each kind of core is a side, if both take the same."""
+    text = (EXAMPLES / "09_fifo_push_pop.pto").read_text()
+    renamed = text.replace("exp_product_aic", "matrix").replace("exp_product_aiv", "activation")
+    given = np.random.default_rng(7).standard_normal(4096).astype(np.float16)
+    results = []
+    for program in (text, renamed):
+        results.append(np.zeros(4096, np.float32))
+        pto.kernel(pto.parse(program))(given, given, results[-1])
+    assert results[0].any() and (results[0] == results[1]).all()
+    other = renamed.replace("@activation(%a: !pto.ptr<f16>,", "@activation(%a: !pto.ptr<f32>,")
+    with pytest.raises(DiagnosticError, match="several functions could be run"):
+        pto.kernel(pto.parse(other), check=False)
