@@ -352,9 +352,9 @@ def test_the_two_sides_of_a_kernel_may_have_names_of_their_own() -> None:
     renamed = text.replace("exp_product_aic", "matrix").replace("exp_product_aiv", "activation")
     given = np.random.default_rng(7).standard_normal(4096).astype(np.float16)
     results = []
-    for program in (text, renamed):
+    for written in (text, renamed):
         results.append(np.zeros(4096, np.float32))
-        pto.kernel(pto.parse(program))(given, given, results[-1])
+        pto.kernel(pto.parse(written))(given, given, results[-1])
     assert results[0].any() and (results[0] == results[1]).all()
     other = renamed.replace("@activation(%a: !pto.ptr<f16>,", "@activation(%a: !pto.ptr<f32>,")
     with pytest.raises(DiagnosticError, match="several functions could be run"):
