@@ -212,10 +212,10 @@ def test_links_of_readmes(page: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
-def test_the_demo(tmp_path: Path) -> None:
+def test_the_demo(tmp_path: Path, tool_folder: Path) -> None:
     """`make demo` is the first thing that a newcomer types."""
-    tools = os.path.dirname(sys.executable)
-    env = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PTO_DEMO": str(tmp_path)}
+    path = os.pathsep.join((str(tool_folder), os.path.dirname(sys.executable), os.environ["PATH"]))
+    env = {**os.environ, "PATH": path, "PTO_DEMO": str(tmp_path)}
     done = subprocess.run(["bash", str(EXAMPLES / "demo.sh")], env=env, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     assert "[11/11]" in done.stdout and (tmp_path / "swimlane.html").exists()

@@ -20,7 +20,6 @@ import io
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -29,12 +28,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.docs.tools import tools
 
 import pto
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-TOOLS = {"ptoas": "pto.cli.ptoas", "ptobc": "pto.cli.ptobc", "pto": "pto.cli.main"}
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
@@ -74,16 +73,11 @@ def commands(block: Block) -> list[tuple[str, list[str]]]:
 class Shell:
     """A folder with the examples, and the tools of this interpreter on PATH."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tool_folder: Path) -> None:
         self.folder = folder / "work"
         self.folder.mkdir()
         shutil.copytree(ROOT / "examples", self.folder / "examples")
-        tools = folder / "bin"
-        tools.mkdir()
-        for name, module in TOOLS.items():
-            (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
-            (tools / name).chmod(stat.S_IRWXU)
-        path = os.pathsep.join((str(tools), str(Path(sys.executable).parent), os.environ["PATH"]))
+        path = os.pathsep.join((str(tool_folder), str(Path(sys.executable).parent), os.environ["PATH"]))
         self.environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"}
 
     def run(self, command: str) -> tuple[list[str], int]:
@@ -131,8 +125,8 @@ def check_python(block: Block, namespace: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell = Shell(tmp_path)
+def test_page(page: Path, tmp_path: Path, tool_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = Shell(tmp_path, tool_folder)
     monkeypatch.chdir(shell.folder)
     namespace: dict[str, object] = {}
     for block in blocks(page.read_text()):
@@ -163,8 +157,8 @@ def test_matches_is_strict() -> None:
 
 def rebase(page: Path) -> None:
     """Write the present outputs into the console blocks of a page; those that still match stay as they are."""
-    with tempfile.TemporaryDirectory() as folder:
-        shell = Shell(Path(folder))
+    with tempfile.TemporaryDirectory() as folder, tools(Path(folder)) as tool_folder:
+        shell = Shell(Path(folder), tool_folder)
         namespace: dict[str, object] = {}
         os.chdir(shell.folder)
 

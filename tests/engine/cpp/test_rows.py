@@ -149,7 +149,7 @@ def _view_shape(view: View) -> tuple[int, int]:
 def differences(found: list[Plan], column: str) -> list[str]:
     """What differs between the engines over all runs of some plans."""
     out: list[str] = []
-    quick = [] if os.environ.get("PTO_TEST_MATRIX") else ["-O1"]
+    quick = [] if os.environ.get("PTO_TEST_MATRIX") else ["-O0"]
     for one in compiled(found, column, quick):
         out += _compare(one)
     return out

@@ -1,0 +1,111 @@
+"""`pto`, `ptoas` and `ptobc` for pages and scripts that call them a hundred times.
+
+A process that has imported them forks once per call. That is what a fresh one would do, but for half a second of
+importing: caches, folders and the environment are those of the call.
+
+    python -m tests.docs.tools NAME          # the process; `ready` on its output says that it listens there
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+#: Tool -> its entry point, as in pyproject.toml.
+TOOLS = {"ptoas": "pto.cli.ptoas:command", "ptobc": "pto.cli.ptobc:main", "pto": "pto.cli.main:main"}
+#: What a tool imports when it is asked to do something.
+_LATER = (
+    "pto.cli.build", "pto.cli.check", "pto.cli.isa", "pto.cli.run", "pto.cli.runtime", "pto.codegen.cpp",
+    "pto.engine.cpp.kernel", "pto.engine.reference.kernel", "pto.engine.sanitize", "pto.passes",
+)  # fmt: skip
+
+#: Hands its arguments, folder, environment and files to the process, and ends as the fork does.
+_CALL = """\
+import json, os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect({address!r})
+text = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+socket.send_fds(s, [len(text).to_bytes(8, "little")], [0, 1, 2])
+s.sendall(text)
+sys.exit(int(s.recv(8) or 1))
+"""
+_TOOL = '#!/bin/sh\nexec "{python}" -IS "{folder}/call.py" {tool} "$@"\n'
+
+
+@contextmanager
+def tools(folder: Path) -> Iterator[Path]:
+    """A folder for PATH with the tools in it."""
+    name = f"pto-tools-{os.getpid()}-{os.urandom(6).hex()}"
+    command = [sys.executable, "-m", "tests.docs.tools", name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as served:
+        try:
+            assert served.stdout is not None and served.stdout.readline() == b"ready\n"
+            (folder / "call.py").write_text(_CALL.format(address=f"\0{name}"))
+            for tool in TOOLS:
+                (folder / tool).write_text(_TOOL.format(python=sys.executable, folder=folder, tool=tool))
+                (folder / tool).chmod(stat.S_IRWXU)
+            yield folder
+        finally:
+            served.terminate()
+
+
+def serve(name: str) -> None:
+    for module in (*(entry.partition(":")[0] for entry in TOOLS.values()), *_LATER):
+        importlib.import_module(module)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"\0{name}")
+        listening.listen(64)
+        print("ready", flush=True)
+        while True:
+            call, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                _wait_for(call)
+            call.close()
+            _reap()
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _wait_for(call: socket.socket) -> None:
+    """Fork a tool; tell how it ended."""
+    size, files, *_ = socket.recv_fds(call, 8, 3)
+    text = b""
+    while len(text) < int.from_bytes(size, "little"):
+        text += call.recv(1 << 16)
+    worker = os.fork()
+    if worker == 0:
+        call.close()
+        _become(files, *json.loads(text))
+    code = os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
+    call.sendall(str(code if code >= 0 else 128 - code).encode())
+    os._exit(0)
+
+
+def _become(files: list[int], command: list[str], folder: str, environment: dict[str, str]) -> None:
+    for k, file in enumerate(files):
+        os.dup2(file, k)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = command
+    module, _, name = TOOLS[command[0]].partition(":")
+    sys.exit(getattr(sys.modules[module], name)())
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
