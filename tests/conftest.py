@@ -12,13 +12,15 @@ import shutil
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from tests import seeds
+from tests.tools import tools
 
 from pto import knobs
 from pto.asm import parse_source
@@ -71,6 +73,13 @@ def _diagnose(text: str, target: Any = None, **options: Any) -> list[Diagnostic]
     options.setdefault("flags", "error")
     module, problems = parse_source(Source("t.pto", text))
     return problems if module is None else problems + verify(module, target, **options)
+
+
+@pytest.fixture(scope="session")
+def tool_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What stands first in PATH where pages, scripts and tests call our tools."""
+    with tools(tmp_path_factory.mktemp("tools")) as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ BAD = "module {\n  func.func @k() {\n    pto.tnothing\n    return\n  }\n}\n"
 WARNS = 'module attributes {pto.target_arc = "a3"} {\n}\n'
 
 Capture = pytest.CaptureFixture[str]
+Tool = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture
@@ -40,13 +41,14 @@ def bad(tmp_path: Path) -> Path:
     return path
 
 
-def tool(
-    *arguments: str, data: bytes = b"", module: str = "pto.cli.ptoas", **options: Any
-) -> subprocess.CompletedProcess[bytes]:
+@pytest.fixture
+def tool(tool_folder: Path) -> Tool:
     """A tool as users run it: its own process."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(command, input=data, capture_output=True, env=environment, check=False, **options)
+
+    def run(*arguments: str, data: bytes = b"", name: str = "ptoas") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([tool_folder / name, *arguments], input=data, capture_output=True, check=False)
+
+    return run
 
 
 # ------------------------------------------------------------------------------------------------ exit status
@@ -164,22 +166,22 @@ def test_interrupt(good: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("arguments", [[], ["-"], ["-", "-o", "-"]])
-def test_standard_input_to_standard_output(arguments: list[str]) -> None:
+def test_standard_input_to_standard_output(tool: Tool, arguments: list[str]) -> None:
     done = tool(*arguments, "--emit=pto", data=UGLY.encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, GOOD.encode(), b"")
 
 
-def test_diagnostics_of_standard_input_name_it() -> None:
+def test_diagnostics_of_standard_input_name_it(tool: Tool) -> None:
     done = tool(data=BAD.encode())
     assert done.returncode == 1 and done.stderr.startswith(b"<stdin>:3:5: error[")
 
 
 @pytest.mark.parametrize("verb", ["check", "fmt"])
-def test_verbs_read_standard_input(verb: str) -> None:
-    assert tool(verb, "-", data=GOOD.encode(), module="pto.cli.main").returncode == 0
+def test_verbs_read_standard_input(tool: Tool, verb: str) -> None:
+    assert tool(verb, "-", data=GOOD.encode(), name="pto").returncode == 0
 
 
-def test_dev_stdout_as_output(good: Path) -> None:
+def test_dev_stdout_as_output(tool: Tool, good: Path) -> None:
     done = tool(str(good), "--emit=pto", "-o", "/dev/stdout")
     assert (done.returncode, done.stdout) == (0, GOOD.encode())
 
@@ -342,7 +344,7 @@ def test_input_and_output_may_be_one_file(good: Path) -> None:
         (b'"', 1, "PTO-E0102"),
     ],
 )
-def test_odd_inputs(data: bytes, status: int, code: str | None) -> None:
+def test_odd_inputs(tool: Tool, data: bytes, status: int, code: str | None) -> None:
     done = tool("--diagnostics=json", data=data)
     assert done.returncode == status, done.stderr.decode()
     found = json.loads(done.stderr)

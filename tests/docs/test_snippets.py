@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.docs.tools import tools
+from tests.tools import tools
 
 import pto
 

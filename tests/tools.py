@@ -1,9 +1,9 @@
-"""`pto`, `ptoas` and `ptobc` for pages and scripts that call them a hundred times.
+"""`pto`, `ptoas` and `ptobc` for pages, scripts and tests that call them a hundred times.
 
 A process that has imported them forks once per call. That is what a fresh one would do, but for half a second of
 importing: caches, folders and the environment are those of the call.
 
-    python -m tests.docs.tools NAME          # the process; `ready` on its output says that it listens there
+    python -m tests.tools NAME          # the process; `ready` on its output says that it listens there
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _TOOL = '#!/bin/sh\nexec "{python}" -IS "{folder}/call.py" {tool} "$@"\n'
 def tools(folder: Path) -> Iterator[Path]:
     """A folder for PATH with the tools in it."""
     name = f"pto-tools-{os.getpid()}-{os.urandom(6).hex()}"
-    command = [sys.executable, "-m", "tests.docs.tools", name]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as served:
+    command = [sys.executable, "-m", "tests.tools", name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1]) as served:
         try:
             assert served.stdout is not None and served.stdout.readline() == b"ready\n"
             (folder / "call.py").write_text(_CALL.format(address=f"\0{name}"))
