@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,14 @@ from pto import knobs
 from pto.cli import common, main, ptoas
 from pto.isa.errors import CATALOGUE
 
+from .conftest import Tool
+
 GOOD = "module {\n  func.func @k() {\n    return\n  }\n}\n"
 UGLY = "module{func.func @k(){return}}"
 BAD = "module {\n  func.func @k() {\n    pto.tnothing\n    return\n  }\n}\n"
 WARNS = 'module attributes {pto.target_arc = "a3"} {\n}\n'
 
 Capture = pytest.CaptureFixture[str]
-Tool = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture
@@ -39,16 +40,6 @@ def bad(tmp_path: Path) -> Path:
     path = tmp_path / "bad.pto"
     path.write_text(BAD)
     return path
-
-
-@pytest.fixture
-def tool(tool_folder: Path) -> Tool:
-    """A tool as users run it: its own process."""
-
-    def run(*arguments: str, data: bytes = b"", name: str = "ptoas") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run([tool_folder / name, *arguments], input=data, capture_output=True, check=False)
-
-    return run
 
 
 # ------------------------------------------------------------------------------------------------ exit status

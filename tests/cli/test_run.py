@@ -14,7 +14,7 @@ from pto import knobs
 from pto.cli import ptobc
 from pto.cli.main import main
 
-from .test_contract import tool
+from .conftest import Tool
 
 Capture = pytest.CaptureFixture[str]
 
@@ -413,9 +413,9 @@ def test_bytecode_is_as_good_as_text(capsys: Capture) -> None:
     assert capsys.readouterr().out.startswith("@scale: ok")
 
 
-def test_standard_input(folder: Path) -> None:
+def test_standard_input(tool: Tool, folder: Path) -> None:
     text = SCALE.format("f32").encode()
-    done = tool("run", "-", "--", "@x.npy", "2", "f32:4x64=y.npy", data=text, module="pto.cli.main")
+    done = tool("run", "-", "--", "@x.npy", "2", "f32:4x64=y.npy", data=text, name="pto")
     assert done.returncode == 0 and done.stdout.startswith(b"@scale: ok") and done.stderr == b""
     assert np.array_equal(np.load("y.npy"), 2 * X)
 
