@@ -134,6 +134,31 @@ module {
     assert cut.span.line == 1
 
 
+def test_a_forgotten_opening_brace_is_one_error_behind_its_line() -> None:
+    def check(line: int, text: str) -> None:
+        found = one(text)
+        assert found.message == "expected '{', got the end of the line"
+        assert found.span is not None
+        assert found.span.place == (line, len(text.splitlines()[line - 1]) + 1)
+
+    loop = kernel("  scf.for %i = %c1 to %c1 step %c1 {", "    %x = arith.addi %i, %c1 : index", "  }")
+    each(check, [(3, loop.replace("step %c1 {", "step %c1")), (1, loop.replace("i32) {", "i32)"))])
+    declared = "func.func @g(%a: i32)\nfunc.func @f() {\n  return\n}\n"
+    assert problems(declared) == problems("func.func @g(i32)\nfunc.func @f() {\n  return\n}\n")
+
+
+def test_a_forgotten_type_is_missed_behind_its_line() -> None:
+    found = one(kernel("  %t = pto.alloc_tile"))
+    assert found.message == "alloc_tile: expected ':', got the end of the line"
+    assert found.span is not None
+    assert found.span.place == (3, 22)
+
+
+def test_literals_as_bounds_of_a_loop_are_all_reported() -> None:
+    found = problems(kernel("  scf.for %i = 0 to 10 step 1 {", "  }"))
+    assert [d.help.partition(" = ")[0].partition("%")[2] for d in found] == ["c0", "c10", "c1"]
+
+
 def test_a_family_named_without_its_ending_suggests_its_members() -> None:
     assert (
         did_you_mean("pto.pset", mnemonics())
