@@ -218,3 +218,12 @@ func.func @k() {
     assert (found.code, found.expected, found.got) == ("PTO-E0207", "index", "i32")
     assert found.help.startswith("write ': i32' after the step")
     assert pto.parse(text.replace("%c0 to %c0", "%c8 to %c8").replace("step %c8", "step %c8 : i32"))
+
+
+def test_tiles_that_overlap_in_part_are_told_with_their_bytes() -> None:
+    tile = "!pto.tile_buf<vec, 16x16xf32>"
+    text = "func.func @f() {\n  %c0 = arith.constant 0 : i64\n  %c64 = arith.constant 64 : i64\n"
+    for name, at in (("a", "c0"), ("b", "c64")):
+        text += f"  %{name} = pto.alloc_tile addr = %{at} : {tile}\n"
+    found = one(f"{text}  pto.tneg ins(%a : {tile}) outs(%b : {tile})\n  return\n}}\n")
+    assert (found.code, found.got) == ("PTO-E0701", "%b at bytes 0x40-0x43f and %a at bytes 0x0-0x3ff")

@@ -113,7 +113,11 @@ def test_messages_name_capacity_size_and_address() -> None:
     )
     for number in ("4096 bytes", "192544", "196640", "196608 bytes"):
         assert number in message
-    assert (expected, got, help) == ("0 <= address <= 192512", "192544", "highest legal address: 192512 (FIX-A12)")
+    assert (expected, got, help) == (
+        "0 <= address <= 192512",
+        "192544",
+        "highest legal address: 192512 (FIX-A12)",
+    )
 
 
 @pytest.mark.parametrize(("address", "near"), [(1, 0), (17, 32), (47, 32), (100, 96)])

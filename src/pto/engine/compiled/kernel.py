@@ -21,8 +21,8 @@ from .arguments import LaunchMemory, word
 from .library import STUCK, Library, Outcome
 
 _CODE = re.compile(
-    r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\]\s*(?P<text>.*?)(?:; fix: (?P<fix>.*?))?"
-    r"(?P<core> \((?:block|AIC|AIV)[^()]*\))?$",
+    r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\]\s*(?P<text>.*?)"
+    r"(?:; fix: (?P<fix>.*?))?(?P<core> \((?:block|AIC|AIV)[^()]*\))?$",
     re.DOTALL,
 )
 
@@ -108,7 +108,9 @@ class CompiledKernel(Launchable):
             waits = [line.split("\t", 1) for line in text.splitlines()]
             (who, what), *rest = waits
             where = f" ({who})" if who else ""
-            d = Diagnostic("PTO-E2104", f"the program is stuck: waits for {what}{where}", self._place(done)[0])
+            d = Diagnostic(
+                "PTO-E2104", f"the program is stuck: waits for {what}{where}", self._place(done)[0]
+            )
             d.help = "nobody does what is waited for: add it on every path, before the wait"
             d.notes.extend((f"{who}: waits for {what}" if who else f"and {what}", None) for who, what in rest)
             return d

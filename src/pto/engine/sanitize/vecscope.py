@@ -199,8 +199,8 @@ def _sharing(first: Operation, second: Operation) -> str:
     if a is None or b is None or a[1] == b[1]:
         return ""
     return (
-        f"%{a[0]} begins at {a[1]:#x} and %{b[0]} at {b[1]:#x}: as far as they are used they share bytes; give "
-        "one of them another address; where that is meant, "
+        f"%{a[0]} begins at {a[1]:#x} and %{b[0]} at {b[1]:#x}: as far as they are used they share bytes; "
+        "give one of them another address; where that is meant, "
     )
 
 
