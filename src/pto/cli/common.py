@@ -74,6 +74,14 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def no_function(name: str, module: Module) -> list[Diagnostic]:
+    """A warning where a program has nothing to run."""
+    if module.functions:
+        return []
+    help = "put its instructions into a func.func"
+    return [Diagnostic("PTO-E0219", f"{name}: the program has no function", severity="warning", help=help)]
+
+
 def add_capacity(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--capacity",
