@@ -508,7 +508,8 @@ PARTS: dict[str, Callable[[], str]] = {
     **{f"help {tool}": _help(tool) for tool in TOOLS},
 }
 
-MARKER = re.compile(r"^<!-- generate: (.+?) -->$", re.MULTILINE)
+#: A marker, with the line below it that stands for what is missing where a page is read as it is written.
+MARKER = re.compile(r"^<!-- generate: (.+?) -->(\n\*In the repository: .+\*)?$", re.MULTILINE)
 
 
 def expand(markdown: str) -> str:

@@ -134,6 +134,31 @@ module {
     assert cut.span.line == 1
 
 
+def test_a_forgotten_opening_brace_is_one_error_behind_its_line() -> None:
+    def check(line: int, text: str) -> None:
+        found = one(text)
+        assert found.message == "expected '{', got the end of the line"
+        assert found.span is not None
+        assert found.span.place == (line, len(text.splitlines()[line - 1]) + 1)
+
+    loop = kernel("  scf.for %i = %c1 to %c1 step %c1 {", "    %x = arith.addi %i, %c1 : index", "  }")
+    each(check, [(3, loop.replace("step %c1 {", "step %c1")), (1, loop.replace("i32) {", "i32)"))])
+    declared = "func.func @g(%a: i32)\nfunc.func @f() {\n  return\n}\n"
+    assert problems(declared) == problems("func.func @g(i32)\nfunc.func @f() {\n  return\n}\n")
+
+
+def test_a_forgotten_type_is_missed_behind_its_line() -> None:
+    found = one(kernel("  %t = pto.alloc_tile"))
+    assert found.message == "alloc_tile: expected ':', got the end of the line"
+    assert found.span is not None
+    assert found.span.place == (3, 22)
+
+
+def test_literals_as_bounds_of_a_loop_are_all_reported() -> None:
+    found = problems(kernel("  scf.for %i = 0 to 10 step 1 {", "  }"))
+    assert [d.help.partition(" = ")[0].partition("%")[2] for d in found] == ["c0", "c10", "c1"]
+
+
 def test_a_family_named_without_its_ending_suggests_its_members() -> None:
     assert (
         did_you_mean("pto.pset", mnemonics())
@@ -193,3 +218,12 @@ func.func @k() {
     assert (found.code, found.expected, found.got) == ("PTO-E0207", "index", "i32")
     assert found.help.startswith("write ': i32' after the step")
     assert pto.parse(text.replace("%c0 to %c0", "%c8 to %c8").replace("step %c8", "step %c8 : i32"))
+
+
+def test_tiles_that_overlap_in_part_are_told_with_their_bytes() -> None:
+    tile = "!pto.tile_buf<vec, 16x16xf32>"
+    text = "func.func @f() {\n  %c0 = arith.constant 0 : i64\n  %c64 = arith.constant 64 : i64\n"
+    for name, at in (("a", "c0"), ("b", "c64")):
+        text += f"  %{name} = pto.alloc_tile addr = %{at} : {tile}\n"
+    found = one(f"{text}  pto.tneg ins(%a : {tile}) outs(%b : {tile})\n  return\n}}\n")
+    assert (found.code, found.got) == ("PTO-E0701", "%b at bytes 0x40-0x43f and %a at bytes 0x0-0x3ff")

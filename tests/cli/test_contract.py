@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pto import knobs
-from pto.cli import common, main, ptoas
+from pto.cli import check, common, main, ptoas
 from pto.isa.errors import CATALOGUE
 
 from .conftest import Tool
@@ -315,6 +315,25 @@ def test_input_and_output_may_be_one_file(good: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ input
+
+
+def test_check_and_ptoas_agree_on_programs_with_nothing_to_run_or_to_emit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What only one of them minded: no function at all, and vector registers on an A3."""
+    path = tmp_path / "k.pto"
+    scope = 'pto.vecscope {\n      %m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>\n    }'
+    for text, arch, code, status in (
+        ("", "a3", "PTO-E0219", 0),
+        (f"func.func @k() {{\n    {scope}\n    return\n}}\n", "a3", "PTO-E1301", 1),
+        (f"func.func @k() {{\n    {scope}\n    return\n}}\n", "a5", "", 0),
+    ):
+        path.write_text(text)
+        said = []
+        for tool, more, wanted in ((ptoas.main, ["-o", os.devnull], status), (check.main, [], 0)):
+            assert tool([str(path), "--pto-arch", arch, *more]) == wanted
+            said.append([line for line in capsys.readouterr().err.splitlines() if "[PTO-" in line])
+        assert [code in line for lines in said for line in lines] == ([True, True] if code else [])
 
 
 @pytest.mark.parametrize(

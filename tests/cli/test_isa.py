@@ -195,8 +195,18 @@ def test_explain_takes_short_codes(given: str, code: str, capsys: pytest.Capture
     assert capsys.readouterr().out.startswith(f"{code}: ")
 
 
-def test_a_family_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_takes_several_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "SA-0352", "e0803"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("SA-0352: ") and "\n\nPTO-E0803: " in out
+    assert main(["explain", "SA-0352", "nothing", "--json"]) == 1
+    said = capsys.readouterr()
+    assert [e["code"] for e in json.loads(said.out)] == ["SA-0352"] and "'nothing'" in said.err
+
+
+def test_a_family_or_a_set_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "dma-copy") == run(capsys, "--family", "dma-copy")
+    assert run(capsys, "vector") == run(capsys, "--set", "vector")
     assert run(capsys, "dma-cpy")[2] == "pto isa: unknown instruction 'dma-cpy'; did you mean 'dma-copy'?\n"
 
 

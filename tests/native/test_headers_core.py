@@ -293,6 +293,7 @@ def test_every_complaint_is_expected(complaints: str) -> None:
     """Each bad use fails for its own reason and for no other."""
     errors = [line for line in complaints.splitlines() if "error:" in line]
     strange = [e for e in errors if not any(code in e for code in BAD.values())]
+    assert all("(FIX-A12)" in e for e in errors if "SA-035" in e)
     assert not strange, "\n".join(strange)
 
 

@@ -179,6 +179,23 @@ def test_a_flag_that_is_set_needs_only_its_wait() -> None:
     assert late == "line 8 sets a flag for this, and line 11 waits for it too late: move line 11 up"
 
 
+def test_what_a_missing_wait_of_a_loop_leads_to_is_one_report() -> None:
+    """The race, with what becomes of its flag as notes; a wait behind the loop is not one to move."""
+    flag = WAIT.replace("wait", "set")
+    text = FLAGS.format(before="", after="}\n" + WAIT).replace(
+        "    pto.tload", f"    {flag}\n    %n = arith.constant 3 : index\n    %z = arith.constant 0 : index\n"
+        "    %o = arith.constant 1 : index\n    scf.for %i = %z to %n step %o {\n    pto.tload", 1,
+    )  # fmt: skip
+    arrays = np.zeros((8, 64), np.float32), np.zeros((8, 64), np.float32)
+    read, overwritten = pto.kernel(pto.parse(text)).run(*arrays, sanitize="race,sync").diagnostics
+    assert read.message.startswith("tneg: RAW race") and overwritten.message.startswith("tload: WAR race")
+    assert [m.partition(" (")[0] for m, _ in read.notes if m.startswith("so ")] == [
+        "so flag PIPE_MTE2 -> PIPE_V, id 3 is set although it is set already",
+        "so flag PIPE_MTE2 -> PIPE_V, id 3 is still set when the kernel ends",
+    ]
+    assert "and nobody in the loop waits for it: put" in read.help
+
+
 # -- which iteration, which tile, which element -------------------------------------------------------------
 
 LATER = """!t = !pto.tile_buf<vec, 8x16xf32>

@@ -211,6 +211,13 @@ def test_set_before_the_loop_and_waited_for_in_it(flags: Check) -> None:
     assert [(label, at.place[0]) for label, at in found.notes] == [("waited for here", 5)]
 
 
+def test_a_wait_of_the_first_iteration_names_the_set_that_comes_too_late(flags: Check) -> None:
+    (found,) = flags(LOOP.format(f"{bad(WAIT, '0803')}\n{SET}"))
+    assert "which nothing has set by then: PIPE_" in found.message
+    assert [label for label, _ in found.notes] == ["it is set here, too late for the first wait"]
+    assert "'pto.set_flag[<PIPE_" in found.help
+
+
 def test_set_in_every_iteration(flags: Check) -> None:
     (found,) = flags(LOOP.format(bad(SET, "0804")))
     assert found.severity == "error" and "in every iteration" in found.message

@@ -113,13 +113,17 @@ def test_messages_name_capacity_size_and_address() -> None:
     )
     for number in ("4096 bytes", "192544", "196640", "196608 bytes"):
         assert number in message
-    assert (expected, got, help) == ("0 <= address <= 192512", "192544", "highest legal address: 192512")
+    assert (expected, got, help) == (
+        "0 <= address <= 192512",
+        "192544",
+        "highest legal address: 192512 (FIX-A12)",
+    )
 
 
 @pytest.mark.parametrize(("address", "near"), [(1, 0), (17, 32), (47, 32), (100, 96)])
 def test_nearest_address(address: int, near: int) -> None:
     ((code, *_, help),) = placement_problems(tile("vec, 16x64xf32"), address, profile("a2a3"))
-    assert (code, help) == ("SA-0354", f"nearest legal address: {near}")
+    assert (code, help) == ("SA-0354", f"nearest legal address: {near} (FIX-A12)")
 
 
 def test_space_that_does_not_exist() -> None:

@@ -49,7 +49,10 @@ class Blocks(Cursor):
         """`{ ... }`; `args` are block arguments that the operation itself names (loop variables)."""
         region = Region()
         outer_block, outer_blocks = self.block, self.blocks
-        self.eat("{")
+        if self.lacks_brace():  # the body is read as if it were there
+            self.record(Fail(self.i, f"expected '{{', got {self.shown()}"))
+        else:
+            self.eat("{")
         self.open_scope()
         self.blocks = {}
         self.block = region.add_block()
@@ -82,6 +85,14 @@ class Blocks(Cursor):
             loc = Span(self.source, at, at + 1)
             region.blocks[-1].append(Operation(terminator, row(terminator), [], loc=loc))
         return region
+
+    def lacks_brace(self) -> bool:
+        """Whether a line ends before the brace of its body, and the next one begins like a statement."""
+        return self.begins_line(self.i) and self._like_a_statement(self.i)
+
+    def _like_a_statement(self, at: int) -> bool:
+        text = self.t[at]
+        return text[0] in '%^"' or "." in text or text in SHORT_NAMES
 
     def _never_closed(self, opened: int) -> NoReturn:
         """Report the block that lacks its brace: the one whose brace stands further out than the block does.
@@ -195,8 +206,14 @@ class Blocks(Cursor):
         if isinstance(problem, Report):
             self.diagnostics.append(problem.diagnostic)
             return
-        code = problem.code or ("PTO-E0106" if self.t[problem.at] == EOF else "PTO-E0107")
-        self.error(code, problem.message, problem.at, help=problem.help, expected=problem.expected)
+        at, message = problem.at, problem.message
+        code = problem.code or ("PTO-E0106" if self.t[at] == EOF else "PTO-E0107")
+        d = self.error(code, message, at, help=problem.help, expected=problem.expected)
+        if message.endswith(f", got {self.shown(at)}") and [at] != self.begins[-1:] and self.begins_line(at):
+            # What is missing was to follow what is written above.
+            end = self.tokens.span(at - 1).end
+            d.span = Span(self.source, end, end + 1)
+            d.message = message.removesuffix(self.shown(at)) + "the end of the line"
 
     def _poison_results(self, at: int) -> None:
         """Results of a statement that failed are known names of unknown type: no follow-up errors."""
@@ -225,18 +242,13 @@ class Blocks(Cursor):
         reached = max(self.i, at + 1)
         self.i = at
         depth = 0
-        source = self.source
         while self.t[self.i] != EOF:
             text = self.t[self.i]
             if depth <= 0 and self.i >= reached:
                 if text == "}":
                     return
-                before = self.tokens.starts[self.i - 1] + len(self.t[self.i - 1])
-                fresh = "\n" in source.text[before : self.tokens.starts[self.i]]
                 alias = text[0] in "!#" and self.t[self.i + 1] == "="
-                if fresh and (
-                    alias or text[0] in "%^" or "." in text or text in SHORT_NAMES or text[0] == '"'
-                ):
+                if self.begins_line(self.i) and (alias or self._like_a_statement(self.i)):
                     return
             depth += (text == "{") - (text == "}")
             self.i += 1

@@ -129,6 +129,12 @@ class Cursor:
             return "end of file"
         return f"'{text if len(text) <= 40 else text[:37] + '...'}'"
 
+    def begins_line(self, at: int) -> bool:
+        """Whether a token is the first one of its line."""
+        if at == 0:
+            return True
+        return "\n" in self.source.text[self.tokens.span(at - 1).end : self.tokens.starts[at]]
+
     def eat(self, text: str) -> None:
         if self.t[self.i] != text:
             raise Fail(self.i, f"expected '{text}', got {self.shown()}")

@@ -22,11 +22,11 @@ from ..ir.attrs import (
     TypeAttr,
     symbol_text,
 )
-from ..ir.core import Operation, Region, Successor, Value
+from ..ir.core import Block, Operation, Region, Successor, Value
 from ..ir.shape import DYNAMIC
 from ..ir.types import ERROR, I1, INDEX, FunctionType, Type
 from ..isa.row import Row
-from .blocks import Blocks
+from .blocks import SHORT_NAMES, Blocks
 from .cursor import Fail
 from .statement import Names
 from .writer import Writer
@@ -76,6 +76,11 @@ def _print_module(p: Writer, op: Operation) -> str:
     if rest:
         head += f" attributes {p.attr_dict(rest)}"
     return f"{head} {p.region(op.regions[0])}"
+
+
+def _forgot_brace(p: Blocks) -> bool:
+    """Whether a body follows without its brace, not another function after a declaration."""
+    return p.lacks_brace() and p.t[p.i] not in (*SHORT_NAMES, *SHORT_NAMES.values())
 
 
 def _func(p: Blocks, row: Row, names: Names, at: int) -> Operation:
@@ -128,7 +133,7 @@ def _func(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     if p.accept("attributes"):
         attrs.update(p.dictionary())
     region = Region()
-    if p.t[p.i] == "{":
+    if p.t[p.i] == "{" or (args and not visibility and _forgot_brace(p)):
         if len(args) != len(types):
             p.report(
                 "PTO-E0107",
@@ -258,13 +263,25 @@ def _types(p: Blocks) -> list[Type]:
     return p.type_list() if p.t[p.i] == "(" else [p.type()]
 
 
+def _bound(p: Blocks) -> Value:
+    """A bound of a loop; a number in its place is reported, and reading goes on to the others."""
+    try:
+        return p.value()
+    except Fail as fail:
+        if not fail.help:
+            raise
+        p.record(fail)
+        p.i += 1
+        return Block().add_arg(ERROR)
+
+
 def _for(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     var_at = p.i
     variable = p.value_name()
     p.eat("=")
     bounds: list[tuple[Value, int]] = []
     for word in ("to", "step", ""):
-        bounds.append((p.value(), p.i - 1))
+        bounds.append((_bound(p), p.i - 1))
         if word:
             p.eat(word)
     carried: list[tuple[str, int]] = []

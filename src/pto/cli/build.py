@@ -15,10 +15,12 @@ from .common import (
     FAILED,
     OK,
     Parser,
+    add_auto,
     add_capacity,
     add_diagnostics,
     add_target,
     read_input,
+    refuse_auto,
     refuse_output,
     show,
     write_output,
@@ -43,6 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "--checked", action="store_true", help="with run-time checks of bounds, capacity and validity"
     )
+    add_auto(p)
     add_target(p)
     add_capacity(p)
     p.add_argument("-q", "--quiet", action="store_true", help="no summary")
@@ -97,7 +100,7 @@ def _from_cpp(
     target = resolve(options.arch, handwritten.target_of(source.text))
     if options.capacity:
         target = target.override(dict(options.capacity))
-    built = handwritten.library(source, made, target, options.checked, work)
+    built = handwritten.library(source, made, target, options.checked, options.auto, work)
     if not built.ok:
         return None, [], messages.diagnostics(built.output, {os.path.abspath(source.name): source})
     return built.path, [e.name for e in made], []
@@ -108,6 +111,7 @@ def _from_program(source: Source, options: Namespace) -> tuple[str | None, list[
     from ..engine.cpp.kernel import CppKernel
     from .common import target
 
+    refuse_auto(options)
     module, problems = parse_source(source)
     if module is None:
         return None, [], problems

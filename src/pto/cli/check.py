@@ -8,8 +8,21 @@ from collections.abc import Sequence
 from ..asm import parse_source
 from ..diag import Diagnostic, has_errors
 from ..driver import Options, lowered
+from ..ir.core import Module
+from ..isa.profiles import Profile
 from ..verify import LEVELS
-from .common import FAILED, OK, Parser, add_capacity, add_diagnostics, add_target, read_input, show, target
+from .common import (
+    FAILED,
+    OK,
+    Parser,
+    add_capacity,
+    add_diagnostics,
+    add_target,
+    no_function,
+    read_input,
+    show,
+    target,
+)
 
 _EXAMPLES = """\
   pto check k.pto
@@ -60,6 +73,7 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     problems = problems + done.diagnostics
     if has_errors(problems):
         return problems, ""
+    problems += [*no_function(source.name, module), *_not_emitted(done.module, done.profile)]
     functions = len(module.functions)
     operations = sum(1 for _ in module.walk()) - 1
     return (
@@ -67,3 +81,16 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
         f"{source.name}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, "
         f"target {done.profile.name})",
     )
+
+
+def _not_emitted(module: Module, profile: Profile) -> list[Diagnostic]:
+    """A warning where a program is legal, as engines emulate it, and `ptoas` has no words for it."""
+    scope = next((op for op in module.walk() if op.row is not None and op.row.opens == "vec"), None)
+    if scope is None or profile.isa != "a2a3":
+        return []
+    from ..codegen.cpp.unit import no_registers  # costly, and seldom needed
+
+    message, help = no_registers(profile)
+    name = scope.row.name if scope.row is not None else scope.name
+    place = module.span(scope).head
+    return [Diagnostic("PTO-E1301", f"{name}: {message}; engines emulate it", place, "warning", help=help)]

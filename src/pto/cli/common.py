@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__, knobs
-from ..diag import Diagnostic, Source, did_you_mean, render, render_json
+from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, render, render_json
 
 if TYPE_CHECKING:
     from ..ir.core import Module
@@ -72,6 +72,30 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         type=profile_name,
         help=f"target profile: {profile_list()} (default: the module's pto.target_arch, else {DEFAULT})",
     )
+
+
+def no_function(name: str, module: Module) -> list[Diagnostic]:
+    """A warning where a program has nothing to run."""
+    if module.functions:
+        return []
+    help = "put its instructions into a func.func"
+    return [Diagnostic("PTO-E0219", f"{name}: the program has no function", severity="warning", help=help)]
+
+
+def add_auto(p: argparse.ArgumentParser) -> None:
+    help = "C++ only: auto mode, tiles without TASSIGN have storage of their own (-D__PTO_AUTO__)"
+    p.add_argument("--auto", action="store_true", help=help)
+
+
+def refuse_auto(options: argparse.Namespace) -> None:
+    """Auto mode is no option of programs."""
+    if options.auto:
+        from ..engine.launch import AUTO_OF_PROGRAMS
+
+        problem = Diagnostic(
+            "PTO-E2403", "--auto is an option of C++", help=f"leave it out: {AUTO_OF_PROGRAMS}"
+        )
+        raise DiagnosticError([problem])
 
 
 def add_capacity(parser: argparse.ArgumentParser) -> None:

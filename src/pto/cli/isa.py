@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         "name",
         nargs="?",
         metavar="NAME",
-        help="an instruction: tadd, pto.tadd, TADD, arith.addi; or a family",
+        help="an instruction: tadd, pto.tadd, TADD, arith.addi; or a family or a set",
     )
     p.add_argument("--family", metavar="F", help="list the instructions of one family")
     p.add_argument("--set", dest="set_", metavar="S", help="list the instructions of one set")
@@ -43,16 +43,22 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("--json", action="store_true", help="complete rows as JSON")
     options = p.parse_args(arguments)
     table = isa.rows()
+    families, sets = {r.family for r in table}, {s for r in table for s in (r.set, *r.also)}
     named = (options.name or "").lower()
-    if named in {r.family for r in table} and isa.row(named) is None:  # a family says itself what it is
-        options.family, options.name = named, None
+    if (
+        isa.row(named) is None and named in families | sets
+    ):  # a family says itself what it is, and so does a set
+        if named in families:
+            options.family, options.name = named, None
+        else:
+            options.set_, options.name = named, None
     if options.name is not None:
         if options.family or options.set_ or options.search:
             p.error("NAME and --family, --set or --search exclude each other")
         return _one(options.name, options.profile, options.json)
     for value, noun, known in (
-        (options.family, "family", {r.family for r in table}),
-        (options.set_, "set", {s for r in table for s in (r.set, *r.also)}),
+        (options.family, "family", families),
+        (options.set_, "set", sets),
     ):
         if value and value not in known:
             near = sorted(k for k in known if value.lower() in k)
@@ -82,7 +88,7 @@ def main(arguments: Sequence[str]) -> int:
 def _one(name: str, profile: str | None, as_json: bool) -> int:
     row = isa.row(name) or isa.row(name.lower())
     if row is None:
-        known = [n for r in isa.rows() for n in (r.name, *r.aliases, r.family)]
+        known = [n for r in isa.rows() for n in (r.name, *r.aliases, r.family, r.set)]
         known = list(dict.fromkeys(known))
         hint = (
             did_you_mean(name.lower().removeprefix("pto."), known)

@@ -288,7 +288,7 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     """One input: its text in the wanted form, or what is wrong with it."""
     from ..asm import parse_source
     from ..ir.attrs import StrAttr
-    from .common import read_input, target
+    from .common import no_function, read_input, target
 
     source, problems = read_input(path)
     if source is None:
@@ -303,9 +303,7 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
         return result
     clock.lap("parse")
     profile = target(options, module)
-    if not module.functions:
-        what = f"{source.name}: the program has no function"
-        result.problems.append(_warning("PTO-E0219", what, "put its instructions into a func.func"))
+    result.problems += no_function(source.name, module)
     if options.arch is not None:  # the program says what it is for
         module.op.set_attr("pto.target_arch", StrAttr(options.arch))
     _lower(module, profile, options, result, clock)

@@ -21,10 +21,12 @@ from .common import (
     FAILED,
     OK,
     Parser,
+    add_auto,
     add_capacity,
     add_diagnostics,
     add_target,
     read_input,
+    refuse_auto,
     show,
     target,
     write_output,
@@ -96,6 +98,7 @@ def main(arguments: Sequence[str]) -> int:
         help=f"engine {registry.those_with('checked')}: compile with run-time checks of bounds, capacity and "
         "validity",
     )
+    add_auto(p)
     p.add_argument(
         "--sanitize", type=_sanitizers, default="", metavar="LIST",
         help=f"checks while running: {', '.join(NAMES)}, or all",
@@ -179,7 +182,9 @@ def _kernel(options: Namespace) -> tuple[Engine, Any]:
     engine = _engine(options, kind)
     if kind != "module":
         request = registry.Request(options.input, options.entry, options.arch, checked=options.checked)
-        return engine, engine.make(request.replace(capacity=dict(options.capacity)))
+        request = request.replace(capacity=dict(options.capacity), auto=options.auto)
+        return engine, engine.make(request)
+    refuse_auto(options)
     source, problems = read_input(options.input)
     module, problems = parse_source(source) if source is not None else (None, problems)
     if module is None:

@@ -19,17 +19,22 @@ from . import registry
 from .entry import Launchable
 from .registry import ENGINES
 
+#: What programs have instead of an option for auto mode.
+AUTO_OF_PROGRAMS = "a program whose tiles have no addresses is in auto mode"
+
 
 def kernel(
     module: Module | str | os.PathLike[str], entry: str | None = None, engine: str | None = None,
     target: str | Profile | None = None, check: bool = True, insert_sync: bool = False, checked: bool = False,
+    auto: bool = False,
 ) -> Launchable:  # fmt: skip
     """A kernel of a module, or of the C++ file or library at a path; `entry` may be left out where there is
     only one. `engine` is one of `engine.registry`, where it is left out the first that takes what is given.
 
     A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
     written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked`
-    compiles run-time checks of bounds, capacity and validity into a kernel of an engine that compiles.
+    compiles run-time checks of bounds, capacity and validity into a kernel of an engine that compiles. `auto` is auto mode for C++: tiles
+    have storage of their own, and need no TASSIGN.
     """
     if engine not in (None, *ENGINES):
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
@@ -48,5 +53,7 @@ def kernel(
     if checked and "checked" not in chosen.options:
         why = f": {chosen.instead['checked']}" if "checked" in chosen.instead else ""
         raise ValueError(f"checked=True is for engine {registry.those_with('checked')!r}{why}")
+    if auto and kind == "module":
+        raise ValueError(f"auto=True is for C++: {AUTO_OF_PROGRAMS}")
     program = module if isinstance(module, Module) else os.fspath(module)
-    return chosen.make(registry.Request(program, entry, target, check, insert_sync, checked))
+    return chosen.make(registry.Request(program, entry, target, check, insert_sync, checked, auto=auto))

@@ -35,6 +35,7 @@ class Request(Record):
     insert_sync: bool = False  # flags also for a program with addresses, where the engine heeds flags
     checked: bool = False  # run-time checks compiled in
     capacity: Mapping[str, int] = {}  # for C++ and libraries, which name their target themselves
+    auto: bool = False  # for C++: tiles that nobody assigned have storage of their own
 
 
 class Engine(Record):

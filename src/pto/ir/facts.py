@@ -175,6 +175,21 @@ def touches_global(op: Operation) -> bool:
     return row.fifo in ("push", "pop") or any(in_global(v.type) for v in op.operands)
 
 
+#: Effects of instructions that check what they are given, or wait, when they run.
+_FALLIBLE = ("memory", "sync", "alloc", "config")
+_DIVISIONS = ("div", "rem")
+
+
+def may_fail(op: Operation) -> bool:
+    """Whether an operation can end a run: what a place in the source is kept for."""
+    row = op.row
+    if row is None or row.order == "fence":
+        return False
+    if row.dialect == "arith":
+        return any(word in row.name for word in _DIVISIONS)
+    return touches_global(op) or (row.dialect == "pto" and row.effect in _FALLIBLE)
+
+
 def in_global(type: Type) -> bool:
     """Whether values of a type are places in global memory."""
     return (

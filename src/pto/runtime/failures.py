@@ -14,7 +14,7 @@ _CODES = {
     1: "PTO-E2620", 2: "PTO-E2620", 3: "PTO-E2620", 4: "PTO-E2620", 11: "PTO-E2620", 202: "PTO-E2620",
     5: "PTO-E2621", 10: "PTO-E2621", 200: "PTO-E2622", 201: "PTO-E2623", 203: "PTO-E2624", 205: "PTO-E2625",
 }  # fmt: skip
-_OWN = re.compile(r"\[(PTO-E\d{4})\] ")
+_OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 
 
 def raise_failure(run: Any, sources: Mapping[int, str] | None = None, python: bool = False) -> None:
@@ -67,7 +67,8 @@ def failed(
         return thrown  # an exception of a Python orchestration is the caller's own
     own = _OWN.search(text)
     text = text.replace(own[0], "", 1) if own else text
-    problem = Diagnostic(own[1] if own else _CODES.get(code, "PTO-E2629"), text.rstrip("\n"), span, help=help)
+    text, _, fix = text.rstrip("\n").partition("; fix: ")
+    problem = Diagnostic(own[1] if own else _CODES.get(code, "PTO-E2629"), text, span, help=help or fix)
     if thrown is not None and (place := _place(thrown)):
         problem.notes.append((f"raised at {place}", None))
     if site:

@@ -187,6 +187,9 @@ def _describe(
     if op is not None:
         again = ("set again here" if thing.is_flag else "taken again here") if takes[op] else ""
         note(again or ("waited for here" if thing.is_flag else "released here"), op)
+        if not takes[op] and where is op and thing.is_flag and loop is None:
+            later = (o for o, taking in takes.items() if taking and o.order > op.order)
+            note("it is set here, too late for the first wait", next(later, None))
     if split is not None:
         note("it depends on whether this loop runs at all", split)
     return where, d
@@ -198,7 +201,7 @@ class _Words:
     def __init__(self, thing: Thing) -> None:
         self.thing = thing
         self.flag = thing.is_flag
-        self.triple = ", ".join((*thing.pipes, str(thing.id)))
+        self.triple = ", ".join(f"<{word}>" for word in (*thing.pipes, thing.id))
 
     def choose(self, flag: _Said, token: _Said) -> _Said:
         return flag if self.flag else token
@@ -213,7 +216,7 @@ class _Words:
     def end(self, certain: bool) -> _Said:
         said = f"{self.thing} {'is' if certain else 'may be'} still"
         return self.choose(
-            ("PTO-E0805", f"{said} set at the end", f"add the matching wait_flag[{self.triple}]"),
+            ("PTO-E0805", f"{said} set at the end", f"add the matching 'pto.wait_flag[{self.triple}]'"),
             ("PTO-E0807", f"{said} held at the end", "add the matching rls_buf"),
         )
 
@@ -234,11 +237,12 @@ class _Words:
         )
 
     def released(self, certain: bool) -> _Said:
-        set_by = "no path to here has set: the pipe would hang"
+        waiter = self.thing.pipes[-1]
+        set_by = f"nothing has set by then: {waiter} would wait for ever"
         if not certain:
-            set_by = "not every path to here has set: the pipe could hang"
+            set_by = f"only some paths have set by then: {waiter} could wait for ever"
         held = f"{'not' if certain else 'not always'} held by {self.thing.pipes[0]}"
-        help = f"add set_flag[{self.triple}] after the producer"
+        help = f"add 'pto.set_flag[{self.triple}]' after the producer, before this wait"
         return self.choose(
             ("PTO-E0803", f"waits for {self.thing}, which {set_by}", help),
             ("PTO-E0806", f"{self.thing} is released but {held}", "take it with get_buf first"),

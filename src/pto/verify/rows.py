@@ -343,7 +343,7 @@ class RowChecker:
                 wrong = not may if same else may and _overlap_apart(target, value)
                 if not wrong:
                     continue
-                names = f"both %{value.name}" if same else f"%{target.name} and %{value.name} overlap"
+                names = f"both %{value.name}" if same else _both_ranges(target, value)
                 what = "may not share storage with" if same else "overlaps a part of"
                 self.context.report(
                     op,
@@ -505,6 +505,13 @@ def _overlap_apart(a: Value, b: Value) -> bool:
     if x is None or y is None or x[0] != y[0] or x[1] == y[1]:
         return False
     return x[1] < y[2] and y[1] < x[2]
+
+
+def _both_ranges(a: Value, b: Value) -> str:
+    """Where two tiles lie, as a memory map shows them: the last byte included."""
+    return " and ".join(
+        f"%{v.name} at bytes {r[1]:#x}-{r[2] - 1:#x}" for v in (a, b) if (r := _range(v)) is not None
+    )
 
 
 def _fact(value: Value) -> Any:

@@ -8,6 +8,7 @@ from ..ir.context import Context
 from ..ir.core import Operation, Value, constant_of
 from ..ir.facts import is_manual, places_tile
 from ..ir.types import TileBufType
+from ..isa.errors import entry
 from ..isa.profiles import LOCATIONS, PROFILES, Profile
 from ..isa.tile import FRACTALS
 
@@ -122,7 +123,13 @@ def _multiple(name: str, n: int, step: int) -> str:
 
 
 def placement_problems(t: TileBufType, addr: int | None, profile: Profile) -> Iterator[Problem]:
-    """SA-0351 .. SA-0354: the space exists, the tile fits, at its address, aligned."""
+    """SA-0351 .. SA-0354: the space exists, the tile fits, at its address, aligned; with the documented way
+    out."""
+    for code, message, expected, got, help in _placement(t, addr, profile):
+        yield code, message, expected, got, f"{help} ({entry(code).recipe})"
+
+
+def _placement(t: TileBufType, addr: int | None, profile: Profile) -> Iterator[Problem]:
     capacity = profile.capacity[t.loc]
     buffer = LOCATIONS[t.loc]
     where = f"{t.loc} ({buffer}) holds {capacity} bytes on {profile.name}"

@@ -238,7 +238,9 @@ def test_addresses_that_are_none(at: int, code: str, said: str) -> None:
     for engine in ("cpp", "reference"):
         with pytest.raises(DiagnosticError) as caught:
             pto.kernel(pto.parse(ONE.replace("ARCH", "a5")), engine=engine)(at)
-        assert caught.value.diagnostics[0].code == code
+        (found,) = caught.value.diagnostics
+        assert found.code == code
+        assert found.span is not None and "pto.vlds" in found.span.source.line(found.span.line)
         assert engine == "reference" or said in str(caught.value)
 
 

@@ -35,6 +35,7 @@ def test_a_ring_that_nobody_frees_is_stuck() -> None:
     )
     waits = "waits for entry 4 of C2V FIFO 0, which nobody has pushed"
     assert [text for text, _ in d.notes] == [f"AIV0: {waits}", f"AIV1: {waits}"]
+    assert d.span is not None and "pto.tpush" in d.span.source.line(d.span.line)
 
 
 SIGNALS = """module attributes {pto.target_arch = "a3"} {

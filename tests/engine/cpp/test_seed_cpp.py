@@ -10,6 +10,7 @@ import pytest
 
 import pto
 from pto import DiagnosticError
+from pto.cli.main import main
 
 PARTMUL = """\
 #include <pto/pto-inst.hpp>
@@ -43,10 +44,10 @@ __global__ AICORE void k(__gm__ int32_t* o) {
 """
 
 
-def kernel(folder: Path, text: str) -> Any:
+def kernel(folder: Path, text: str, **options: Any) -> Any:
     path = folder / "k.cpp"
     path.write_text(text)
-    return pto.kernel(str(path))
+    return pto.kernel(str(path), **options)
 
 
 def refused(folder: Path, text: str) -> list[pto.Diagnostic]:
@@ -55,16 +56,26 @@ def refused(folder: Path, text: str) -> list[pto.Diagnostic]:
     return caught.value.diagnostics
 
 
-def test_tpartmul_auto_example_has_storage_of_its_own(tmp_path: Path) -> None:
+def test_tpartmul_auto_example_has_storage_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = np.zeros(1, np.float32)
-    kernel(tmp_path, "#define __PTO_AUTO__\n" + PARTMUL)(out)
+    kernel(tmp_path, PARTMUL, auto=True)(out)
     assert out.tolist() == [6.0]
+    path = str(tmp_path / "k.cpp")
+    assert main(["run", path, "--auto", "-q", "--print", "--", "f32:1"]) == 0
+    assert "6" in capsys.readouterr().out
+    assert main(["build", path, "--auto", "-q", "-o", str(tmp_path / "k.so")]) == 0
+    pto.kernel(str(tmp_path / "k.so"))(out)
+    assert main(["run", "examples/01_vec_add.pto", "--auto", "--", "f32:1"]) == 1
+    assert "--auto is an option of C++" in capsys.readouterr().err
 
 
 def test_a_tile_that_was_never_assigned_is_named(tmp_path: Path) -> None:
-    """Not an access to address 0."""
-    with pytest.raises(DiagnosticError, match=r"R003\] a tile is used before TASSIGN gave it an address"):
-        kernel(tmp_path, PARTMUL)(np.zeros(1, np.float32))
+    """Not an access to address 0. Its code is said once, and the way out is no part of the message."""
+    (found,) = kernel(tmp_path, PARTMUL).run(np.zeros(1, np.float32)).diagnostics
+    assert (found.code, found.message) == ("R003", "a tile is used before TASSIGN gave it an address")
+    assert "--auto" in found.help
 
 
 def test_overview_minimal_example(tmp_path: Path) -> None:

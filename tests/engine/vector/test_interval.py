@@ -285,6 +285,19 @@ def test_program_order_is_enough_on_the_cpu_target() -> None:
     assert run(body, arch="a5", sanitize="race")[2] == ["PTO-E2206"]
 
 
+def test_pointers_that_share_bytes_are_told_so_before_any_barrier() -> None:
+    """Two of different addresses of which one reaches into the other; not two ways to the same address."""
+    y = np.zeros(256, np.float32)
+    for address, at, begins in (
+        (3072, "%n", "%b begins at 0x1000 and %c at 0xc00: "),
+        (4096, "%zero", 'put pto.mem_bar "VST_VLD"'),
+    ):
+        place = f"%at = arith.constant {address} : i64\n%c = pto.castptr %at : i64 -> !ub"
+        body = scope(load("v", at="%zero"), store("v", at="%zero"), load("w", "%c", at))
+        (found,) = kernel(f"{place}\n{FILL}\n{body}").run(y, y.copy(), 1.5, sanitize="race").diagnostics
+        assert found.code == "PTO-E2206" and found.help.startswith(begins)
+
+
 def test_kinds_are_those_of_the_table() -> None:
     row = pto.isa.row("mem_bar")
     assert row is not None and set(row.attrs[0].domain) == set(KINDS)

@@ -24,16 +24,19 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   const uint64_t at = is_offset ? address : inside;
   if (at < room(space)) use_space(me, space, at + bytes);
   if (!is_offset && address < kLowestPointer) [[unlikely]]
-    failf("[PTO][SA-0353] TASSIGN: a tile of %zu bytes at 0x%zx lies beyond the %zu of %s", bytes,
-          static_cast<size_t>(address), kCapacity[space], kSpaceNames[space]);
-  PTO_CHECK(kCapacity[space] > 0, "SA-0351", "TASSIGN: this target has no %s", kSpaceNames[space]);
-  PTO_CHECK(bytes <= kCapacity[space], "SA-0352", "TASSIGN: a tile of %zu bytes does not fit the %zu of %s",
-            bytes, kCapacity[space], kSpaceNames[space]);
+    failf("[PTO][SA-0353] TASSIGN: a tile of %zu bytes at 0x%zx lies beyond the %zu of %s; fix: FIX-A12",
+          bytes, static_cast<size_t>(address), kCapacity[space], kSpaceNames[space]);
+  PTO_CHECK(kCapacity[space] > 0, "SA-0351", "TASSIGN: this target has no %s; fix: FIX-A12",
+            kSpaceNames[space]);
+  PTO_CHECK(bytes <= kCapacity[space], "SA-0352",
+            "TASSIGN: a tile of %zu bytes does not fit the %zu of %s; fix: FIX-A12", bytes, kCapacity[space],
+            kSpaceNames[space]);
   PTO_CHECK(at + bytes <= kCapacity[space] && at < kCapacity[space], "SA-0353",
-            "TASSIGN: %zu bytes at 0x%zx end beyond the %zu of %s", bytes, static_cast<size_t>(at),
-            kCapacity[space], kSpaceNames[space]);
-  PTO_CHECK(at % kAlign[space] == 0, "SA-0354", "TASSIGN: address 0x%zx of %s is no multiple of %zu",
-            static_cast<size_t>(at), kSpaceNames[space], kAlign[space]);
+            "TASSIGN: %zu bytes at 0x%zx end beyond the %zu of %s; fix: FIX-A12", bytes,
+            static_cast<size_t>(at), kCapacity[space], kSpaceNames[space]);
+  PTO_CHECK(at % kAlign[space] == 0, "SA-0354",
+            "TASSIGN: address 0x%zx of %s is no multiple of %zu; fix: FIX-A12", static_cast<size_t>(at),
+            kSpaceNames[space], kAlign[space]);
   return is_offset ? base + address : reinterpret_cast<char*>(static_cast<uintptr_t>(address));
 }
 
@@ -79,17 +82,18 @@ struct AssignCheck {
   static constexpr size_t bytes = T::GetSizeInBytes(), capacity = kCapacity[space], align = kAlign[space];
   static_assert(capacity > 0,
                 "[PTO][SA-0351] TASSIGN: the memory space of this tile does not exist on the target; "
-                "fix: use another TileType or target");
+                "fix: use another TileType or target (FIX-A12)");
   static_assert(
       capacity == 0 || bytes <= capacity,
       "[PTO][SA-0352] TASSIGN: the tile is larger than its memory space; "
       "fix: make it smaller, or give another capacity: pto build --capacity vec=BYTES (mat, left, ..), "
-      "that is -DPTO_<SPACE>_SIZE_BYTES=BYTES");
+      "that is -DPTO_<SPACE>_SIZE_BYTES=BYTES (FIX-A12)");
   static_assert(capacity == 0 || bytes > capacity || (Address < capacity && Address + bytes <= capacity),
                 "[PTO][SA-0353] TASSIGN: the tile ends beyond its memory space; "
-                "fix: use a smaller address or a smaller tile");
-  static_assert(Address % align == 0,
-                "[PTO][SA-0354] TASSIGN: the address is not aligned; fix: use a multiple of 32 bytes");
+                "fix: use a smaller address or a smaller tile (FIX-A12)");
+  static_assert(
+      Address % align == 0,
+      "[PTO][SA-0354] TASSIGN: the address is not aligned; fix: use a multiple of 32 bytes (FIX-A12)");
 };
 
 }  // namespace detail

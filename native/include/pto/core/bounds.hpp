@@ -59,6 +59,12 @@ inline T& element(T* data, Index index) {
   return data[at];
 }
 
+/// A quotient is computed here, not where it is used: a division by zero is to happen at its place.
+template <class T>
+inline void now(const T& value) {
+  if constexpr (std::is_integral_v<T>) asm volatile("" : : "r"(value));
+}
+
 /// Where in its source the program is; see `mark` in launch_abi.hpp.
 PTO_COMMON void mark(int32_t at);
 

@@ -362,12 +362,14 @@ inline bool turn(Thread& thread) {
   char text[4096];
   size_t at = 0;
   int shown = 0, more = 0;
+  const Core* first = nullptr;
   for (int t = 0; t < launch.threads; ++t) {
     for (Fiber* fiber = launch.workers[t].live; fiber != nullptr; fiber = fiber->next) {
       if (++shown > 12) {
         ++more;
         continue;
       }
+      if (first == nullptr) first = &fiber->core;
       char what[256] = "";
       fiber->waiting->describe(fiber->waiting->description, what, sizeof what);
       at += static_cast<size_t>(
@@ -376,7 +378,7 @@ inline bool turn(Thread& thread) {
     }
   }
   if (more > 0) std::snprintf(text + at, sizeof text - at, "\t%d more\n", more);
-  give_up(launch, 2, text);
+  give_up(launch, 2, text, first);
 }
 
 /// Whether all threads have looked in this epoch and found nothing that can run.

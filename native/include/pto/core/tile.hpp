@@ -131,8 +131,8 @@ inline void put_element(T* data, size_t at, T value) {
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void unbound() {
   fail(
-      "[PTO][R003] a tile is used before TASSIGN gave it an address; fix: assign one, or -D__PTO_AUTO__ for "
-      "tiles with storage of their own");
+      "[PTO][R003] a tile is used before TASSIGN gave it an address; fix: assign one, or compile for auto "
+      "mode, where tiles have storage of their own: pto run --auto, that is -D__PTO_AUTO__");
 }
 
 }  // namespace detail

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...diag import Span
 from ...ir.core import Block, Operation, Value
-from ...ir.facts import in_global, touches_global, view_layout
+from ...ir.facts import in_global, may_fail, view_layout
 from ...ir.types import (
     ConvTileType,
     FunctionType,
@@ -275,13 +275,15 @@ class Function:
         handlers, checked = HANDLERS, self.unit.checked
         for op in block.ops:
             self.here = op.loc
-            if checked and touches_global(op):
+            if checked and may_fail(op):
                 self.line(f"pto::detail::mark({self.unit.module.mark(op)});")
             handler = handlers.get(op.name, Function.regular)
             if op in self.memref_tiles:
                 self.parts.with_tiles(self, op, handler)
             else:
                 handler(self, op)
+            if checked and op.row is not None and op.row.dialect == "arith" and may_fail(op):
+                self.line(f"pto::detail::now({self.operand(op.result)});")
 
     def nested(self, block: Block) -> None:
         """The operations of a block, one level deeper."""

@@ -12,6 +12,14 @@ from ...isa.profiles import Profile
 from .spelling import Types, Unspellable, identifier
 
 
+def no_registers(profile: Profile) -> tuple[str, str]:
+    """What is said of code on vector registers for a target that has no calls on them."""
+    return (
+        f"no C++ spelling on {profile.name}: only an A5 has calls on vector registers",
+        "emit for an A5, or use tile instructions",
+    )
+
+
 class Unit:
     def __init__(
         self,
@@ -74,11 +82,8 @@ class Unit:
 
     def no_registers(self, op: Operation) -> None:
         """Report code on vector registers for a target that has no calls on them."""
-        self.report(
-            op, "PTO-E1301", f"no C++ spelling on {self.profile.name}: "
-            "only an A5 has calls on vector registers",
-            help="emit for an A5, or use tile instructions",
-        )  # fmt: skip
+        message, help = no_registers(self.profile)
+        self.report(op, "PTO-E1301", message, help=help)
 
     def other_registers(self, op: Operation) -> bool:
         """Whether an operation on vector registers is for a target whose calls of these names take memory.

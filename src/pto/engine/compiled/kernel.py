@@ -11,6 +11,7 @@ import sys
 from typing import Any, TextIO
 
 from ...diag import Diagnostic, DiagnosticError, Span
+from ...ir.facts import may_fail
 from ...ir.types import ViewType
 from ..binding import Binding
 from ..entry import SPMD, Launchable, LaunchResult, check_options
@@ -19,7 +20,11 @@ from . import bounds
 from .arguments import LaunchMemory, word
 from .library import STUCK, Library, Outcome
 
-_CODE = re.compile(r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4})\]\s*(?P<text>.*)", re.DOTALL)
+_CODE = re.compile(
+    r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\]\s*(?P<text>.*?)"
+    r"(?:; fix: (?P<fix>.*?))?(?P<core> \((?:block|AIC|AIV)[^()]*\))?$",
+    re.DOTALL,
+)
 
 
 class CompiledKernel(Launchable):
@@ -97,21 +102,35 @@ class CompiledKernel(Launchable):
         return self._problem(done, kept, binding) if done.status else None
 
     def _problem(self, done: Outcome, kept: LaunchMemory, binding: Binding) -> Diagnostic:
-        """What a launch said, as a diagnostic at the function, or at the operation that left its array."""
+        """What a launch said, as a diagnostic at the operation that it ended at."""
         text = done.text
         if done.status == STUCK:
             waits = [line.split("\t", 1) for line in text.splitlines()]
             (who, what), *rest = waits
             where = f" ({who})" if who else ""
-            d = Diagnostic("PTO-E2104", f"the program is stuck: waits for {what}{where}", self.span())
+            d = Diagnostic(
+                "PTO-E2104", f"the program is stuck: waits for {what}{where}", self._place(done)[0]
+            )
             d.help = "nobody does what is waited for: add it on every path, before the wait"
             d.notes.extend((f"{who}: waits for {what}" if who else f"and {what}", None) for who, what in rest)
             return d
         m = _CODE.match(text)
-        code, message = (m["code"], m["text"]) if m else ("PTO-E2102", text)
+        code, message = (m["code"], m["text"] + (m["core"] or "")) if m else ("PTO-E2102", text)
         if len(done.touched):
             return bounds.problem(self, done, message, kept.spans(binding), self.span())
-        return Diagnostic(code, message, self.span())
+        place, name = self._place(done)
+        if name and not message.lower().startswith(name):
+            message = f"{name}: {message}"
+        return Diagnostic(code, message, place, help=(m["fix"] or "") if m else "")
+
+    def _place(self, done: Outcome) -> tuple[Span | None, str]:
+        """The operation that a launch ended at, and its name; the function where that is not known."""
+        if done.mark >= 0:
+            for f in self.module.functions:
+                for op in f.walk():
+                    if may_fail(op) and self.module.mark(op) == done.mark:
+                        return op.loc, op.row.name if op.row else ""
+        return self.span(), ""
 
     def span(self) -> Span | None:
         """The line that begins the function."""

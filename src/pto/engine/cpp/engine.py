@@ -21,7 +21,7 @@ def made(request: Request) -> CompiledKernel:
         return CppKernel(r.program, r.entry, r.target, r.check, r.checked)
     from .files import FileKernel
 
-    return FileKernel(r.program, r.entry, r.target, r.checked, r.capacity)
+    return FileKernel(r.program, r.entry, r.target, r.checked, r.capacity, r.auto)
 
 
 def remark() -> str:

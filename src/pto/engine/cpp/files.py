@@ -76,10 +76,11 @@ class FileKernel(CompiledKernel):
 
     def __init__(
         self, path: str, entry: str | None = None, target: str | Profile | None = None, checked: bool = False,
-        capacity: Mapping[str, int] | None = None,
+        capacity: Mapping[str, int] | None = None, auto: bool = False,
     ) -> None:  # fmt: skip
         self.path = path
         self.checked = checked
+        self.auto = auto
         self.text: Source | None = None
         self.findings = []
         entry = entry.removeprefix("@") if entry is not None else None
@@ -114,7 +115,7 @@ class FileKernel(CompiledKernel):
         self.profile = resolve(target, handwritten.target_of(source.text)).override(capacity)
 
         def build() -> Built:
-            built = handwritten.cached(source, made, self.profile, self.checked)
+            built = handwritten.cached(source, made, self.profile, self.checked, self.auto)
             if not built.ok:
                 shown = {os.path.abspath(source.name): source}
                 raise DiagnosticError(messages.diagnostics(built.output, shown))
@@ -143,6 +144,7 @@ class FileKernel(CompiledKernel):
                            help=f"build it again: pto build --arch {wanted}")
             ])  # fmt: skip
         lacks = [("run-time checks", "--checked")] if self.checked and not facts["checked"] else []
+        lacks += [("auto mode", "--auto")] if self.auto else []
         lacks += [("these capacities", f"--capacity {loc}={size}") for loc, size in capacity.items()][:1]
         for what, option in lacks:
             raise DiagnosticError([
@@ -168,7 +170,7 @@ class FileKernel(CompiledKernel):
         return _FileBinding(self, gm)
 
     def _problem(self, done: Outcome, kept: Any, binding: Binding) -> Diagnostic:
-        d = super()._problem(done._replace(touched=range(0)), kept, binding)
+        d = super()._problem(done._replace(touched=range(0), mark=-1), kept, binding)
         for p in self._params:
             d.message = d.message.replace(f" of %{p.name},", f" of '{p.name}',")
         if "different launch interfaces" in d.message:

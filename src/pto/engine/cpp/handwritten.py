@@ -122,26 +122,28 @@ def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagn
     return [Entry(n).replace(**dict.fromkeys(roles, n), args=args[n]) for n in names], []
 
 
-def library(source: Source, made: list[Entry], profile: Profile, checked: bool, work: str) -> Built:
+def library(
+    source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool, work: str
+) -> Built:
     """Compile a file with its launchers in a folder."""
     from pathlib import Path
 
-    units, flags = _units(source, made, profile, checked)
+    units, flags = _units(source, made, profile, checked, auto)
     return compile_units(find(), units, [], flags, Path(work))
 
 
-def cached(source: Source, made: list[Entry], profile: Profile, checked: bool) -> Built:
+def cached(source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool = False) -> Built:
     """The same, from the cache where neither the file nor one that it includes has changed."""
-    units, flags = _units(source, made, profile, checked)
+    units, flags = _units(source, made, profile, checked, auto)
     return cached_with_includes(units, flags, source.text)
 
 
 def _units(
-    source: Source, made: list[Entry], profile: Profile, checked: bool
+    source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool
 ) -> tuple[list[Unit], list[str]]:
     body = os.path.abspath(source.name)
     flags = [*arch_flags(profile), *header_flags(source.text), f"-I{os.path.dirname(body)}"]
-    flags += ["-DPTO_CHECKED"] if checked else []
+    flags += ["-DPTO_CHECKED"] * checked + ["-D__PTO_AUTO__"] * auto
     described = about(made, profile.name, checked, os.path.basename(body))
     if made[0].mixed:
         units = [

@@ -130,13 +130,20 @@ def wait_for(module: Module, flag: tuple[str, str, int], set_by: Operation, new:
     word, id = ("wait_flag_dyn", "the id set there") if dynamic else ("wait_flag", f"<EVENT_ID{number}>")
     first = _first(module, set_by)
     late = next((op for op in module.walk() if _waits(op, word, flag) and op.order > new.order), None)
-    if late is not None:
+    outside = late is not None and not _loops(set_by) <= _loops(
+        late
+    )  # waits for what the last iteration sets
+    if late is not None and not outside:
         at = _first(module, late)
         return f"line {first} sets a flag for this, and line {at} waits for it too late: move line {at} up"
     return (
-        f"line {first} sets a flag for this, and nobody waits for it: put "
+        f"line {first} sets a flag for this, and nobody {'in the loop ' * outside}waits for it: put "
         f"'pto.{word}[<PIPE_{source}>, <PIPE_{target}>, {id}]' before line {_first(module, new)}"
     )
+
+
+def _loops(op: Operation) -> set[Operation]:
+    return {o for o in enclosing(op) if o.name in LOOPS}
 
 
 def _waits(op: Operation, word: str, flag: tuple[str, str, int]) -> bool:

@@ -312,6 +312,7 @@ class RaceChecker:
         sharing = _sharing(new, old)
         found = self.race.flag_for(old, new)
         if found is not None and not sharing:
+            self.reports.flags.setdefault(key, (new.core.kind, *found[0]))
             return wait_for(module, *found, new.op)
         taken = {n for k, (p, n) in self.events.items() if p == pair and k != key}
         event = free_event(module, *pair, taken)

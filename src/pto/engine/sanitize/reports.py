@@ -28,9 +28,13 @@ class Reports(Watcher):
     def __init__(self) -> None:
         self.found: dict[Hashable, Diagnostic] = {}
         self.times: dict[Hashable, int] = {}
+        #: The flag that a problem is about: what one missing wait leads to is one problem.
+        self.flags: dict[Hashable, Hashable] = {}
 
-    def add(self, key: Hashable, diagnostic: Diagnostic) -> None:
+    def add(self, key: Hashable, diagnostic: Diagnostic, flag: Hashable = None) -> None:
         """Keep a problem; one with a key that is known counts only."""
+        if flag is not None:
+            self.flags.setdefault(key, flag)
         self.times[key] = self.times.get(key, 0) + 1
         if key not in self.found and len(self.found) < MOST:
             self.found[key] = diagnostic
@@ -56,10 +60,30 @@ class Reports(Watcher):
             if times > 1:
                 d.notes.append((f"seen {times} times; this is the first", None))
         left = len(self.times) - len(self.found)
-        out = list(self.found.values())
+        out = list(self._merged().values())
         if left:
             out[-1].notes.append((f"{left} further problems are not shown", None))
         return out
+
+    def _merged(self) -> dict[Hashable, Diagnostic]:
+        """Problems of one flag as one, by the first of them: a race, a flag set twice, a flag left set."""
+        leaders: dict[Hashable, Diagnostic] = {}
+        out = dict(self.found)
+        for code in _CAUSES:
+            for key, d in self.found.items():
+                flag = self.flags.get(key)
+                if d.code != code or flag is None:
+                    continue
+                leader = leaders.setdefault(flag, d)
+                if code != _CAUSES[0] and leader is not d:
+                    del out[key]
+                    known = any(span == d.span for _, span in leader.notes)
+                    leader.notes.append((f"so {d.message.partition(': ')[2]}", None if known else d.span))
+        return out
+
+
+#: What one missing wait leads to, the cause first.
+_CAUSES = ("PTO-E2201", "PTO-E0804", "PTO-E0805")
 
 
 def bytes_of(place: Place, low: int, high: int) -> str:

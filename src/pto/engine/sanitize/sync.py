@@ -57,7 +57,7 @@ class Sync(Sanitizer):
                 help="wait for it between the two, or use another event id",
             )
             d.notes.append(("set here before", self.launch.span(before)))
-            self.reports.add(("overrun", event.op), d)
+            self.reports.add(("overrun", event.op), d, (event.core.kind, *event.key))
         balance[event.key] = raised + 1, event.op
 
     # -- tokens and semaphores -------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Sync(Sanitizer):
                     help=f"wait for it with 'pto.wait_flag{flag}' before the end, or set it one time less: "
                     "the next kernel would find it set",
                 )
-                self.reports.add(("left", left[0]), d)
+                self.reports.add(("left", left[0]), d, (core.kind, source, target, number))
         for number, held in state.tokens.items():
             for pipe, op in held.items():
                 d = core.diagnostic(

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.core import Operation
+from ...ir.core import Operation, constant_of
+from ...ir.types import PtrType
 from ..access import Access, Place
 from ..elements import Array
 from ..memory import Buffer
@@ -161,7 +162,7 @@ class VecscopeHazards:
             else f"overwrites {what}, which {named} of this vecscope may still have to read"
             if other.endswith("LD")
             else f"writes {what}, as {named} of this vecscope does, in either order",
-            help=f'put pto.mem_bar "{kind}" between them',
+            help=_sharing(first, op) + f'put pto.mem_bar "{kind}" between them',
         )
         again = " in an earlier iteration" if first is op or first.order > op.order else ""
         d.notes.append((f"{named} {'writes' if other.endswith('ST') else 'reads'} them{again}",
@@ -190,6 +191,30 @@ class VecscopeHazards:
                 register.past = past
                 if isinstance(register, Align) and register.kind == "store" and register.pending:
                     self.streams[id(register)] = (register, event.op)
+
+
+def _sharing(first: Operation, second: Operation) -> str:
+    """What to say first where two pointers that were placed apart meet: that they share bytes."""
+    a, b = _placed(first), _placed(second)
+    if a is None or b is None or a[1] == b[1]:
+        return ""
+    return (
+        f"%{a[0]} begins at {a[1]:#x} and %{b[0]} at {b[1]:#x}: as far as they are used they share bytes; "
+        "give one of them another address; where that is meant, "
+    )
+
+
+def _placed(op: Operation) -> tuple[str, int] | None:
+    """The pointer into the buffer that an instruction goes by, and its address, where the program says it."""
+    pointers = [v for v in op.operands if isinstance(v.type, PtrType) and v.type.space == "ub"]
+    value = pointers[0] if len(pointers) == 1 else None
+    while value is not None and value.op is not None and value.op.name in ("pto.addptr", "pto.castptr"):
+        source = value.op.operands[0]
+        if not isinstance(source.type, PtrType):
+            address = constant_of(source)
+            return (value.name, int(address)) if address is not None else None
+        value = source
+    return None
 
 
 def _past(event: Event) -> int:
