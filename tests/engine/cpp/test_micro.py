@@ -11,7 +11,7 @@ import pytest
 
 import pto
 from pto import DiagnosticError, runtime
-from pto.engine.cpp.compiler import TILES_ONLY, header_flags
+from pto.engine.cpp.compiler import NO_REGISTERS, TILES_ONLY, header_flags
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 Array = np.ndarray[Any, Any]
@@ -38,6 +38,7 @@ def same(program: Any, *args: Any) -> list[Array]:
 
 
 ANY = np.random.default_rng(3).integers(0, 2**32, 256, np.uint64).astype(np.uint32).view(np.float32)
+HALVES = [numbers(*shape).astype(np.float16) for shape in ((64, 192), (192, 64))]
 SCORES = np.random.default_rng(4).integers(-50, 50, (2, 512)).astype(np.float32)
 
 
@@ -52,6 +53,7 @@ SCORES = np.random.default_rng(4).integers(-50, 50, (2, 512)).astype(np.float32)
         ("unaligned_copy", (numbers(512), numbers(512), 512, 13, 7, 201), True),
         ("topk", (SCORES, np.zeros((2, 64), np.float32), np.zeros((2, 64), np.int32), 2), True),
         ("mixed", (numbers(16, 64), np.zeros((16, 64), np.float32)), False),
+        ("gemm", (HALVES[0], HALVES[1], np.zeros((64, 64), np.float32), 192), True),
     ],
 )
 def test_examples(name: str, args: tuple[Any, ...], exact: bool) -> None:
@@ -190,6 +192,7 @@ def test_a_kernel_written_by_hand(tmp_path: Path) -> None:
 
 def test_headers_of_registers_are_read_where_they_are_used() -> None:
     assert header_flags("#include <pto/pto-inst.hpp>\nvoid f() {}") == [TILES_ONLY]
+    assert header_flags("mad(c, a, b, 16, 16, 16, 0, false, false, true);") == [NO_REGISTERS]
     assert header_flags('#include "mine.hpp"') == header_flags("__VEC_SCOPE__ {}") == []
 
 
