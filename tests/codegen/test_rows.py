@@ -95,3 +95,20 @@ def test_what_has_no_spelling_is_diagnosed(row: Row) -> None:
             emit(module, PROFILES[column])
         except DiagnosticError as e:
             assert {d.code for d in e.diagnostics} <= {"PTO-E1301", "PTO-E1302"}, str(e)
+
+
+#: Rows of the micro level without C++, and why there is none.
+_WITHOUT = {"vsort32": "no public call sorts values without their indices"}
+_MICRO = ("vector", "predicate", "micro", "cube")
+
+
+def test_what_the_micro_level_has_no_call_for() -> None:
+    """All other rows are emitted; a mask of another granularity is the same variable."""
+    micro = [r for r in isa.rows() if r.set in _MICRO or r.family in ("pipeline-sync", "dma-copy")]
+    assert {r.name: r.no_cpp for r in micro if not r.cpp and r.name != "pbitcast"} == _WITHOUT
+    for name, why in _WITHOUT.items():
+        row = isa.row(name)
+        assert row is not None
+        with pytest.raises(DiagnosticError) as caught:
+            emit(build(next(iter(plans(row, "a5")))), PROFILES["a5"])
+        assert [d.message for d in caught.value.diagnostics] == [f"{name}: no C++ spelling: {why}"]

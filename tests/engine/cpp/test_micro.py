@@ -215,6 +215,63 @@ def test_tasks_of_micro_kernels() -> None:
     np.testing.assert_allclose(y, np.maximum(np.exp(-once) * b + a, 0), rtol=1e-5, atol=1e-6)
 
 
+#: The kernel written by hand as a task, of any array.
+AS_TASK = (
+    BY_HAND.replace("vands_sign: ", "").replace(
+        "#include <pto/pto-inst.hpp>", "#include <pto/pto-inst.hpp>\n#include <tensor.h>"
+    )
+    + """
+extern "C" void kernel_entry(int64_t* args) {
+  auto* x = reinterpret_cast<TensorData*>(args[0]);
+  auto* y = reinterpret_cast<TensorData*>(args[1]);
+  halves(reinterpret_cast<float*>(x->buffer.addr) + x->start_offset,
+         reinterpret_cast<half*>(y->buffer.addr) + y->start_offset, static_cast<int32_t>(args[2]));
+}
+"""
+)
+
+
+def test_tasks_of_both_languages(tmp_path: Path) -> None:
+    """A product by pointers on a cube core, and what vector registers written by hand make of it."""
+    source = tmp_path / "halves.cpp"
+    source.write_text(AS_TASK)
+    gemm = runtime.kernel(EXAMPLES / "micro" / "gemm.pto", "in in out scalar", core="aic")
+    narrow = runtime.kernel(source, "in out scalar")
+    y = np.zeros((64, 64), np.float16)
+
+    def orchestrate(rt: Any) -> None:
+        between = rt.tensor((64, 64))
+        rt.submit(gemm, *HALVES, between, 192)
+        rt.submit(narrow, between, y, 4096)
+
+    runtime.run(orchestrate)
+    product = np.zeros((64, 64), np.float32)
+    pto.kernel(pto.parse(EXAMPLES / "micro" / "gemm.pto"))(*HALVES, product, 192)
+    assert y.tobytes() == (2 * product).astype(np.float16).tobytes()
+
+
+# -- modes ---------------------------------------------------------------------------------------------------
+
+
+def test_modes_of_products() -> None:
+    """TF32 for the first half of K, HF32 for the second."""
+    text = (EXAMPLES / "04_matmul.pto").read_text().replace("f16", "f32").replace('"a3"', '"a5"')
+    first, second = "    pto.tmatmul ins", "    pto.tmatmul.acc ins"
+    text = text.replace(
+        second,
+        "    pto.settf32mode {enable = false}\n    pto.sethf32mode {mode = #pto.round_mode<FLOOR>}\n"
+        + second,
+    )
+    text = text.replace(first, "    pto.settf32mode {mode = #pto.round_mode<RINT>}\n" + first)
+    assert "SETTF32MODE<true, RoundMode::CAST_RINT>();" in pto.emit_cpp(pto.parse(text))
+    a, b = numbers(64, 128), numbers(128, 64)
+    out = same(text, a, b, np.zeros((64, 64), np.float32))[2]
+    plain = same(
+        text.replace("pto.settf32mode", "// ").replace("pto.sethf32mode", "// "), a, b, np.zeros_like(out)
+    )[2]
+    assert (out != plain).any()
+
+
 # -- what is refused -----------------------------------------------------------------------------------------
 
 ONE = """
