@@ -190,6 +190,74 @@ def test_a_kernel_written_by_hand(tmp_path: Path) -> None:
     assert y.tobytes() == want.tobytes()
 
 
+#: Calls that no row stands for, and a product by words: sizes and modes are packed as the field packs them.
+WORDS = """\
+// target: a5
+#include <pto/pto-inst.hpp>
+using namespace pto;
+__global__ AICORE void others(__gm__ int32_t* x, __gm__ int32_t* y) {
+  __ubuf__ int32_t* from = (__ubuf__ int32_t*)0;
+  __ubuf__ int32_t* to = (__ubuf__ int32_t*)4096;
+  const uint64_t once = 1ull << 4 | 768ull << 25;
+  copy_gm_to_ubuf_align_v2(from, x, once, 768ull << 40 | 768);
+  __VEC_SCOPE__ {
+    vector_s32 a, b, r;
+    vector_bool all = pset_b32(PAT_ALL), some;
+    vlds(a, from, 0, NORM);
+    vlds(b, from, 64, NORM);
+    vmod(r, a, b, all, MODE_ZEROING);
+    vsts(r, to, 0, NORM_B32, all);
+    vabsdif(r, a, b, all, MODE_ZEROING);
+    vsts(r, to, 64, NORM_B32, all);
+    vlds(r, from, 128, NORM);
+    movvp(some, (vector_u32)r, 1);
+    vsel(r, a, b, some);
+    vsts(r, to, 128, NORM_B32, all);
+  }
+  copy_ubuf_to_gm_align_v2(y + 192 * block_idx, to, once, 768ull << 40 | 768);
+}
+__global__ AICORE void product(__gm__ half* a, __gm__ half* b, __gm__ half* c, __gm__ float* sums) {
+  __cbuf__ half* l1 = (__cbuf__ half*)0;
+  create_cbuf_matrix((__cbuf__ uint16_t*)l1, 1ll | 64ll << 16, 0);
+  set_mte2_nz_para(1 | 1ull << 16 | 16ull << 32);
+  copy_gm_to_cbuf_multi_nd2nz(l1, a, 0, 64, 0, 16, 32, 0, false);
+  copy_gm_to_cbuf_multi_nd2nz(l1 + 512, b, 0, 64, 0, 16, 32, 0, false);
+  load_cbuf_to_ca((__ca__ half*)0, l1, 0, 0, 1, 2, 1, 1, false);
+  load_cbuf_to_cb((__cb__ half*)0, l1 + 512, 0, 0, 1, 2, 1, 1, false);
+  mad((__cc__ float*)0, (__ca__ half*)0, (__cb__ half*)0, 16ull | 32ull << 12 | 16ull << 24 | 1ull << 63);
+  set_loop3_para(1);
+  const uint64_t sizes = 16ull << 4 | 16ull << 16 | 16ull << 32;
+  copy_matrix_cc_to_gm(c, (__cc__ float*)0, sizes, 16ull | (uint64_t)QuantMode_t::F322F16 << 34 | 1ull << 39 | 1ull << 43);
+  set_atomic_f32();
+  set_atomic_add();
+  copy_matrix_cc_to_gm(sums, (__cc__ float*)0, sizes, 16ull | 1ull << 43);
+  copy_matrix_cc_to_gm(sums, (__cc__ float*)0, sizes, 16ull | 1ull << 43);
+  set_atomic_none();
+}
+"""
+
+
+def test_calls_without_a_row(tmp_path: Path) -> None:
+    source = tmp_path / "words.cpp"
+    source.write_text(WORDS)
+    rng = np.random.default_rng(9)
+    x = rng.integers(-50, 50, (3, 64)).astype(np.int32)
+    x[1, :4] = 0, 7, -7, 1
+    y = np.zeros_like(x)
+    pto.kernel(source, engine="cpp", entry="others")(x, y)
+    a, b = x[:2]
+    assert (y[0] == np.where(b == 0, 0, np.mod(a, np.where(b == 0, 1, b)))).all()
+    assert (y[1] == np.abs(a - b)).all()
+    on = np.unpackbits(x[2].view(np.uint8)[8:16], bitorder="little").astype(bool)
+    assert (y[2] == np.where(on, a, b)).all()
+    left, right = (rng.standard_normal((16, 32)).astype(np.float16) for _ in range(2))
+    c, sums = np.zeros((16, 16), np.float16), np.ones((16, 16), np.float32)
+    pto.kernel(source, engine="cpp", entry="product")(left, right, c, sums)
+    exact = left.astype(np.float64) @ right.T.astype(np.float64)
+    np.testing.assert_allclose(c, np.maximum(exact, 0), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(sums, 1 + 2 * exact, rtol=1e-5, atol=1e-5)
+
+
 def test_headers_of_registers_are_read_where_they_are_used() -> None:
     assert header_flags("#include <pto/pto-inst.hpp>\nvoid f() {}") == [TILES_ONLY]
     assert header_flags("mad(c, a, b, 16, 16, 16, 0, false, false, true);") == [NO_REGISTERS]

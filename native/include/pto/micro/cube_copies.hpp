@@ -206,6 +206,29 @@ inline void copy_gm_to_cbuf_multi_dn2nz(__cbuf__ T* to, __gm__ T* from, uint64_t
                               bits(more, 21, 40), bits(more, 61, 1) != 0);
 }
 
+/// Fill L1: how often below bit 16, blocks of 32 bytes from there on, and from bit 32 on those between two.
+template <class T, class Value>
+inline void create_cbuf_matrix(__cbuf__ T* to, int64_t config, Value value) {
+  using namespace pto::detail;
+  const auto word = static_cast<uint64_t>(config);
+  uint64_t code = 0;
+  if constexpr (std::is_integral_v<Value>) {
+    code = static_cast<uint64_t>(value);
+  } else {
+    std::memcpy(&code, &value, sizeof value < sizeof code ? sizeof value : sizeof code);
+  }
+  const Burst burst = blocks_of(bits(word, 0, 16), bits(word, 16, 16), 0, word >> 32);
+  constexpr DmaLoops once{};
+  const Reach reached = reach_of(burst, burst.to, once, once.to, burst.length);
+  char* const target = on_chip_bytes("create_cbuf_matrix", to, pto::TileType::Mat, reached.low, reached.high);
+  const Padding pad{true, sizeof(T), code};
+  for (uint64_t r = 0; r < burst.count; ++r) fill_bytes(target + r * burst.to, 0, burst.length, pad);
+}
+template <class T, class Value>
+inline void create_cbuf_matrix_bf16(__cbuf__ T* to, int64_t config, Value value) {
+  create_cbuf_matrix(to, config, value);
+}
+
 // --- out of L1 ---------------------------------------------------------------------------------------------
 
 inline void copy_cbuf_to_ubuf(__ubuf__ void* to, __cbuf__ const void* from, bool second, uint64_t bursts,

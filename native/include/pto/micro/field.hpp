@@ -8,6 +8,7 @@
 
 #include "pto/core/events.hpp"
 #include "pto/core/tile.hpp"
+#include "pto/ops/bursts.hpp"
 
 namespace pto {
 
@@ -60,6 +61,22 @@ constexpr T max(T a, T b) {
 template <class T>
 constexpr T min(T a, T b) {
   return b < a ? b : a;
+}
+#endif
+
+#ifndef PTO_CPU_BARE_REGISTERS
+/// Copies by the names that are the same on all cores.
+template <class... Arguments>
+inline void pto_copy_gm_to_ubuf_align_v2(Arguments... arguments) {
+  copy_gm_to_ubuf_align_v2(arguments...);
+}
+template <class... Arguments>
+inline void pto_copy_ubuf_to_gm_align_v2(Arguments... arguments) {
+  copy_ubuf_to_gm_align_v2(arguments...);
+}
+template <class... Arguments>
+inline void pto_copy_ubuf_to_ubuf(Arguments... arguments) {
+  copy_ubuf_to_ubuf(arguments...);
 }
 #endif
 

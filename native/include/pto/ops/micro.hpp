@@ -12,6 +12,40 @@ inline void rls_buf(pipe_t, uint64_t, uint64_t = 0) {}
 #define mem_bar(...) ((void)0)
 #define __VEC_SCOPE__
 
+// --- other words of the core -------------------------------------------------------------------------------
+
+/// The index of this block, where code has it as a variable.
+inline constexpr struct BlockIndex {
+  operator int64_t() const { return get_block_idx(); }
+} block_idx{};
+
+/// A clock that only goes forward.
+inline int64_t get_sys_cnt() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int64_t>(now.tv_sec) * 50'000'000 + now.tv_nsec / 20;
+}
+
+/// A word of global memory past the caches, some bytes behind a pointer. Who asks for one may be waiting for
+/// another core, so others come first.
+template <class T>
+inline T ld_dev(__gm__ T* from, int64_t offset) {
+  bool went = false;
+  const auto once = [&went] {
+    const bool before = went;
+    went = true;
+    return before;
+  };
+  pto::detail::wait_until(once, "a turn");
+  T found;
+  __atomic_load(reinterpret_cast<T*>(reinterpret_cast<char*>(from) + offset), &found, __ATOMIC_SEQ_CST);
+  return found;
+}
+template <class T>
+inline void st_dev(T value, __gm__ T* to, int64_t offset) {
+  __atomic_store(reinterpret_cast<T*>(reinterpret_cast<char*>(to) + offset), &value, __ATOMIC_SEQ_CST);
+}
+
 // --- printf ------------------------------------------------------------------------------------------------
 
 namespace pto::detail {

@@ -289,7 +289,7 @@ _REGISTERS = re.compile(
 )
 #: What only code of the cube unit on pointers has.
 _CUBE = re.compile(
-    r"\bmad(?:_mx)?\s*\(|\b(?:load_cbuf|copy_cbuf|copy_matrix_cc|copy_gm_to_cbuf)_"
+    r"\bmad(?:_mx)?\s*\(|\b(?:load_cbuf|copy_cbuf|copy_matrix_cc|copy_gm_to_cbuf|create_cbuf)_"
     r"|\bset_(?:loop3_para|channel_para|fpc|quant_pre|relu_alpha|fix_clip_relu|mte2_nz_para)\b"
 )
 _INCLUDED = re.compile(r'#\s*include\s*"(?!pto/)')
