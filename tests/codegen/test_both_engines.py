@@ -270,24 +270,65 @@ func.func @k(%a: !pto.ptr<f32, gm>, %o: !pto.ptr<f32, gm>) {
 
 @needs_compiler
 def test_copies_with_loops() -> None:
-    """Loop clauses are written innermost first; in C++ they stand around the copy."""
+    """Two loops are in registers, whose counts are put back; loops behind them stand around the copy."""
     text = emit(LOOPS, "a5")
-    in_order(text, "for (uint64_t %j = 0; %j < (uint64_t) %n2; %j += 1) {",
-             "for (uint64_t %i = 0; %i < (uint64_t) %n3; %i += 1) {",
-             "copy_gm_to_ubuf_align_v2((__ubuf__ float*) ((__ubuf__ uint8_t*) % + (%j * % + %i * %)), (__gm__ float*)",
-             "for (uint64_t %k = 0; %k < (uint64_t) %n3; %k += 1) {", "copy_ubuf_to_gm_align_v2(")  # fmt: skip
-    a = np.arange(1024, dtype=np.float32)
-    program = f'module attributes {{pto.target_arch = "a5"}} {{\n{LOOPS}}}\n'
-    out = both(program, a, np.zeros(256, np.float32))[1]
-    assert out[:16].tolist() == list(range(16)) and out[16:32].tolist() == list(range(32, 48))
-
-
-def test_a_value_to_pad_rows_with_has_no_spelling() -> None:
-    program = LOOPS.replace("loop(%n2, %s1024, %s512)", "loop(%n2, %s1024, %s512) pad(%f)").replace(
-        "loop i64, i64, i64, loop i64, i64, i64", "loop i64, i64, i64, loop i64, i64, i64, pad f32"
+    in_order(text, "set_loop1_stride_outtoub((uint64_t) %s128 << 40 | (uint64_t) %s256);",
+             "set_loop2_stride_outtoub(", "set_loop_size_outtoub((uint64_t) %n2 << 21 | (uint64_t) %n3);",
+             "copy_gm_to_ubuf_align_v2(%ub, %a, 0, %", "set_loop_size_outtoub(1 << 21 | 1);",
+             "set_loop1_stride_ubtoout((uint64_t) %s128 << 40 | (uint64_t) %s192);",
+             "set_loop_size_ubtoout(1 << 21 | (uint64_t) %n3);", "copy_ubuf_to_gm_align_v2(")  # fmt: skip
+    third = LOOPS.replace(
+        "loop(%n2, %s1024, %s512)", "loop(%n2, %s1024, %s512) loop(%n2, %s64, %s64)"
+    ).replace(
+        "loop i64, i64, i64, loop i64, i64, i64", "loop i64, i64, i64, loop i64, i64, i64, loop i64, i64, i64"
     )
-    program = program.replace("  %len = ", "  %f = arith.constant 1.0 : f32\n  %len = ")
-    refused(program, "a5", "mte_gm_ub: no C++ spelling with 'pad_value'")
+    in_order(emit(third, "a5"), "set_loop_size_outtoub(", "for (uint64_t %i = 0; %i < (uint64_t) %n2; %i += 1) {",
+             "copy_gm_to_ubuf_align_v2((__ubuf__ float*) ((__ubuf__ uint8_t*) % + (%i * %)), (__gm__ float*)")  # fmt: skip
+    a = np.arange(1024, dtype=np.float32)
+    for program in (LOOPS, third):
+        module = f'module attributes {{pto.target_arch = "a5"}} {{\n{program}}}\n'
+        out = both(module, a, np.zeros(256, np.float32))[1]
+        assert out[:16].tolist() == list(range(16))
+
+
+#: Grouped copies between others whose loops are in registers.
+BESIDE = LOOPS.replace("  pto.mte_gm_ub", "  pto.set_loop1_stride_outtoub %s256, %s128 : i64, i64\n"
+                       "  pto.set_loop_size_outtoub %n3, %z1 : i64, i64\n  pto.mte_gm_ub", 1).replace(
+    "  %len =", "  %z1 = arith.constant 1 : i64\n  %no = arith.constant false\n  %len ="
+).replace("  pto.barrier", "  pto.barrier #pto.pipe<PIPE_ALL>\n"
+          "  pto.copy_gm_to_ubuf %a, %ub, %z, %z1, %len, %z, %z, %no, %z, %s64, %s64 : !pto.ptr<f32, gm>, "
+          "!pto.ptr<f32, ub>, i64, i64, i64, i64, i64, i1, i64, i64, i64\n  pto.barrier", 1)  # fmt: skip
+
+
+@needs_compiler
+def test_copies_beside_those_under_registers() -> None:
+    text = emit(BESIDE, "a5")
+    in_order(text, "uint64_t %kept = 1 << 21 | 1 /* outtoub */;", "%kept = (uint64_t) %one << 21 | (uint64_t) %n3;",
+             "set_loop_size_outtoub(%kept);", "set_loop_size_outtoub(1 << 21 | 1);", "for (uint64_t",
+             "set_loop_size_outtoub(%kept);", "copy_gm_to_ubuf_align_v2(")  # fmt: skip
+    program = f'module attributes {{pto.target_arch = "a5"}} {{\n{BESIDE}}}\n'
+    out = both(program, np.arange(1024, dtype=np.float32), np.zeros(256, np.float32))[1]
+    assert out[48:64].tolist() == list(range(64, 80))
+
+
+@needs_compiler
+def test_rows_are_padded() -> None:
+    """With a constant and with a number that a run knows, also before the burst."""
+    program = LOOPS.replace("loop(%n2, %s1024, %s512)", "loop(%n2, %s1024, %s512) pad(%f, %z, %z)").replace(
+        "loop i64, i64, i64, loop i64, i64, i64", "loop i64, i64, i64, loop i64, i64, i64, pad f32, i64, i64"
+    )
+    program = program.replace("nburst(%n2, %s128, %s64) loop(%n3", "nburst(%n2, %s64, %s64) loop(%n3")
+    program = program.replace("arith.constant 64 : i64\n  %n2", "arith.constant 40 : i64\n  %n2")
+    at_run_time = program.replace("%o: !pto.ptr<f32, gm>)", "%o: !pto.ptr<f32, gm>, %f: f32)")
+    constant = program.replace("  %len = ", "  %f = arith.constant -1.5 : f32\n  %len = ")
+    assert "set_mov_pad_val(0xbfc00000);" in emit(constant, "a5")
+    a = np.arange(1024, dtype=np.float32)
+    for text, more in ((constant, ()), (at_run_time, (np.float32(-1.5),))):
+        module = f'module attributes {{pto.target_arch = "a5"}} {{\n{text}}}\n'.replace(
+            "mte_ub_gm %ub, %o, %len", "mte_ub_gm %ub, %o, %s64"
+        )
+        out = both(module, a, np.zeros(256, np.float32), *more)[1]
+        assert out[:10].tolist() == list(range(10)) and (out[10:16] == -1.5).all()
 
 
 # -- memrefs as tiles ----------------------------------------------------------------------------------------

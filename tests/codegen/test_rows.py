@@ -21,7 +21,12 @@ _NO_SIGNATURE = ("!pto.pipe", "!pto.group<2>")
 _FORMS = {
     "tput": "without 'ping'",
     "tget": "without 'ping'",
-    "mte_gm_ub": "with 'pad_value'",
+    "mte_gm_ub": "with 'pad_value'",  # 64 bits
+    "mad": "for elements of",
+    "mad_acc": "for elements of",
+    "mad_bias": "for elements of",
+    "mte_gm_l1_frac": "for elements of 4 bits",
+    "mte_l1_l0b": "of at most 16 columns",
     "local_array_get": "!pto.local_array<",
     "local_array_set": "!pto.local_array<",
     "copy_gm_to_ubuf": "with 'left_padding'",
@@ -47,6 +52,10 @@ def _call(row: Row) -> set[str]:
 def test_every_form_is_emitted(row: Row) -> None:
     names = _call(row)
     for column in row.isas:
+        if row.set == "cube" and column == "a2a3":
+            with pytest.raises(DiagnosticError, match="only an A5 has calls of the cube unit on pointers"):
+                emit(build(next(iter(plans(row, column)))), PROFILES[column])
+            continue
         done = 0
         found = plans(row, column)
         every = column == row.isas[-1]  # every form and element type on one target, the first on the others
@@ -86,3 +95,20 @@ def test_what_has_no_spelling_is_diagnosed(row: Row) -> None:
             emit(module, PROFILES[column])
         except DiagnosticError as e:
             assert {d.code for d in e.diagnostics} <= {"PTO-E1301", "PTO-E1302"}, str(e)
+
+
+#: Rows of the micro level without C++, and why there is none.
+_WITHOUT = {"vsort32": "no public call sorts values without their indices"}
+_MICRO = ("vector", "predicate", "micro", "cube")
+
+
+def test_what_the_micro_level_has_no_call_for() -> None:
+    """All other rows are emitted; a mask of another granularity is the same variable."""
+    micro = [r for r in isa.rows() if r.set in _MICRO or r.family in ("pipeline-sync", "dma-copy")]
+    assert {r.name: r.no_cpp for r in micro if not r.cpp and r.name != "pbitcast"} == _WITHOUT
+    for name, why in _WITHOUT.items():
+        row = isa.row(name)
+        assert row is not None
+        with pytest.raises(DiagnosticError) as caught:
+            emit(build(next(iter(plans(row, "a5")))), PROFILES["a5"])
+        assert [d.message for d in caught.value.diagnostics] == [f"{name}: no C++ spelling: {why}"]

@@ -34,9 +34,12 @@
 #include "pto/ops/sort.hpp"
 #include "pto/ops/windows.hpp"
 
-// Calls on vector registers: emitted code that has none leaves them out.
+// Calls of the cube unit on pointers, and on vector registers: emitted code that has none leaves them out.
 #ifndef PTO_CPU_TILES_ONLY
+#include "pto/micro/cube.hpp"
+#ifndef PTO_CPU_NO_REGISTERS
 #include "pto/micro/micro.hpp"
+#endif
 #endif
 
 #ifdef PTO_INSTANCE

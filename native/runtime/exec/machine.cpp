@@ -215,6 +215,7 @@ void Machine::make(Cores& cores) {
     me.cluster = &clusters_[core->cluster];
     me.grid = &grids_[static_cast<size_t>(core->cluster)];
     if (core->type == CoreType::Aiv) me.cluster->vector_memory[core->index % kAivPerBlock] = me.space[0];
+    if (core->type == CoreType::Aic) me.cluster->cube_memory = me.space[1];
     me.host = note_uses_ ? &kNotingHost : &kHost;
     me.fiber = core->machine.get();
   }

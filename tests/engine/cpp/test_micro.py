@@ -11,7 +11,7 @@ import pytest
 
 import pto
 from pto import DiagnosticError, runtime
-from pto.engine.cpp.compiler import TILES_ONLY, header_flags
+from pto.engine.cpp.compiler import NO_REGISTERS, TILES_ONLY, header_flags
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 Array = np.ndarray[Any, Any]
@@ -38,6 +38,7 @@ def same(program: Any, *args: Any) -> list[Array]:
 
 
 ANY = np.random.default_rng(3).integers(0, 2**32, 256, np.uint64).astype(np.uint32).view(np.float32)
+HALVES = [numbers(*shape).astype(np.float16) for shape in ((64, 192), (192, 64))]
 SCORES = np.random.default_rng(4).integers(-50, 50, (2, 512)).astype(np.float32)
 
 
@@ -52,6 +53,7 @@ SCORES = np.random.default_rng(4).integers(-50, 50, (2, 512)).astype(np.float32)
         ("unaligned_copy", (numbers(512), numbers(512), 512, 13, 7, 201), True),
         ("topk", (SCORES, np.zeros((2, 64), np.float32), np.zeros((2, 64), np.int32), 2), True),
         ("mixed", (numbers(16, 64), np.zeros((16, 64), np.float32)), False),
+        ("gemm", (HALVES[0], HALVES[1], np.zeros((64, 64), np.float32), 192), True),
     ],
 )
 def test_examples(name: str, args: tuple[Any, ...], exact: bool) -> None:
@@ -188,8 +190,77 @@ def test_a_kernel_written_by_hand(tmp_path: Path) -> None:
     assert y.tobytes() == want.tobytes()
 
 
+#: Calls that no row stands for, and a product by words: sizes and modes are packed as the field packs them.
+WORDS = """\
+// target: a5
+#include <pto/pto-inst.hpp>
+using namespace pto;
+__global__ AICORE void others(__gm__ int32_t* x, __gm__ int32_t* y) {
+  __ubuf__ int32_t* from = (__ubuf__ int32_t*)0;
+  __ubuf__ int32_t* to = (__ubuf__ int32_t*)4096;
+  const uint64_t once = 1ull << 4 | 768ull << 25;
+  copy_gm_to_ubuf_align_v2(from, x, once, 768ull << 40 | 768);
+  __VEC_SCOPE__ {
+    vector_s32 a, b, r;
+    vector_bool all = pset_b32(PAT_ALL), some;
+    vlds(a, from, 0, NORM);
+    vlds(b, from, 64, NORM);
+    vmod(r, a, b, all, MODE_ZEROING);
+    vsts(r, to, 0, NORM_B32, all);
+    vabsdif(r, a, b, all, MODE_ZEROING);
+    vsts(r, to, 64, NORM_B32, all);
+    vlds(r, from, 128, NORM);
+    movvp(some, (vector_u32)r, 1);
+    vsel(r, a, b, some);
+    vsts(r, to, 128, NORM_B32, all);
+  }
+  copy_ubuf_to_gm_align_v2(y + 192 * block_idx, to, once, 768ull << 40 | 768);
+}
+__global__ AICORE void product(__gm__ half* a, __gm__ half* b, __gm__ half* c, __gm__ float* sums) {
+  __cbuf__ half* l1 = (__cbuf__ half*)0;
+  create_cbuf_matrix((__cbuf__ uint16_t*)l1, 1ll | 64ll << 16, 0);
+  set_mte2_nz_para(1 | 1ull << 16 | 16ull << 32);
+  copy_gm_to_cbuf_multi_nd2nz(l1, a, 0, 64, 0, 16, 32, 0, false);
+  copy_gm_to_cbuf_multi_nd2nz(l1 + 512, b, 0, 64, 0, 16, 32, 0, false);
+  load_cbuf_to_ca((__ca__ half*)0, l1, 0, 0, 1, 2, 1, 1, false);
+  load_cbuf_to_cb((__cb__ half*)0, l1 + 512, 0, 0, 1, 2, 1, 1, false);
+  mad((__cc__ float*)0, (__ca__ half*)0, (__cb__ half*)0, 16ull | 32ull << 12 | 16ull << 24 | 1ull << 63);
+  set_loop3_para(1);
+  const uint64_t sizes = 16ull << 4 | 16ull << 16 | 16ull << 32;
+  copy_matrix_cc_to_gm(c, (__cc__ float*)0, sizes, 16ull | (uint64_t)QuantMode_t::F322F16 << 34 | 1ull << 39 | 1ull << 43);
+  set_atomic_f32();
+  set_atomic_add();
+  copy_matrix_cc_to_gm(sums, (__cc__ float*)0, sizes, 16ull | 1ull << 43);
+  copy_matrix_cc_to_gm(sums, (__cc__ float*)0, sizes, 16ull | 1ull << 43);
+  set_atomic_none();
+}
+"""
+
+
+def test_calls_without_a_row(tmp_path: Path) -> None:
+    source = tmp_path / "words.cpp"
+    source.write_text(WORDS)
+    rng = np.random.default_rng(9)
+    x = rng.integers(-50, 50, (3, 64)).astype(np.int32)
+    x[1, :4] = 0, 7, -7, 1
+    y = np.zeros_like(x)
+    pto.kernel(source, engine="cpp", entry="others")(x, y)
+    a, b = x[:2]
+    assert (y[0] == np.where(b == 0, 0, np.mod(a, np.where(b == 0, 1, b)))).all()
+    assert (y[1] == np.abs(a - b)).all()
+    on = np.unpackbits(x[2].view(np.uint8)[8:16], bitorder="little").astype(bool)
+    assert (y[2] == np.where(on, a, b)).all()
+    left, right = (rng.standard_normal((16, 32)).astype(np.float16) for _ in range(2))
+    c, sums = np.zeros((16, 16), np.float16), np.ones((16, 16), np.float32)
+    pto.kernel(source, engine="cpp", entry="product")(left, right, c, sums)
+    exact = left.astype(np.float64) @ right.T.astype(np.float64)
+    np.testing.assert_allclose(c, np.maximum(exact, 0), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(sums, 1 + 2 * exact, rtol=1e-5, atol=1e-5)
+
+
 def test_headers_of_registers_are_read_where_they_are_used() -> None:
     assert header_flags("#include <pto/pto-inst.hpp>\nvoid f() {}") == [TILES_ONLY]
+    assert header_flags("mad(c, a, b, 16, 16, 16, 0, false, false, true);") == [NO_REGISTERS]
     assert header_flags('#include "mine.hpp"') == header_flags("__VEC_SCOPE__ {}") == []
 
 
@@ -210,6 +281,63 @@ def test_tasks_of_micro_kernels() -> None:
     runtime.run(build, runtime="host_build_graph")
     once = np.maximum(np.exp(-np.abs(x)) * a + b, 0)
     np.testing.assert_allclose(y, np.maximum(np.exp(-once) * b + a, 0), rtol=1e-5, atol=1e-6)
+
+
+#: The kernel written by hand as a task, of any array.
+AS_TASK = (
+    BY_HAND.replace("vands_sign: ", "").replace(
+        "#include <pto/pto-inst.hpp>", "#include <pto/pto-inst.hpp>\n#include <tensor.h>"
+    )
+    + """
+extern "C" void kernel_entry(int64_t* args) {
+  auto* x = reinterpret_cast<TensorData*>(args[0]);
+  auto* y = reinterpret_cast<TensorData*>(args[1]);
+  halves(reinterpret_cast<float*>(x->buffer.addr) + x->start_offset,
+         reinterpret_cast<half*>(y->buffer.addr) + y->start_offset, static_cast<int32_t>(args[2]));
+}
+"""
+)
+
+
+def test_tasks_of_both_languages(tmp_path: Path) -> None:
+    """A product by pointers on a cube core, and what vector registers written by hand make of it."""
+    source = tmp_path / "halves.cpp"
+    source.write_text(AS_TASK)
+    gemm = runtime.kernel(EXAMPLES / "micro" / "gemm.pto", "in in out scalar", core="aic")
+    narrow = runtime.kernel(source, "in out scalar")
+    y = np.zeros((64, 64), np.float16)
+
+    def orchestrate(rt: Any) -> None:
+        between = rt.tensor((64, 64))
+        rt.submit(gemm, *HALVES, between, 192)
+        rt.submit(narrow, between, y, 4096)
+
+    runtime.run(orchestrate)
+    product = np.zeros((64, 64), np.float32)
+    pto.kernel(pto.parse(EXAMPLES / "micro" / "gemm.pto"))(*HALVES, product, 192)
+    assert y.tobytes() == (2 * product).astype(np.float16).tobytes()
+
+
+# -- modes ---------------------------------------------------------------------------------------------------
+
+
+def test_modes_of_products() -> None:
+    """TF32 for the first half of K, HF32 for the second."""
+    text = (EXAMPLES / "04_matmul.pto").read_text().replace("f16", "f32").replace('"a3"', '"a5"')
+    first, second = "    pto.tmatmul ins", "    pto.tmatmul.acc ins"
+    text = text.replace(
+        second,
+        "    pto.settf32mode {enable = false}\n    pto.sethf32mode {mode = #pto.round_mode<FLOOR>}\n"
+        + second,
+    )
+    text = text.replace(first, "    pto.settf32mode {mode = #pto.round_mode<RINT>}\n" + first)
+    assert "SETTF32MODE<true, RoundMode::CAST_RINT>();" in pto.emit_cpp(pto.parse(text))
+    a, b = numbers(64, 128), numbers(128, 64)
+    out = same(text, a, b, np.zeros((64, 64), np.float32))[2]
+    plain = same(
+        text.replace("pto.settf32mode", "// ").replace("pto.sethf32mode", "// "), a, b, np.zeros_like(out)
+    )[2]
+    assert (out != plain).any()
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

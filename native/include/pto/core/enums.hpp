@@ -93,7 +93,12 @@ enum class AccToVecMode : uint8_t {
 enum class STPhase : uint8_t { Unspecified = 0, Partial = 2, Final = 3 };
 enum class AccPhase : uint8_t { Unspecified = 0, Unknown = 0, Partial = 2, Final = 3 };
 enum class TFillPadMode : uint8_t { Normal = 0, InPlace = 1, Expand = 2 };
-enum class TInsertMode : uint8_t { SPLIT2 = 2, SPLIT4 = 3 };
+namespace detail {
+enum class InsertMode : uint8_t { SPLIT2 = 2, SPLIT4 = 3 };
+}
+#ifndef PTO_CPU_BARE_REGISTERS
+using TInsertMode = detail::InsertMode;
+#endif
 enum class TCopyMode : uint8_t { SHALLOW_COPY = 0, DEEP_COPY = 1 };
 enum class VecStoreMode { ND = 0, NZ = 1 };
 enum class SetFmatrixMode { FMATRIX_A_AUTO, FMATRIX_B_AUTO, FMATRIX_A_MANUAL, FMATRIX_B_MANUAL };
@@ -148,8 +153,10 @@ inline constexpr int REPEAT_BYTE = 256, REPEAT_MAX = 255, REPEAT_STRIDE_MAX = 25
                      MX_ROW_LEN = 16, MX_BLOCK_SIZE = 32, HIF4_COL_LEN = 4, HIF4_ROW_LEN = 16,
                      HIF4_BLOCK_SIZE = 64, B8_DATA_TYPE_OFFSET = 8, MAD_MODE_BIT = 46,
                      MAD_ROUND_MODE_BIT = 47;
-inline constexpr uint32_t SHIFT_BLOCK_LEN = 4, SHIFT_BLOCK_BYTE = 5, SHIFT_FRACTAL_BYTE = 9, B4_C0_SIZE = 64,
-                          SHIFT_MX_ADDR = 4;
+inline constexpr uint32_t SHIFT_BLOCK_LEN = 4, SHIFT_BLOCK_BYTE = 5, SHIFT_FRACTAL_BYTE = 9, B4_C0_SIZE = 64;
+#ifndef PTO_CPU_BARE_REGISTERS
+inline constexpr uint32_t SHIFT_MX_ADDR = 4;
+#endif
 inline constexpr int NUM_1 = 1, NUM_4 = 4, NUM_8 = 8, NUM_12 = 12, NUM_16 = 16, NUM_32 = 32, NUM_64 = 64,
                      NUM_77 = 77, NUM_96 = 96, NUM_128 = 128, NUM_256 = 256, NUM_512 = 512;
 inline constexpr uint64_t BLOCK_MAX_PER_REPEAT = 8, MASK_LEN = 64;

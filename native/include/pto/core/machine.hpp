@@ -89,6 +89,7 @@ struct Cluster {
   static constexpr int kShared = 64;         // objects made on first use, by key (the state of FIFOs)
   Atomic<void*> shared[kShared];
   char* vector_memory[2];  // the UB of its vector cores, which the cube core may write to
+  char* cube_memory;       // the L1 of its cube core, which the vector cores may write to
 };
 
 /// What all blocks of a launch share.
@@ -122,6 +123,15 @@ struct SqueezeRegisters {
   uint64_t merged = 0;
 };
 
+/// Registers of copies to and from the cube unit, as one word each.
+struct CubeRegisters {
+  uint64_t fractals = 1;                 // groups, then three strides of 16 bits
+  uint64_t loop3 = 1;                    // count and source stride of 16 bits, destination stride
+  uint64_t channel = uint64_t{1} << 48;  // stride of rows in nz2dn, from bit 48 on
+  uint64_t relu_alpha = 0, clip = 0;
+  uint64_t parameters = 0;  // where quantisation and slopes lie in FB
+};
+
 struct Core {
   char* space[kSpaces] = {};
   size_t used[kSpaces] = {};  // bytes of each space that a program may have written
@@ -144,7 +154,10 @@ struct Core {
   uint64_t fmatrix[2] = {};
   uint64_t padding = 0, repeat = 0;
   uint64_t ffts_base = 0;
-  DmaLoops out_to_ub, ub_to_out;
+  DmaLoops out_to_ub, ub_to_out, out_to_l1;
+  uint64_t pad_value[2] = {};  // of copies into UB, into L1
+  CubeRegisters cube;
+  int8_t hf32 = -1;  // how f32 operands of products are rounded to 11 bits; -1: not at all
   SqueezeRegisters squeeze;
   int32_t mark = -1;         // place in the source of the program
   uint64_t touched[2] = {};  // bytes of global memory that are no part of an array

@@ -318,6 +318,7 @@ inline thread_local Pool pool;
     core.cluster = &launch.grid.clusters[block];
     if (core.kind == CoreKind::Vector && core.subblock_idx < 2)
       core.cluster->vector_memory[core.subblock_idx] = core.space[0];
+    if (core.kind == CoreKind::Cube) core.cluster->cube_memory = core.space[1];
     core.grid = &launch.grid;
     core.arrays = launch.given->arrays;
     core.array_count = launch.given->array_count;

@@ -5,7 +5,9 @@
 
 #include "pto/micro/arithmetic.hpp"
 #include "pto/micro/convert.hpp"
+#include "pto/micro/field.hpp"
 #include "pto/micro/loads_stores.hpp"
+#include "pto/micro/others.hpp"
 #include "pto/micro/predicates.hpp"
 #include "pto/micro/rearrange.hpp"
 #include "pto/micro/reduce.hpp"

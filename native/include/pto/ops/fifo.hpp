@@ -17,22 +17,31 @@ namespace pto {
 // --- what a push may do to the elements of an accumulator
 // ---------------------------------------------------
 
+// The numbers of the field. Two modes of i32 share theirs with modes of f32 that newer cores have.
 enum QuantMode_t {
   NoQuant = 0,
   F322F16 = 1,
-  VREQ8 = 2,
-  REQ8 = 3,
-  VDEQF16 = 4,
-  DEQF16 = 5,
+  VQF322HIF8_PRE = 2,
+  QF322HIF8_PRE = 3,
+  VREQ8 = 8,
+  REQ8 = 9,
+  VDEQF16 = 10,
+  DEQF16 = 11,
+  VQF322FP8_PRE = 12,
+  QF322FP8_PRE = 13,
   VSHIFTS322S16 = 12,
   SHIFTS322S16 = 13,
+  VQF322F32_PRE = 14,
+  QF322F32_PRE = 15,
   F322BF16 = 16,
   VQF322B8_PRE = 23,
   QF322B8_PRE = 24,
+  VQF322F16_PRE = 31,
   QF322F16_PRE = 32,
+  VQF322BF16_PRE = 33,
   QF322BF16_PRE = 34,
-  QS322BF16_PRE = 35,
-  VQS322BF16_PRE = 36,
+  VQS322BF16_PRE = 35,
+  QS322BF16_PRE = 36,
 };
 enum class LayoutMode_t : uint8_t { NZ2NZ = 0, NZ2ND = 1, NZ2DN = 2 };
 typedef enum { NOCLIP_RELU = 0, CLIP_RELU = 1 } ClipReluMode_t;
@@ -49,22 +58,21 @@ struct FixpipeParams {
 
 namespace detail {
 
-constexpr bool words_by_column(QuantMode_t mode) {
-  return mode == VREQ8 || mode == VDEQF16 || mode == VSHIFTS322S16 || mode == VQF322B8_PRE ||
-         mode == VQS322BF16_PRE;
-}
-
 /// The element type that a mode gives.
 template <QuantMode_t Mode, class T>
 constexpr auto quantised_type() {
-  if constexpr (Mode == F322F16 || Mode == DEQF16 || Mode == VDEQF16 || Mode == QF322F16_PRE) {
+  constexpr auto is = [](auto... modes) { return ((Mode == modes) || ...); };
+  if constexpr (is(F322F16, DEQF16, VDEQF16, QF322F16_PRE, VQF322F16_PRE)) {
     return half{};
-  } else if constexpr (Mode == F322BF16 || Mode == QF322BF16_PRE || Mode == QS322BF16_PRE ||
-                       Mode == VQS322BF16_PRE) {
+  } else if constexpr (is(F322BF16, QF322BF16_PRE, VQF322BF16_PRE, QS322BF16_PRE, VQS322BF16_PRE)) {
     return bfloat16_t{};
-  } else if constexpr (Mode == SHIFTS322S16 || Mode == VSHIFTS322S16) {
+  } else if constexpr (is(QF322FP8_PRE, VQF322FP8_PRE) && std::is_same_v<T, float>) {
+    return float8_e4m3_t{};
+  } else if constexpr (is(SHIFTS322S16, VSHIFTS322S16)) {
     return int16_t{};
-  } else if constexpr (Mode == NoQuant) {
+  } else if constexpr (is(QF322HIF8_PRE, VQF322HIF8_PRE)) {
+    return hifloat8_t{};
+  } else if constexpr (is(NoQuant, QF322F32_PRE, VQF322F32_PRE)) {
     return T{};
   } else {
     return int8_t{};
@@ -85,7 +93,7 @@ inline void fill_slot(const Place<Out>& to, const TileT& tile, ptrdiff_t rows, p
   constexpr QuantMode_t mode = Config::QuantPre;
   if constexpr (mode == NoQuant || mode == F322F16 || mode == F322BF16) {
     deliver<relu>(to, tile, 0, 0, rows, cols, NoWords{});
-  } else if constexpr (words_by_column(mode)) {
+  } else if constexpr (quantises_by_column(mode)) {
     if (core().fpc == nullptr)
       fail("[PTO-E2102] TPUSH: no SET_QUANT_VECTOR before a push that quantises by column");
     deliver<relu>(to, tile, 0, 0, rows, cols, RegisterWords{static_cast<const uint64_t*>(core().fpc)});

@@ -62,6 +62,10 @@ inline constexpr bool kQuantises =
     (std::is_same_v<S, int32_t> && (is_float_v<T> || std::is_same_v<T, int8_t> ||
                                     std::is_same_v<T, uint8_t> || std::is_same_v<T, int16_t>));
 
+/// Whether the mode of a number (QuantMode_t) has words, and one per column: from 2 on they come in pairs.
+constexpr bool quantises(int mode) { return mode > 1 && mode != 16; }
+constexpr bool quantises_by_column(int mode) { return quantises(mode) && (mode < 16) == (mode % 2 == 0); }
+
 // --- words ------------------------------------------------------------------------------------------------
 
 /// Whether infinities saturate and NaN becomes 0 in conversions to f16 and bf16: bit 48 of the control

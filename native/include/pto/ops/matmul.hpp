@@ -217,6 +217,27 @@ inline void matrix_product(Dst& dst, A& a, B& b, Bias& bias) {
 
 }  // namespace detail
 
+// --- modes ------------------------------------------------------------------------------------------------
+
+/// Round f32 operands of products to 11 bits behind the point.
+template <bool Enable, RoundMode Mode = RoundMode::CAST_ROUND, class... Events>
+PTO_INST RecordEvent SETHF32MODE(Events&... events) {
+  TSYNC(events...);
+  detail::core().hf32 = Enable ? static_cast<int8_t>(Mode) : int8_t{-1};
+  return {};
+}
+/// The same as TF32: ties away from zero, or to even.
+template <bool Enable, RoundMode Mode = RoundMode::CAST_ROUND, class... Events>
+PTO_INST RecordEvent SETTF32MODE(Events&... events) {
+  static_assert(Mode == RoundMode::CAST_ROUND || Mode == RoundMode::CAST_RINT,
+                "[PTO] SETTF32MODE: the mode is CAST_ROUND or CAST_RINT");
+  TSYNC(events...);
+  const uint64_t on = uint64_t{1} << MAD_MODE_BIT, away = uint64_t{1} << MAD_ROUND_MODE_BIT;
+  uint64_t& ctrl = detail::core().ctrl;
+  ctrl = Enable ? (ctrl & ~away) | on | (Mode == RoundMode::CAST_ROUND ? away : 0) : ctrl & ~on;
+  return {};
+}
+
 // --- instructions; the phase of the accumulator has no effect on the result -------------------------------
 
 template <class Dst, detail::AccTile In, class A, class B, class... Events>

@@ -17,21 +17,45 @@ inline float shortened(float x, bool away) {
   return (bits & 0x7F800000) == 0x7F800000 ? x : __builtin_bit_cast(float, rounded);
 }
 
-/// How elements of type T become numbers to multiply; TF32 mode shortens f32 on hardware.
+/// The same with any rounding.
+inline float shortened_by(float x, int kept, RoundMode mode) {
+  const float size = __builtin_fabsf(x);
+  if (!(size > 0 && size <= 0x1.fffffep127f)) return x;
+  const int power = __builtin_ilogbf(x), unit = (power < -126 ? -126 : power) - kept;
+  const double y = __builtin_ldexp(static_cast<double>(x), -unit), whole = __builtin_trunc(y);
+  const double rest = __builtin_fabs(y - whole);
+  double made = whole;
+  switch (mode) {
+    case RoundMode::CAST_RINT: made = __builtin_rint(y); break;
+    case RoundMode::CAST_FLOOR: made = __builtin_floor(y); break;
+    case RoundMode::CAST_CEIL: made = __builtin_ceil(y); break;
+    case RoundMode::CAST_ROUND: made = rest >= 0.5 ? whole + __builtin_copysign(1.0, y) : whole; break;
+    case RoundMode::CAST_ODD: made = rest == 0.5 ? 2 * __builtin_floor(y / 2) + 1 : __builtin_rint(y); break;
+    default: break;
+  }
+  return static_cast<float>(__builtin_ldexp(made, unit));
+}
+
+/// How elements of type T become numbers to multiply; HF32 and TF32 mode shorten f32 on hardware, and on the
+/// CPU where an instruction says so itself, which clears bit 60.
 template <class T>
 struct Operand {
   bool tf32 = false, away = false;
+  int8_t hf32 = -1;
 
   Operand() {
-    if constexpr (std::is_same_v<T, float> && kIsa != Isa::cpu) {
+    if constexpr (std::is_same_v<T, float>) {
       const uint64_t ctrl = core().ctrl;
-      tf32 = ctrl >> MAD_MODE_BIT & 1;
+      tf32 = ctrl >> MAD_MODE_BIT & 1 && (kIsa != Isa::cpu || (ctrl >> 60 & 1) == 0);
       away = ctrl >> MAD_ROUND_MODE_BIT & 1;
+      if (kIsa != Isa::cpu && (!tf32 || (ctrl >> 60 & 1) != 0)) hf32 = core().hf32;
     }
   }
   void adjust(float* x, ptrdiff_t n) const {
-    if constexpr (std::is_same_v<T, float> && kIsa != Isa::cpu) {
+    if constexpr (std::is_same_v<T, float>) {
       constexpr int kept = kIsa == Isa::a2a3 ? 11 : 10;
+      if (hf32 >= 0)
+        for (ptrdiff_t i = 0; i < n; ++i) x[i] = shortened_by(x[i], 11, static_cast<RoundMode>(hf32));
       if (tf32)
         for (ptrdiff_t i = 0; i < n; ++i) x[i] = shortened<kept>(x[i], away);
     }

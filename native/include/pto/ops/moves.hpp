@@ -317,6 +317,7 @@ PTO_INST RecordEvent TSUBVIEW(Dst& dst, Src& src, uint16_t row, uint16_t col, Ev
   return {};
 }
 
+#ifndef PTO_CPU_BARE_REGISTERS
 /// The address of the scale exponents that belong to data in L0A or L0B.
 template <class T>
 inline uint64_t GetScaleAddr(T* data) {
@@ -324,10 +325,11 @@ inline uint64_t GetScaleAddr(T* data) {
   for (const TileType side : sides) {
     const char* base = detail::core().space[static_cast<int>(side)];
     const auto at = static_cast<uint64_t>(reinterpret_cast<const char*>(data) - base);
-    if (at < detail::room(static_cast<int>(side))) return at >> SHIFT_MX_ADDR;
+    if (at < detail::room(static_cast<int>(side))) return at / 16;
   }
   return 0;
 }
+#endif
 
 /// Scale exponents lie in a buffer of their own, at a sixteenth of the address of the data they scale.
 template <class Dst, class Src, class... Events>
@@ -341,7 +343,7 @@ PTO_INST RecordEvent TGET_SCALE_ADDR(Dst& dst, Src& src, Events&... events) {
 #else
   const char* base = detail::core().space[static_cast<int>(Src::Loc)];
   const size_t at = static_cast<size_t>(reinterpret_cast<const char*>(src.data()) - base);
-  detail::bind(dst, detail::on_chip(Dst::Loc, at >> SHIFT_MX_ADDR));
+  detail::bind(dst, detail::on_chip(Dst::Loc, at / 16));
 #endif
   return {};
 }

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from ...ir.core import Operation, constant_of
+from ...ir.core import Operation
 from ...ir.types import LocalArrayType, PtrType, TileBufType, ViewType
 from ...isa.dtypes import SPELLINGS
 from ...isa.enums import ENUMS
@@ -142,62 +139,3 @@ def _tmrgsort(f: Function, op: Operation) -> None:
     counts = f.helper(name, f"{name}{{0, 0, 0, 0}}")
     done = "true" if op.attr("exhausted") else "false"
     f.line(f"TMRGSORT<{types}, {done}>({f.text(dst)}, {counts}, {f.text(tmp[0])}, {values});")
-
-
-@handles("pto.mte_gm_ub")
-def _gm_to_ub(f: Function, op: Operation) -> None:
-    """Rows without padding: no builtin takes the value to fill them with."""
-    if op.group("pad_value"):
-        f.unit.no_spelling(op, "with 'pad_value'")
-        return
-    names = ("n_burst", "len_burst", "l2_cache_ctl", "src_stride", "dst_stride")
-    bursts, length, cache, down, across = (f.text(op.group(n)[0]) for n in names)
-    with _looped(f, op, "gm_src", "ub_dst") as (source, target):
-        rest = f"{bursts}, {length}, 0, 0, 0, {cache}, {down}, {across}"
-        f.line(f"copy_gm_to_ubuf_align_v2({target}, {source}, 0, {rest});")
-
-
-@handles("pto.mte_ub_gm")
-def _ub_to_gm(f: Function, op: Operation) -> None:
-    names = ("n_burst", "len_burst", "dst_stride", "src_stride")
-    bursts, length, across, down = (f.text(op.group(n)[0]) for n in names)
-    with _looped(f, op, "ub_src", "gm_dst") as (source, target):
-        rest = f"{bursts}, {length}, 0, {across}, {down}"
-        f.line(f"copy_ubuf_to_gm_align_v2({target}, {source}, 0, {rest});")
-
-
-@contextmanager
-def _looped(f: Function, op: Operation, source: str, target: str) -> Iterator[list[str]]:
-    """Source and target of a copy inside its loops, which are written innermost first, strides in bytes."""
-    pointers = [op.group(name)[0] for name in (source, target)]
-    loops = op.group("loop")
-    if not loops:
-        yield [f.text(v) for v in pointers]
-        return
-    steps: list[list[str]] = [[], []]
-    for at in range(len(loops) - 3, -1, -3):
-        count, *strides = (f.operand(v) for v in loops[at : at + 3])
-        index = f.token()
-        f.line(f"for (uint64_t {index} = 0; {index} < (uint64_t) {count}; {index} += 1) {{")
-        f.open()
-        for terms, stride in zip(steps, strides, strict=True):
-            terms.append(f"{index} * {stride}")
-    out: list[str] = []
-    for value, terms in zip(pointers, steps, strict=True):
-        type = f.types(value.type)
-        space = type.partition(" ")[0]
-        out.append(f"({type}) (({space} uint8_t*) {f.unary(value)} + ({' + '.join(terms)}))")
-    yield out
-    for _ in range(0, len(loops), 3):
-        f.close()
-        f.line("}")
-
-
-@handles("pto.copy_gm_to_ubuf")
-def _copy_gm_to_ubuf(f: Function, op: Operation) -> None:
-    """The builtin copies; it does not pad."""
-    for name in ("left_padding", "right_padding", "data_select_bit"):
-        if constant_of(op.group(name)[0]) != 0:
-            f.unit.no_spelling(op, f"with '{name}'")
-            return
-    f.regular(op)

@@ -10,7 +10,7 @@ import re
 from ...diag import DiagnosticError, Span, has_errors
 from ...ir.core import Module
 from ...isa.profiles import Profile
-from . import comm, control, fifo, guards, irregular, memrefs, scalars, tiles, vectors, views  # noqa: F401  (they register)
+from . import comm, control, cube, dma, fifo, guards, irregular, memrefs, scalars, tiles, vectors, views  # noqa: F401  (they register)
 from .function import Function, Parts
 from .prologue import prologue
 from .spelling import string

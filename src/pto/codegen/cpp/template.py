@@ -39,7 +39,7 @@ _CASES = {
     "H": "half",
 }  # fmt: skip
 #: Sets whose calls have forms by element type; where none is for an operation there is no spelling.
-_BY_TYPE = ("vector", "predicate")
+_BY_TYPE = ("vector", "predicate", "cube")
 
 _NOTHING: dict[str, Any] = {}
 

@@ -12,10 +12,11 @@ from ...isa.profiles import Profile
 from .spelling import Types, Unspellable, identifier
 
 
-def no_registers(profile: Profile) -> tuple[str, str]:
-    """What is said of code on vector registers for a target that has no calls on them."""
+def no_registers(profile: Profile, cube: bool = False) -> tuple[str, str]:
+    """What is said of code on vector registers, or of the cube unit, for a target that has no such calls."""
+    what = "calls of the cube unit on pointers" if cube else "calls on vector registers"
     return (
-        f"no C++ spelling on {profile.name}: only an A5 has calls on vector registers",
+        f"no C++ spelling on {profile.name}: only an A5 has {what}",
         "emit for an A5, or use tile instructions",
     )
 
@@ -81,16 +82,16 @@ class Unit:
             self.report(op, "PTO-E1301", f"no C++ spelling: {row.no_cpp}")
 
     def no_registers(self, op: Operation) -> None:
-        """Report code on vector registers for a target that has no calls on them."""
-        message, help = no_registers(self.profile)
+        """Report code on vector registers, or of the cube unit, for a target that has no such calls."""
+        message, help = no_registers(self.profile, op.row is not None and op.row.set == "cube")
         self.report(op, "PTO-E1301", message, help=help)
 
     def other_registers(self, op: Operation) -> bool:
-        """Whether an operation on vector registers is for a target whose calls of these names take memory.
-        Our headers have the registers on every target."""
+        """Whether an operation on vector registers or of the cube unit is for a target whose calls of these
+        names take other arguments. Our headers have those of an A5 on every target."""
         row = op.row
-        vector = row is not None and (row.set in ("vector", "predicate") or row.scope == "vec")
-        return vector and self.profile.isa == "a2a3" and not self.checked
+        own = row is not None and (row.set in ("vector", "predicate", "cube") or row.scope == "vec")
+        return own and self.profile.isa == "a2a3" and not self.checked
 
     def guard(self, op: Operation, call: Callable[..., None], *args: Any) -> None:
         """Run a part of the emission; a type without a spelling is a diagnostic."""

@@ -287,13 +287,21 @@ def _common(vectors: str, headers: str) -> Common | None:
 _REGISTERS = re.compile(
     r"__VEC_SCOPE__|\bvector_|\b(?:RegTensor|MaskReg|UnalignReg|vbitsort|vmrgsort4|vtranspose|get_vms4_sr)\b"
 )
+#: What only code of the cube unit on pointers has.
+_CUBE = re.compile(
+    r"\bmad(?:_mx)?\s*\(|\b(?:load_cbuf|copy_cbuf|copy_matrix_cc|copy_gm_to_cbuf|create_cbuf)_"
+    r"|\bset_(?:loop3_para|channel_para|fpc|quant_pre|relu_alpha|fix_clip_relu|mte2_nz_para)\b"
+)
 _INCLUDED = re.compile(r'#\s*include\s*"(?!pto/)')
 TILES_ONLY = "-DPTO_CPU_TILES_ONLY"
+NO_REGISTERS = "-DPTO_CPU_NO_REGISTERS"
 
 
 def header_flags(text: str) -> list[str]:
     """Flags that leave headers out which a source does not use; what it includes may use them."""
-    return [] if _REGISTERS.search(text) or _INCLUDED.search(text) else [TILES_ONLY]
+    if _REGISTERS.search(text) or _INCLUDED.search(text):
+        return []
+    return [NO_REGISTERS] if _CUBE.search(text) else [TILES_ONLY]
 
 
 def arch_flags(profile: Profile) -> list[str]:

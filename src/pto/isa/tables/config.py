@@ -315,8 +315,9 @@ ROWS = (
         "sethf32mode", opcode=0x105C, algorithm="rounding mode: hf32", aliases="tsethf32mode",
         doc="Switch the HF32 rounding of f32 matrix operands.",
         meaning="HF32 state = (enable, mode); later f32 matmul and convolution read it.",
-        no_cpp="documented as SETHF32MODE<enable, mode>(), absent from the headers",
-        notes=("no numeric effect in the simulator: the state is kept only",),
+        cpp="SETHF32MODE<$enable, $mode>()", by_hand="it sets a register: ops/matmul.hpp",
+        notes=("no numeric effect in the simulator: the state is kept only",
+               "documented, but absent from the public headers; ours have it"),
     ),
     mode(
         "settf32mode", opcode=0x105D, algorithm="rounding mode: tf32", aliases="tsettf32mode",
@@ -324,9 +325,10 @@ ROWS = (
         doc="Switch the TF32 rounding of f32 matrix operands.",
         meaning="enable: CTRL bit 46 = 1, bit 47 = 1 for ROUND and 0 for RINT; disable: bit 46 = 0. Later "
         "f32 matmul reads it.",
-        no_cpp="documented as SETTF32MODE<enable, mode>(); the headers have Tile::SetMadTF32Mode and "
-        "ResetMadMode",
+        cpp="SETTF32MODE<$enable, $mode>()", by_hand="it sets a register: ops/matmul.hpp",
         notes=(
+            "documented, but absent from the public headers, which have Tile::SetMadTF32Mode and ResetMadMode; "
+            "ours have all three",
             "sources differ on the kept mantissa: headers 11 bits on A2A3 and 10 on A5, manual no-op and 7",
             "no numeric effect in the simulator: the state is kept only",
         ),

@@ -7,7 +7,7 @@ order of the format.
 
 from __future__ import annotations
 
-from ..row import Attr, Combos, Family, Row
+from ..row import Attr, Combos, Family, Form, Row
 from ..rules import R, Rule
 from .dma import LOOP_NEST, LOOP_RULES, flat, grouped, spaces
 
@@ -66,7 +66,20 @@ def _mad_operands(bias: bool, acc: bool) -> str:
 mad = cube.but(pipe="M", attrs=_CLAUSES, rules=_MAD_RULES, notes=_MAD_NOTES)
 
 
-def _mad(name: str, opcode: int, level: str, bias: bool = False, acc: bool = False, **own: str) -> Row:
+#: Combinations that public code multiplies.
+_CALLED = _BASE.replace("i32,u8,u8 ", "")
+
+
+def _mad_call(call: str, types: str, bias: bool, acc: bool) -> tuple[Form, ...]:
+    """Where the sums start is said last: from the bias, which shares a word with dst, from zero, or from dst."""
+    starts = "true, false" if bias else "false, false" if acc else "false, true"
+    into = "($dst, $bias)" if bias else "$dst"
+    text = f"{call}({into}, $lhs, $rhs, $m, $k, $n, unit_flag, disable_gemv, {starts})"
+    clauses = "unit_flag disable_gemv sat_mode tf32_mode n_dir"
+    return (Form(text, types=types, ignores=clauses, by_hand="modes are bits of CTRL: micro/mad.hpp"),)
+
+
+def _mad(name: str, opcode: int, bias: bool = False, acc: bool = False, **own: str) -> Row:
     names = "lhs rhs dst bias m n k" if bias else "lhs rhs dst m n k"
     return mad(
         name, opcode=opcode, algorithm="micro matrix product", operands=_mad_operands(bias, acc), attrs=(_TF32, _N_DIR),
@@ -81,12 +94,12 @@ def _mad(name: str, opcode: int, level: str, bias: bool = False, acc: bool = Fal
             R("k.const % 2 == 0", on="cpu", when="lhs.bits == 4"),
         ),
         notes=("i8 products accumulate in i32, floating-point ones in f32",),
-        no_cpp=f"no builtin signature is documented; at tile level {level}",
+        forms=_mad_call("mad", f"{_CALLED} {_FP8} {_HIF8}", bias, acc),
         types=_ptrs(lhs="{T}, l0a", rhs="{T}, l0b", dst="{T}, l0c", bias="{dst}, bt" if bias else ""),
     )  # fmt: skip
 
 
-def _mad_mx(name: str, opcode: int, level: str, bias: bool = False, acc: bool = False, **own: str) -> Row:
+def _mad_mx(name: str, opcode: int, bias: bool = False, acc: bool = False, **own: str) -> Row:
     names = "lhs rhs dst bias m n k" if bias else "lhs rhs dst m n k"
     legal = f"{_FP8} {_FP4}"
     return mad(
@@ -96,7 +109,7 @@ def _mad_mx(name: str, opcode: int, level: str, bias: bool = False, acc: bool = 
         rules=(*(_BIAS_RULES if bias else ()), R("k.const % 64 == 0")),
         notes=("the scales lie beside the operands, in buffers of their own at a sixteenth of the addresses: "
                "load both, mte_l1_l0a_mx and mte_l1_l0b_mx",),
-        no_cpp=f"no builtin signature is documented; at tile level {level}",
+        forms=_mad_call("mad_mx", legal, bias, acc),
         types=_ptrs(lhs="{T}, l0a", rhs="{T}, l0b", dst="{T}, l0c", bias="{dst}, bt" if bias else ""),
     )  # fmt: skip
 
@@ -129,6 +142,15 @@ parameters = move.but(
 _TRANSPOSE = Attr("transpose", "bool", False, doc="transpose the logical source tile first")
 
 
+def _feed_call(space: str, a: str, b: str, mx: bool) -> str:
+    """Starts, steps and strides count 16 rows and 32 bytes, those of scales boxes of 16 rows and 64 elements
+    of k; `codegen/cpp/cube.py` derives them."""
+    name = f"load_cbuf_to_c{space[-1].lower()}"
+    if mx:
+        return f"{name}_mx($dst >> 4, $src, xStart, yStart, ${a}, ${b}, srcStride, dstStride)"
+    return f"{name}($dst, $src, mStart, kStart, ${a}, ${b}, srcStride, dstStride, $transpose)"
+
+
 def _feed(name: str, opcode: int, space: str, extents: str, mx: bool = False, **own: str) -> Row:
     """A copy from L1 into one operand buffer of the cube unit."""
     a, b = extents.split()
@@ -148,7 +170,7 @@ def _feed(name: str, opcode: int, space: str, extents: str, mx: bool = False, **
             "column blocks are as high as the sub-tile" + ("; k_start is a multiple of 32" if mx else ""),
             "run time: src at 32 B, dst at 512 B" + ("" if mx else "; whole 512 B fractals are copied"),
         ),
-        no_cpp="no builtin signature is documented", isas="cpu a5" if mx else "cpu a2a3 a5",
+        cpp=_feed_call(space, a, b, mx), isas="cpu a5" if mx else "cpu a2a3 a5",
         types={**_ptrs(src="{T}, l1", dst=f"{{T}}, {space.lower()}"),
                **{f"window/{n}_start": "i64" for n in (a, b)}},
         **(_SCALES if mx else _FEED),
@@ -157,21 +179,29 @@ def _feed(name: str, opcode: int, space: str, extents: str, mx: bool = False, **
 
 # --------------------------------------------------------------------------------------------------- FIXPIPE
 
-#: Quantisation modes by stem: source and destination element types. Stems but the plain conversions come
-#: with a suffix, `_scalar` (one scale) or `_vec` (a row of parameters per channel in FB).
-_PLAIN = {"f32_f16": ("F32", "F16"), "f32_bf16": ("F32", "BF16"), "f322f16": ("F32", "F16"),
-          "f322bf16": ("F32", "BF16")}  # fmt: skip
-_STEMS: dict[str, tuple[str, str]] = {
-    "qf322f32_pre": ("F32", "F32"), "qf322f16_pre": ("F32", "F16"), "qf322bf16_pre": ("F32", "BF16"),
-    "qf322b8_pre": ("F32", "I8, U8"), "qf322s4_pre": ("F32", "S4"), "qf162b8_pre": ("F32", "I8, U8"),
-    "qf162s4_pre": ("F32", "S4"), "qf322hif8_pre": ("F32", "HIF8"), "qf322hif8_pre_hybrid": ("F32", "HIF8"),
-    "qf322fp8_pre": ("F32", "F8E4M3, F8E5M2"), "qf162s16_pre": ("I32", "I16"),
-    "deqs32_int": ("I32", "I8, U8, I16, U16, I32, U32"), "deqs16": ("I32", "I16"), "req8": ("I32", "I8, U8"),
-    "req4": ("I32", "S4"), "deqf16": ("I32", "F16"), "qs322bf16_pre": ("I32", "BF16"),
-    "shifts322s16": ("I32", "I16"),
+#: Quantisation modes by stem: source and destination element types, and the number that C++ has for it. Stems
+#: but the plain conversions come with a suffix, `_vec` (a row of parameters per channel in FB), which has the
+#: number, or `_scalar` (one scale), which has the next.
+_PLAIN = {"f32_f16": ("F32", "F16", 1), "f32_bf16": ("F32", "BF16", 16), "f322f16": ("F32", "F16", 1),
+          "f322bf16": ("F32", "BF16", 16)}  # fmt: skip
+_STEMS: dict[str, tuple[str, str, int]] = {
+    "qf322f32_pre": ("F32", "F32", 14), "qf322f16_pre": ("F32", "F16", 31), "qf322bf16_pre": ("F32", "BF16", 33),
+    "qf322b8_pre": ("F32", "I8, U8", 23), "qf322s4_pre": ("F32", "S4", 25), "qf162b8_pre": ("F32", "I8, U8", 17),
+    "qf162s4_pre": ("F32", "S4", 19), "qf322hif8_pre": ("F32", "HIF8", 2),
+    "qf322hif8_pre_hybrid": ("F32", "HIF8", 4), "qf322fp8_pre": ("F32", "F8E4M3, F8E5M2", 12),
+    "qf162s16_pre": ("I32", "I16", 29), "deqs32_int": ("I32", "I8, U8, I16, U16, I32, U32", 6),
+    "deqs16": ("I32", "I16", 27), "req8": ("I32", "I8, U8", 8), "req4": ("I32", "S4", 21),
+    "deqf16": ("I32", "F16", 10), "qs322bf16_pre": ("I32", "BF16", 35), "shifts322s16": ("I32", "I16", 12),
 }  # fmt: skip
+_FORMS = ("vec", "scalar")
 _MODES: dict[str, tuple[str, str]] = {
-    **_PLAIN, **{f"{stem}_{form}": pair for stem, pair in _STEMS.items() for form in ("scalar", "vec")},
+    **{mode: (src, dst) for mode, (src, dst, _) in _PLAIN.items()},
+    **{f"{stem}_{form}": (src, dst) for stem, (src, dst, _) in _STEMS.items() for form in _FORMS[::-1]},
+}  # fmt: skip
+#: Numbers of quantisation modes in C++.
+QUANT_NUMBERS: dict[str, int] = {
+    **{mode: number for mode, (_, _, number) in _PLAIN.items()},
+    **{f"{stem}_{form}": number + at for stem, (_, _, number) in _STEMS.items() for at, form in enumerate(_FORMS)},
 }  # fmt: skip
 _A5_MODES = tuple(m for m in _MODES if "hif8" in m or "fp8" in m)
 _VEC_MODES = tuple(m for m in _MODES if m.endswith("_vec"))
@@ -312,27 +342,36 @@ def _fix_format(operands: str, mode: str = "", atomic: str = "") -> str:
     return f"{names}{mode} {clauses}{atomic} attr-dict : {types}{sub} {tail}"
 
 
+def _fix_call(space: str, sid: str, cache: str) -> str:
+    """What follows the stride of the source: cache (or vector core), clip, unit flag, quantisation, ReLU, split,
+    rows, and what later units would do; columns last. `codegen/cpp/cube.py` fills it in."""
+    return (
+        f"copy_matrix_cc_to_{space}($dst, $src, {sid}, $n, $m, $dst_stride, $src_stride, {cache}, clip, unit_flag, "
+        "quant_pre, relu_pre, split, nz2nd, 0, 0, false, false, 0, false, false, false, false, false, nz2dn)"
+    )
+
+
 _FIX_HEAD = "src=ptr dst=ptr:out m=i64 n=i64 src_stride=i64 dst_stride=i64"
 _FIX_NAMES = "src dst m n src_stride dst_stride"
 
 ROWS = (
-    _mad("mad", 0x3180, "TMATMUL", meaning=f"dst[m,n] = {_SUM}.",
+    _mad("mad", 0x3180, meaning=f"dst[m,n] = {_SUM}.",
          doc="Matrix product of an L0A and an L0B tile, written to L0C."),
-    _mad("mad_acc", 0x3181, "TMATMUL_ACC", acc=True, meaning=f"dst[m,n] = dst[m,n] + {_SUM}.",
+    _mad("mad_acc", 0x3181, acc=True, meaning=f"dst[m,n] = dst[m,n] + {_SUM}.",
          doc="Matrix product added to an initialised L0C tile."),
-    _mad("mad_bias", 0x3182, "TMATMUL_BIAS", bias=True, meaning=f"dst[m,n] = bias[n] + {_SUM}.",
+    _mad("mad_bias", 0x3182, bias=True, meaning=f"dst[m,n] = bias[n] + {_SUM}.",
          doc="Matrix product plus a bias row of n values."),
-    _mad_mx("mad_mx", 0x3183, "TMATMUL_MX", meaning=f"dst[m,n] = {_MX_SUM}.",
+    _mad_mx("mad_mx", 0x3183, meaning=f"dst[m,n] = {_MX_SUM}.",
             doc="Matrix product of MX tiles with their block scales."),
-    _mad_mx("mad_mx_acc", 0x3184, "TMATMUL_MX with an accumulator", acc=True,
+    _mad_mx("mad_mx_acc", 0x3184, acc=True,
             meaning=f"dst[m,n] = dst[m,n] + {_MX_SUM}.", doc="MX matrix product added to an L0C tile."),
-    _mad_mx("mad_mx_bias", 0x3185, "TMATMUL_MX with a bias", bias=True,
+    _mad_mx("mad_mx_bias", 0x3185, bias=True,
             meaning=f"dst[m,n] = bias[n] + {_MX_SUM}.", doc="MX matrix product plus a bias row."),
     bursts(
         "mte_gm_l1", opcode=0x3186, algorithm="bursts to a core: into L1",
         pipe="MTE2", doc="Copy bursts of bytes from GM to L1 unchanged.",
         rules=(*spaces(src="GM", dst="L1"), *_SAME, *LOOP_RULES),
-        no_cpp="builtin family copy_gm_to_cbuf; no signature is documented",
+        cpp="copy_gm_to_cbuf_align_v2($dst, $src, 0, $count, $len_burst, 0, 0, false, 0, $src_stride, $dst_stride)",
         types=_ptrs(src="{T}, gm", dst="{T}, l1"),
     ),
     move(
@@ -371,7 +410,8 @@ ROWS = (
             "overlapping destination groups have no stable result; l2_cache_ctrl is a hint",
             "dn2nz depends on the target on a2a3",
         ),
-        no_cpp="builtins copy_gm_to_cbuf_multi_nd2nz and _dn2nz; no signature is documented",
+        cpp="copy_gm_to_cbuf_multi_$mode($dst, $src, 0, $src_inner_stride, $l2_cache_ctrl, $n_value, $d_value, "
+        "$src_outer_stride, $smallc0_en)",
         types={**_ptrs(src="{T}, gm", dst="{T}, l1"), "attr:mode": "nd2nz"},
     ),
     bursts(
@@ -380,7 +420,8 @@ ROWS = (
         rules=(*spaces(src="L1", dst="UB"), *_SAME, *LOOP_RULES),
         notes=("issued by the cube core; the vector core reads only after a cross-core signal",
                "hardware counts len_burst and nburst in 32 B units, with gaps instead of strides (semantics hw)"),
-        no_cpp="no builtin is documented", types=_ptrs(src="{T}, l1", dst="{T}, ub"),
+        cpp="copy_cbuf_to_ubuf($dst, $src, false, $count, $len_burst, $src_stride, $dst_stride)",
+        types=_ptrs(src="{T}, l1", dst="{T}, ub"),
     ),
     _feed("mte_l1_l0a", 0x3189, "L0A", "m k", algorithm="left operand", doc="Load a left tile from L1 into L0A.",
           meaning="Copy the m x k tile from NZ in L1 to L0A: A5 NZ (K1 M1 M0 K0), A2A3 ZZ (M1 K1 M0 K0). "
@@ -407,7 +448,7 @@ ROWS = (
         "advance by len_burst + src_gap and len_burst + dst_gap values per burst.",
         notes=("lengths and gaps count bias-load units, taken as elements of the pair",
                "loads exactly the N values the consuming mad_bias needs"),
-        no_cpp="builtin copy_cbuf_to_bt; no signature is documented",
+        cpp="copy_cbuf_to_bt((uint64_t) $dst, $src, convert, $count, $len_burst, $src_gap, $dst_gap)",
         types=_ptrs(src="{T}, l1", dst="{T}, bt"),
     ),
     parameters(
@@ -420,7 +461,7 @@ ROWS = (
                "lengths and gaps count parameter-load units, those of the headers; 64-bit quant words exist at "
                "tile level",
                "on FIX, as in the headers; the assembler puts a mat to scaling tmov on MTE1"),
-        no_cpp="builtin copy_cbuf_to_fbuf; no signature is documented",
+        cpp="copy_cbuf_to_fbuf($dst, $src, $count, $len_burst, $src_gap, $dst_gap)",
         types=_ptrs(src="{T}, l1", dst="{T}, fb"),
     ),
     fixpipe(
@@ -428,7 +469,7 @@ ROWS = (
         operands=f"{_FIX_HEAD} {_FIX_OPERANDS}", format=_fix_format(_FIX_NAMES),
         rules=spaces(dst="L1"), meaning=_FIX_MEANING,
         doc="Write an L0C tile back to L1 through the fix pipe.",
-        no_cpp="no builtin signature is documented; at tile level TMOV, TEXTRACT and TINSERT from acc to mat",
+        cpp=_fix_call("cbuf", "0", "0"),
         types=_fix_types("l1"),
     ),
     fixpipe(
@@ -447,7 +488,7 @@ ROWS = (
         "conversion.",
         notes=("sid and l2_cache_ctrl are hints without effect on values",
                "at tile level a2a3 offers the add only"),
-        no_cpp="builtin copy_matrix_cc_to_gm; no signature is documented",
+        cpp=_fix_call("gm", "$sid", "$l2_cache_ctrl"),
         types=_fix_types("gm"),
     ),
     fixpipe(
@@ -470,7 +511,7 @@ ROWS = (
         "split_m: rows [0, m/2) to core 0, [m/2, m) to core 1, each an (m/2) x n tile at dst. split_n: "
         "columns [0, n/2) to core 0, the rest to core 1.",
         notes=("a2a3 has no path from L0C to UB; it goes through GM",),
-        no_cpp="no builtin signature is documented; at tile level TMOV from acc to vec with AccToVecMode",
+        cpp=_fix_call("ub", "0", "dual_dst, sub_blockid"),
         types={**_fix_types("ub"), "sub_blockid": "i64",
                **{f"{mode}/{key}": text for mode in ("split_m", "split_n")
                   for key, text in (("sub_blockid", ""), ("attr:dst_mode", mode))}},

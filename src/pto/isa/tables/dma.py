@@ -98,18 +98,19 @@ def _loop_size(name: str, opcode: int, which: str) -> Row:
         name, opcode=opcode, algorithm=f"copy loops: {name.removeprefix('set_')}", operands="loop1_count=i64 loop2_count=i64",
         rules=fits(21, "loop1_count loop2_count"), doc=f"Set the two loop counts of later {which} copies.",
         meaning="loop1 (inner) and loop2 (outer) count registers = the operands; 1, 1 is a plain 2-D copy.",
-        cpp=f"{name}($loop1_count, $loop2_count)",
+        cpp=f"{name}(((uint64_t) $loop2_count << 21) + (uint64_t) $loop1_count)",
     )  # fmt: skip
 
 
 def _loop_stride(name: str, opcode: int, which: str, src_bits: int, dst_bits: int) -> Row:
     loop = "loop1 (inner)" if "loop1" in name else "loop2 (outer)"
+    gm, ub = ("src_stride", "dst_stride") if src_bits > dst_bits else ("dst_stride", "src_stride")
     return register(
         name, opcode=opcode, algorithm=f"copy loops: {name.removeprefix('set_')}", operands="src_stride=i64 dst_stride=i64",
         rules=(*fits(src_bits, "src_stride"), *fits(dst_bits, "dst_stride")),
         doc=f"Set the pointer advance per {loop} iteration of later {which} copies.",
         meaning=f"{loop} source and destination stride registers = the operands, in bytes.",
-        cpp=f"{name}($src_stride, $dst_stride)",
+        cpp=f"{name}(((uint64_t) ${ub} << 40) + (uint64_t) ${gm})",
     )  # fmt: skip
 
 
@@ -140,7 +141,7 @@ ROWS = (
             "a2a3 may narrow the element size or row width",
         ),
         cpp="copy_gm_to_ubuf_align_v2($ub_dst, $gm_src, 0, $n_burst, $len_burst, $left_padding, "
-        "$right_padding, 0, $l2_cache_ctl, $src_stride, $dst_stride)",
+        "$right_padding, false, $l2_cache_ctl, $src_stride, $dst_stride)",
         types={**_pointers("gm_src", "ub_dst", "gm ub"), "pad_value": "{T}", "padded/left_padding": "i64",
                "padded/right_padding": "i64"},
     ),
@@ -188,7 +189,8 @@ ROWS = (
             "issued by a vector core; both cores of a 1:2 cluster address the same L1; the cube core reads "
             "only after a cross-core signal",
         ),
-        no_cpp="no builtin is documented", types=_pointers("ub_src", "l1_dst", "ub l1"),
+        cpp="copy_ubuf_to_cbuf($l1_dst, $ub_src, 0, $n_burst, $len_burst, $src_gap, $dst_gap)",
+        types=_pointers("ub_src", "l1_dst", "ub l1"),
     ),
     register_copy(
         "copy_gm_to_ubuf", opcode=0x3164, algorithm="copy in by registers",
@@ -207,7 +209,8 @@ ROWS = (
         "[len_burst, dst_stride) of the row with the pad value register.",
         notes=("the loop registers must hold values first: set_loop_size_outtoub, set_loop*_stride_outtoub",
                "left and right padding count bytes in the manual of this form"),
-        cpp="copy_gm_to_ubuf($ub_dst, $gm_src, $sid, $n_burst, $len_burst, $dst_stride, $src_stride)",
+        cpp="copy_gm_to_ubuf_align_v2($ub_dst, $gm_src, $sid, $n_burst, $len_burst, $left_padding, "
+        "$right_padding, $data_select_bit, $l2_cache_ctl, $src_stride, $dst_stride)",
         types=_pointers("gm_src", "ub_dst", "gm ub"),
     ),
     register_copy(
@@ -224,7 +227,7 @@ ROWS = (
         doc="Copy bursts from UB to GM under the ubtoout loop registers.",
         meaning=f"src = ub_src, dst = gm_dst: {_REGISTER_NEST}",
         notes=("the loop registers must hold values first: set_loop_size_ubtoout, set_loop*_stride_ubtoout",),
-        cpp="copy_ubuf_to_gm($gm_dst, $ub_src, $sid, $n_burst, $len_burst, $reserved, $dst_stride, "
+        cpp="copy_ubuf_to_gm_align_v2($gm_dst, $ub_src, $sid, $n_burst, $len_burst, $reserved, $dst_stride, "
         "$src_stride)",
         types=_pointers("ub_src", "gm_dst", "ub gm"),
     ),

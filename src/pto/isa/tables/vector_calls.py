@@ -197,7 +197,7 @@ CALLS: dict[str, tuple[Form, ...]] = {
     "vmax": _lanes("vmax", "lhs rhs"),
     "vmin": _lanes("vmin", "lhs rhs"),
     "vand": _bits("vand", "lhs rhs", f"{COMMON} f8e4m3 f8e5m2", "hif8"),
-    "vor": _bits("vor", "lhs rhs", f"{INTS32} f16 f32 f8e4m3 f8e5m2", "bf16 hif8"),
+    "vor": _bits("vor", "lhs rhs", f"{COMMON} f8e4m3 f8e5m2", "hif8"),
     "vxor": _bits("vxor", "lhs rhs", INTS32, "f8e4m3 f8e5m2 hif8"),
     "vshl": (Form(f"vshl($r, $lhs, $rhs.S, {_MASKED}", types=INTS32),),
     "vshr": (Form(f"vshr($r, $lhs, $rhs.S, {_MASKED}", types=INTS32),),

@@ -1,0 +1,362 @@
+"""Cube instructions on pointers in C++: steps and strides in the units of the calls, registers before them.
+
+    pto.mte_l1_l0a %a, %l0a, %m, %k        load_cbuf_to_ca(l0a, a, 0, 0, (m + 15) / 16, (k + 15) / 16, ..);
+    pto.mad %l0a, %l0b, %l0c, ..           mad(l0c, l0a, l0b, m, k, n, 0, false, false, true);
+
+What the calls have no argument for is in registers (the way out of L0C) or bits of CTRL (saturation, TF32),
+which are put back afterwards. An instruction that says itself whether it saturates clears bit 60.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...ir.core import Operation, Value, constant_of
+from ...ir.types import PtrType
+from ...isa.dtypes import DTYPES
+from ...isa.tables.cube import QUANT_NUMBERS
+from .dma import bits_of_scalar, dtype_of, looped, pointer
+from .function import Function, handles
+from .spelling import QUALIFIER
+from .template import template
+
+#: A number that is known, or C++ that gives it.
+Number = int | str
+
+_UNIT_FLAGS = {None: 0, "check_only": 2, "check_and_set": 3, "check_and_clear": 3}
+_RELU = {"no_relu": 0, "normal_relu": 1, "scalar_relu": 2, "vector_relu": 3}
+
+
+def _on_cube(*names: str) -> Callable[[Callable[[Function, Operation], None]], None]:
+    """Register an emitter of instructions that only an A5 has calls of this form for."""
+
+    def register(emit: Callable[[Function, Operation], None]) -> None:
+        def checked(f: Function, op: Operation) -> None:
+            if f.unit.other_registers(op):
+                f.unit.no_spelling(op)
+            else:
+                emit(f, op)
+
+        handles(*names)(checked)
+
+    return register
+
+
+def _number(f: Function, value: Value | None) -> Number:
+    if value is None:
+        return 0
+    known = constant_of(value)
+    return int(known) if known is not None else f.operand(value)
+
+
+def _blocks(n: Number, size: int, each: int = 1) -> Number:
+    """How many blocks of `size` hold n, times what each counts for."""
+    if isinstance(n, int):
+        return -(-n // size) * each
+    up = n if size == 1 else f"({n} + {size - 1}) / {size}"
+    return up if each == 1 else f"{up} * {each}"
+
+
+def _flag(value: object) -> str:
+    return "true" if value else "false"
+
+
+# -- products -----------------------------------------------------------------------------------------------
+
+
+@_on_cube(*(f"pto.{name}{rest}" for name in ("mad", "mad_mx") for rest in ("", "_acc", "_bias")))
+def _mad(f: Function, op: Operation) -> None:
+    row = op.row
+    assert row is not None
+    chosen, left = template(row, f.unit.profile.isa).choose(op)
+    if chosen is None:
+        f.unit.no_spelling(op, left)
+        return
+    dst, lhs, rhs, *sizes = (op.group(n)[0] for n in ("dst", "lhs", "rhs", "m", "k", "n"))
+    into = f.text(dst)
+    if bias := op.get("bias") if "bias" in row.operand_index else None:
+        word = f"((uint64_t) {f.unary(dst)} & 0xFFFFFFFF) | (uint64_t) {f.unary(bias)} << 32"
+        into = f"({f.types(dst.type)}) ({word})"
+    starts = "true, false" if bias else _starts(op)
+    flags = f"{_UNIT_FLAGS[op.attr('unit_flag')]}, {_flag(op.attr('disable_gemv'))}, {starts}"
+    numbers = ", ".join(f.text(v) for v in sizes)
+    call = "mad_mx" if "mx" in op.name else "mad"
+    saved = _set_modes(f, op, dtype_of(lhs))
+    f.line(f"{call}({into}, {f.text(lhs)}, {f.text(rhs)}, {numbers}, {flags});")
+    if saved:
+        f.line(f"set_ctrl({saved});")
+
+
+def _starts(op: Operation) -> str:
+    assert op.row is not None
+    onto = op.row.operands[op.row.operand_index["dst"]].reads
+    return "false, false" if onto else "false, true"
+
+
+def _set_modes(f: Function, op: Operation, dtype: str) -> str:
+    """Bits of CTRL that a product asks for; the variable that holds those before, if any change."""
+    bits: dict[int, bool] = {}
+    tf32, sat = op.attr("tf32_mode") if "mx" not in op.name else None, op.attr("sat_mode")
+    if tf32 or sat:
+        bits |= {60: False, 48: sat != "sat"}
+    if tf32:
+        bits |= {46: True, 47: tf32 == "round_away"}
+    elif sat and dtype == "f32" and f.unit.profile.isa == "cpu":
+        bits |= {46: False}
+    if dtype == "hif8":
+        bits |= {45: True}
+    if op.attr("n_dir"):
+        bits |= {51: True}
+    return _with_ctrl(f, bits)
+
+
+def _with_ctrl(f: Function, bits: dict[int, bool]) -> str:
+    if not bits:
+        return ""
+    saved = f.token()
+    f.line(f"uint64_t {saved} = get_ctrl();")
+    word = saved
+    for bit, value in bits.items():
+        word = f"sbitset{int(value)}({word}, {bit})"
+    f.line(f"set_ctrl({word});")
+    return saved
+
+
+# -- copies into L1 -----------------------------------------------------------------------------------------
+
+
+@_on_cube("pto.mte_gm_l1")
+def _gm_to_l1(f: Function, op: Operation) -> None:
+    names = ("count", "len_burst", "src_stride", "dst_stride")
+    bursts, length, down, across = (f.text(op.group(n)[0]) for n in names)
+    with looped(f, op, "src", "dst", "outtol1") as (source, target):
+        rest = f"{bursts}, {length}, 0, 0, false, 0, {down}, {across}"
+        f.line(f"copy_gm_to_cbuf_align_v2({target}, {source}, 0, {rest});")
+
+
+@_on_cube("pto.mte_gm_l1_frac")
+def _fractals(f: Function, op: Operation) -> None:
+    mode, src, dst = str(op.attr("mode")), op.group("src")[0], op.group("dst")[0]
+    columns: Number = f.text(op.group("d_value")[0])
+    if DTYPES[dtype_of(src)].bits == 4:
+        if mode != "nd2nz":
+            f.unit.no_spelling(op, "for elements of 4 bits by columns")
+            return
+        columns = _blocks(_number(f, op.group("d_value")[0]), 2)
+    counts = ("group_count", "dst_loop2_stride", "dst_loop3_stride", "dst_loop4_stride")
+    words = [f"(uint64_t) {f.unary(op.group(n)[0])}" for n in counts]
+    word = " | ".join(f"{w} << {16 * k}" if k else w for k, w in enumerate(words))
+    f.line(f"set_mte2_nz_para({word});")
+    inner, cache, rows, small = (
+        f.text(op.group(n)[0]) for n in ("src_inner_stride", "l2_cache_ctrl", "n_value", "smallc0_en")
+    )
+    outer = op.get("src_outer_stride")
+    rest = f"{inner}, {cache}, {rows}, {columns}, {f.text(outer) if outer is not None else 0}, {small}"
+    f.line(f"copy_gm_to_cbuf_multi_{mode}({pointer(f, dst)}, {pointer(f, src)}, 0, {rest});")
+
+
+# -- copies out of L1 ---------------------------------------------------------------------------------------
+
+
+@_on_cube("pto.mte_l1_ub")
+def _l1_to_ub(f: Function, op: Operation) -> None:
+    """Blocks and gaps: the hardware's reading of its numbers."""
+    rest = ", ".join(f.text(op.group(n)[0]) for n in ("count", "len_burst", "src_stride", "dst_stride"))
+    with looped(f, op, "src", "dst") as (source, target):
+        f.line(f"copy_cbuf_to_ubuf({target}, {source}, false, {rest});")
+
+
+@_on_cube("pto.mte_l1_bt")
+def _bias(f: Function, op: Operation) -> None:
+    """Values in blocks of 32 bytes of the source."""
+    src, dst = op.group("src")[0], op.group("dst")[0]
+    each = 256 // DTYPES[dtype_of(src)].bits
+    length, before, behind = (_number(f, op.group(n)[0]) for n in ("len_burst", "src_gap", "dst_gap"))
+    blocks = _blocks(length, each)
+    gaps = ", ".join(_gap(length, gap, blocks, each) for gap in (before, behind))
+    converts = int(dtype_of(src) == "f16" and dtype_of(dst) == "f32")
+    head = f"(uint64_t) {f.unary(dst)}, {f.text(src)}, {converts}, {f.text(op.group('count')[0])}"
+    f.line(f"copy_cbuf_to_bt({head}, {blocks}, {gaps});")
+
+
+def _gap(length: Number, gap: Number, blocks: Number, each: int) -> str:
+    """Blocks between bursts whose values lie `length` + `gap` apart."""
+    if isinstance(length, int) and isinstance(gap, int) and isinstance(blocks, int):
+        return str(max(0, (length + gap) // each - blocks))
+    return f"({length} + {gap}) / {each} - {blocks}"
+
+
+@_on_cube("pto.mte_l1_fb")
+def _parameters(f: Function, op: Operation) -> None:
+    src, dst = (pointer(f, op.group(n)[0]) for n in ("src", "dst"))
+    rest = ", ".join(f.text(op.group(n)[0]) for n in ("count", "len_burst", "src_gap", "dst_gap"))
+    f.line(f"copy_cbuf_to_fbuf({dst}, {src}, {rest});")
+
+
+# -- operands -----------------------------------------------------------------------------------------------
+
+
+def _start(f: Function, op: Operation, name: str, unit: int) -> Number | None:
+    """Where a window begins, in units of the call; None and a report where it is no multiple of them."""
+    value = op.get(f"{name}_start")
+    at = _number(f, value)
+    if isinstance(at, str):
+        return f"{at} / {unit}"
+    if at % unit:
+        f.unit.no_spelling(op, f"where '{name}_start' is no multiple of {unit}")
+        return None
+    return at // unit
+
+
+@_on_cube("pto.mte_l1_l0a", "pto.mte_l1_l0b")
+def _operand(f: Function, op: Operation) -> None:
+    """L1 holds the lines of an operand as rows, or transposed k as rows."""
+    src, dst = op.group("src")[0], op.group("dst")[0]
+    line, transpose = "m" if op.name.endswith("l0a") else "n", bool(op.attr("transpose"))
+    bits = DTYPES[dtype_of(src)].bits
+    lanes = 256 // bits
+    lines, depth = (_number(f, op.group(n)[0]) for n in (line, "k"))
+    if line == "n" and transpose and lanes > 16 and isinstance(lines, int) and lines <= 16:
+        f.unit.no_spelling(op, f"with 'transpose' of at most 16 columns of {dtype_of(src)}")
+        return
+    rows, cols = ("k", line) if transpose else (line, "k")
+    starts = [_start(f, op, rows, 16), _start(f, op, cols, lanes)]
+    if None in starts:
+        return
+    square = max(16, lanes)
+    high = _blocks(lines, 16)
+    if transpose:
+        down = _blocks(depth, square, square // 16)
+        sizes = [down, _blocks(lines, square, square // lanes), down, high]
+    else:
+        sizes = [high, _blocks(depth, lanes), high, high]
+    call = f"load_cbuf_to_c{op.name[-1]}{'_s4' if bits == 4 else ''}"
+    numbers = ", ".join(str(n) for n in (*starts, *sizes))
+    f.line(f"{call}({f.text(dst)}, {f.text(src)}, {numbers}, {_flag(transpose)});")
+
+
+@_on_cube("pto.mte_l1_l0a_mx", "pto.mte_l1_l0b_mx")
+def _scales(f: Function, op: Operation) -> None:
+    """Boxes of 16 lines and 64 elements of k."""
+    src, dst = op.group("src")[0], op.group("dst")[0]
+    line = "m" if "l0a" in op.name else "n"
+    starts = [_start(f, op, line, 16), _start(f, op, "k", 64)]
+    if None in starts:
+        return
+    boxes = _blocks(_number(f, op.group("k")[0]), 64)
+    sizes = (_blocks(_number(f, op.group(line)[0]), 16), boxes, boxes, boxes)
+    numbers = ", ".join(str(n) for n in (*starts, *sizes))
+    assert isinstance(src.type, PtrType)
+    source = f"({QUALIFIER[src.type.space]} void*) {f.unary(src)}"
+    call = f"load_cbuf_to_c{op.name[-4]}_mx"
+    f.line(f"{call}((uint64_t) {f.unary(dst)} >> 4, {source}, {numbers});")
+
+
+# -- the way out of L0C -------------------------------------------------------------------------------------
+
+
+@_on_cube("pto.mte_l0c_l1", "pto.mte_l0c_gm", "pto.mte_l0c_ub")
+def _write_back(f: Function, op: Operation) -> None:
+    to = {"l1": "cbuf", "gm": "gm", "ub": "ub"}[op.name.rpartition("_")[2]]
+    if not _set_parameters(f, op):
+        return
+    saved = _set_saturation(f, op)
+    atomic = (op.attr("atomic_type"), op.attr("atomic_op")) if to == "gm" else (None, None)
+    for word in atomic:
+        if word is not None:
+            f.line(f"set_atomic_{word}();")
+    src, dst = op.group("src")[0], op.group("dst")[0]
+    n, m, across, down = (f.text(op.group(name)[0]) for name in ("n", "m", "dst_stride", "src_stride"))
+    layout, split = op.attr("layout"), op.get("layout_arg")
+    quant = QUANT_NUMBERS[str(op.attr("quant_mode"))] if op.attr("quant_mode") else 0
+    narrow = "false"
+    if layout == "nz2nz" and split is not None:
+        narrow = f"{f.operand(split)} != 0"
+    head = f"{f.text(dst)}, {f.text(src)}, {f.text(op.group('sid')[0]) if to == 'gm' else 0}, {n}, {m}"
+    relu, unit = _RELU[op.attr("relu_mode") or "no_relu"], _UNIT_FLAGS[op.attr("unit_flag")]
+    how = f"{_target(f, op, to)}, {int(op.get('clip') is not None)}, {unit}, {quant}, {relu}"
+    later = "0, 0, false, false, 0, false, false, false, false, false"
+    rest = f"{how}, {narrow}, {_flag(layout == 'nz2nd')}, {later}, {_flag(layout == 'nz2dn')}"
+    four = "_s4" if DTYPES[dtype_of(dst)].bits == 4 else ""
+    f.line(f"copy_matrix_cc_to_{to}{four}({head}, {across}, {down}, {rest});")
+    if atomic[0] is not None:
+        f.line("set_atomic_none();")
+    if saved:
+        f.line(f"set_ctrl({saved});")
+
+
+def _target(f: Function, op: Operation, to: str) -> str:
+    """How caches treat the data; of UB, which vector core gets it."""
+    if to == "gm":
+        return f.text(op.group("l2_cache_ctrl")[0])
+    if to == "cbuf":
+        return "0"
+    which = op.get("sub_blockid")
+    halves = {None: 0, "split_m": 1, "split_n": 2}[op.attr("dst_mode")]
+    return f"{halves}, {f.text(which) if which is not None else 'false'}"
+
+
+def _set_saturation(f: Function, op: Operation) -> str:
+    sat = op.attr("sat_mode")
+    if sat is None:
+        return ""
+    return _with_ctrl(f, {60: False, 48: sat == "nosat", 50: bool(op.attr("preserve_nan"))})
+
+
+def _set_parameters(f: Function, op: Operation) -> bool:
+    """The registers of a write-back; False and a report where they cannot hold what it wants."""
+    quant, relu, clip = (op.get(name) for name in ("quant_payload", "relu_payload", "clip"))
+    for value, name in ((quant, "quant_payload"), (relu, "relu_payload")):
+        if value is not None and isinstance(value.type, PtrType) and dtype_of(value) != "f32":
+            f.unit.no_spelling(op, f"with '{name}' of {dtype_of(value)}")
+            return False
+    dst = dtype_of(op.group("dst")[0])
+    if clip is not None and dst != "f16" and DTYPES[dtype_of(clip)].is_float:
+        f.unit.no_spelling(op, f"with 'clip' of {dtype_of(clip)}")
+        return False
+    _set_channels(f, quant, relu)
+    if quant is not None and not isinstance(quant.type, PtrType) and op.attr("quant_mode"):
+        sign = " | 1ull << 46" if dst == "i8" else ""
+        f.line(f"set_quant_pre({bits_of_scalar(f, quant, widen=True)}{sign});")
+    if relu is not None and not isinstance(relu.type, PtrType):
+        f.line(f"set_relu_alpha({bits_of_scalar(f, relu, widen=True)});")
+    if clip is not None:
+        f.line(f"set_fix_clip_relu({_clip_bits(f, clip)});")
+    _set_loops(f, op)
+    return True
+
+
+def _clip_bits(f: Function, clip: Value) -> str:
+    """A bound in 16 bits, with its sign; larger ones bound nothing."""
+    dtype, known = dtype_of(clip), constant_of(clip)
+    if DTYPES[dtype].is_float:
+        return bits_of_scalar(f, clip)
+    if known is not None:
+        return hex(min(int(known), 0x7FFF) & 0xFFFF)
+    most = f"{f.operand(clip)} > 32767 ? 32767 : {f.operand(clip)}" if dtype == "u16" else f.text(clip)
+    return f"(uint16_t) ({most})"
+
+
+def _set_channels(f: Function, quant: Value | None, relu: Value | None) -> None:
+    """Where parameters of columns lie in FB: in units of 128 and 64 bytes."""
+    parts: list[str] = []
+    if quant is not None and isinstance(quant.type, PtrType):
+        parts.append(f"(uint64_t) {f.unary(quant)} >> 7 << 8")
+    if relu is not None and isinstance(relu.type, PtrType):
+        at = f"(uint64_t) {f.unary(relu)}"
+        if f.unit.checked:  # an address of this machine
+            at = f"(uint64_t) pto::detail::on_chip_offset({f.text(relu)}, pto::TileType::Scaling)"
+        parts.append(f"({at} >> 6 & 0xFF)")
+    if parts:
+        f.line(f"set_fpc({' | '.join(parts)});")
+
+
+def _set_loops(f: Function, op: Operation) -> None:
+    count = op.get("loop3_count")
+    word = "1"
+    if count is not None:
+        source, target = (f.unary(op.group(f"loop3_{side}_stride")[0]) for side in ("src", "dst"))
+        word = f"(uint64_t) {f.unary(count)} | (uint64_t) {source} << 16 | (uint64_t) {target} << 32"
+    f.line(f"set_loop3_para({word});")
+    if op.attr("layout") == "nz2dn":
+        f.line(f"set_channel_para((uint64_t) {f.unary(op.group('layout_arg')[0])} << 48);")
