@@ -271,6 +271,9 @@ class Row(Record):
     algorithm: str = ""  # what it does where that is no expression: see isa/algorithms.py
     over: str = ""  # what the expression or the algorithm ranges over: see OVER
     packed: str = ""  # operands that hold a bit per element, the first one lowest; rows start a new word
+    stream_on: tuple[
+        str, ...
+    ] = ()  # columns in which packed operands are bytes, an element each, row after row
     floats: str = ""  # scalar operands that are f32 whatever type computes
     single: str = ""  # operands of which a tile stands for its first element
     start: str = ""  # of a fold: the value before the first element, a number or one of STARTS
@@ -518,7 +521,17 @@ class Family:
         for key in ("operands", "results"):
             if isinstance(facts.get(key), str):
                 facts[key] = operand_list(facts[key])
-        for key in ("isas", "regions", "aliases", "also", "dtype_of", "in_place_on", "tmp_on", "own_tmp_on"):
+        for key in (
+            "isas",
+            "regions",
+            "aliases",
+            "also",
+            "dtype_of",
+            "in_place_on",
+            "tmp_on",
+            "own_tmp_on",
+            "stream_on",
+        ):
             if isinstance(facts.get(key), str):
                 facts[key] = tuple(facts[key].split())
         dtypes = {isa: names(facts.pop(isa)) for isa in ISAS if isa in facts}
@@ -559,6 +572,8 @@ def _described(facts: dict[str, Any]) -> str:
         text.append(f"0 in lanes that are off in {facts['gate']}")
     if facts.get("packed"):
         text.append(f"{facts['packed']} has a bit per element, the first one lowest; rows start a new word")
+    if facts.get("stream_on"):
+        text.append(f"{', '.join(facts['stream_on'])}: it is one stream of bytes, an element each")
     if facts.get("single"):
         text.append(f"a tile as {facts['single']} stands for its first element")
     if facts.get("skip"):

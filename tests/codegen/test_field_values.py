@@ -1,0 +1,139 @@
+"""Numbers as public headers and tests have them, on both engines: what a whole tile holds after an instruction.
+
+A case is an instruction over tiles at addresses of their own. All of their storage is loaded first, and all of
+the destination stored afterwards, whatever is valid: what an instruction leaves is seen, too. All cases of a
+target are one program, which is compiled once.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.asm.type_text import parse_type
+from pto.engine.memory import array_of
+from pto.ir.types import TileBufType
+
+Array = np.ndarray[Any, Any]
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler"
+)
+ALL = "pto.barrier #pto.pipe<PIPE_ALL>"
+
+
+class Case:
+    """`text` names its tiles as `%x`, their types as `<x>`; `want` is all that tile `d` holds in the end."""
+
+    def __init__(self, text: str, want: Array, tiles: dict[str, tuple[str, Array]]) -> None:
+        self.text, self.want, self.tiles = text, want, tiles
+
+    def lines(self, number: int) -> tuple[list[str], list[str]]:
+        """Parameters, and the lines of the body."""
+        params, before, after = [], [], []
+        at, text = 0, self.text
+        for name, (written, given) in self.tiles.items():
+            type = parse_type(f"!pto.tile_buf<{written}>")
+            assert isinstance(type, TileBufType) and given.shape == (type.rows, type.cols), written
+            whole = f"!pto.tile_buf<{type.loc}, {type.rows}x{type.cols}x{type.elem.text}>"
+            view = f"!pto.partition_tensor_view<{type.rows}x{type.cols}x{type.elem.text}>"
+            here, all_of_it = f"%{name}{number}", f"%{name}{number}_all"
+            params.append(f"{here}_gm: {view}")
+            before += [
+                f"{here}_at = arith.constant {at} : i64",
+                f"{here} = pto.alloc_tile addr = {here}_at : !pto.tile_buf<{written}>",
+                f"{all_of_it} = pto.alloc_tile addr = {here}_at : {whole}",
+                f"pto.tload ins({here}_gm : {view}) outs({all_of_it} : {whole})",
+            ]
+            if name == "d":
+                after = [f"pto.tstore ins({all_of_it} : {whole}) outs({here}_gm : {view})"]
+            text = re.sub(rf"%{name}\b", here, text).replace(f"<{name}>", f"!pto.tile_buf<{written}>")
+            at += -(-given.nbytes // 512) * 512
+        return params, [*before, ALL, *text.splitlines(), ALL, *after, ALL]
+
+    def arrays(self) -> list[Array]:
+        return [given.copy() for _, given in self.tiles.values()]
+
+
+def check(target: str, cases: list[Case]) -> None:
+    """Run the cases on both engines."""
+    made = [c.lines(n) for n, c in enumerate(cases)]
+    params = ", ".join(p for some, _ in made for p in some)
+    lines = "\n".join(f"  {line}" for _, some in made for line in some)
+    program = pto.parse(f"func.func @k({params}) {{\n{lines}\n  return\n}}\n")
+    for engine in ("reference", "cpp"):
+        arrays = [c.arrays() for c in cases]
+        pto.kernel(program, engine=engine, target=target)(*(a for some in arrays for a in some))
+        for case, some in zip(cases, arrays, strict=True):
+            found = some[list(case.tiles).index("d")]
+            same = found.view(np.uint8) == case.want.astype(found.dtype, copy=False).view(np.uint8)
+            assert same.all(), (engine, target, case.text, found, case.want)
+
+
+def numbers(rows: int, cols: int, dtype: str = "f32", seed: int = 3) -> Array:
+    rng = np.random.default_rng(seed)
+    if array_of(dtype).kind in "iu":
+        return rng.integers(0, 100, (rows, cols)).astype(array_of(dtype))
+    return rng.standard_normal((rows, cols)).astype(array_of(dtype))
+
+
+def bits(truth: Array) -> Array:
+    return np.packbits(truth, axis=1, bitorder="little")
+
+
+# -- packing of comparisons
+
+
+def masks(target: str) -> list[Case]:
+    """Five of eight rows and 50 of 64 columns; a mask has room for more than these need."""
+    x, y, old = numbers(8, 64), numbers(8, 64, seed=4), np.full((8, 32), 0xA5, np.uint8)
+    part, room = "vec, 8x64xf32, valid=5x50", "vec, 8x32xui8, valid=5x16"
+    rows = old.copy()  # of a row its bits, then zeros as far as dst is valid; the rest stays
+    rows[:5, :16] = 0
+    rows[:5, :7] = bits(x[:5, :50] > y[:5, :50])
+    tcmp = Case(
+        "pto.tcmp ins(%a, %b {cmpMode = #pto<cmp gt>} : <a>, <b>) outs(%d : <d>)", rows,
+        {"a": (part, x), "b": (part, y), "d": (room, old)},
+    )  # fmt: skip
+    positive = np.zeros((8, 64), bool)
+    positive[:5, :50] = x[:5, :50] > 0
+    scalar = old.copy()
+    scalar[:5, :16] = 0
+    if target == "cpu":  # a stream: eight bytes for each row of storage, through the valid region
+        scalar[:5, :16] = np.append(bits(positive), np.zeros(16, np.uint8)).reshape(5, 16)
+    else:
+        scalar[:5, :8] = bits(positive[:5])
+    tcmps = Case(
+        "%zero = arith.constant 0.0 : f32\n"
+        "pto.tcmps ins(%a, %zero {cmpMode = #pto<cmp gt>} : <a>, f32) outs(%d : <d>)", scalar,
+        {"a": (part, x), "d": (room, old)},
+    )  # fmt: skip
+    mask = np.random.default_rng(5).integers(0, 256, (8, 32)).astype(np.uint8)
+    stream = np.unpackbits(mask[:, :16].ravel(), bitorder="little")[:250].reshape(5, 50)
+    chosen = np.unpackbits(mask, axis=1, bitorder="little")[:5, :50]
+    kept = np.zeros((8, 64), np.float32)
+    kept[:5, :50] = np.where(stream if target == "cpu" else chosen, x[:5, :50], y[:5, :50])
+    scratch = {"t": ("vec, 1x16xui32", np.zeros((1, 16), np.uint32))}
+    tsel = Case(
+        "pto.tsel ins(%m, %a, %b, %t : <m>, <a>, <b>, <t>) outs(%d : <d>)", kept,
+        {"m": (room, mask), "a": (part, x), "b": (part, y), "d": (part, np.zeros_like(x)), **scratch},
+    )  # fmt: skip
+    other = np.zeros((8, 64), np.float32)
+    other[:5, :50] = np.where(chosen, x[:5, :50], np.float32(7))
+    tsels = Case(
+        "%seven = arith.constant 7.0 : f32\n"
+        "pto.tsels ins(%m, %a, %t, %seven : <m>, <a>, <t>, f32) outs(%d : <d>)", other,
+        {"m": (room, mask), "a": (part, x), "d": (part, np.zeros_like(x)), "t": ("vec, 1x64xf32", np.zeros((1, 64), np.float32))},
+    )  # fmt: skip
+    return [tcmp, tcmps, tsel, tsels]
+
+
+@needs_compiler
+@pytest.mark.parametrize("target", ["cpu", "a3", "a5"])
+def test_numbers_of_the_field(target: str) -> None:
+    check(target, masks(target))
