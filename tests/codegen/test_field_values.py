@@ -28,7 +28,8 @@ ALL = "pto.barrier #pto.pipe<PIPE_ALL>"
 
 
 class Case:
-    """`text` names its tiles as `%x`, their types as `<x>`; `want` is all that tile `d` holds in the end."""
+    """`text` names its tiles as `%x`, their types as `<x>`; `want` is all that tile `d` holds in the end. Of type
+    `gm` is a view only."""
 
     def __init__(self, text: str, want: Array, tiles: dict[str, tuple[str, Array]]) -> None:
         self.text, self.want, self.tiles = text, want, tiles
@@ -38,6 +39,11 @@ class Case:
         params, before, after = [], [], []
         at, text = 0, self.text
         for name, (written, given) in self.tiles.items():
+            if written == "gm":
+                view = f"!pto.partition_tensor_view<{given.shape[0]}x{given.shape[1]}xf32>"
+                params.append(f"%{name}{number}: {view}")
+                text = re.sub(rf"%{name}\b", f"%{name}{number}", text).replace(f"<{name}>", view)
+                continue
             type = parse_type(f"!pto.tile_buf<{written}>")
             assert isinstance(type, TileBufType) and given.shape == (type.rows, type.cols), written
             whole = f"!pto.tile_buf<{type.loc}, {type.rows}x{type.cols}x{type.elem.text}>"
@@ -133,7 +139,24 @@ def masks(target: str) -> list[Case]:
     return [tcmp, tcmps, tsel, tsels]
 
 
+# -- what a transfer leaves
+
+
+def loads(target: str) -> list[Case]:
+    """The simulator for the cpu fills a tile with its pad, hardware what is left of blocks of 32 bytes."""
+    given, old = numbers(5, 50), numbers(8, 64, seed=6)
+    end, rows = (64, 8) if target == "cpu" else (56, 5)
+    cases = []
+    for pad, value in ((0, 0), (3, -np.inf)):
+        want = old.copy()
+        want[:rows, :end] = value
+        want[:5, :50] = given
+        tiles = {"g": ("gm", given), "d": (f"vec, 8x64xf32, valid=5x50, pad={pad}", old)}
+        cases.append(Case("pto.tload ins(%g : <g>) outs(%d : <d>)", want, tiles))
+    return cases
+
+
 @needs_compiler
 @pytest.mark.parametrize("target", ["cpu", "a3", "a5"])
 def test_numbers_of_the_field(target: str) -> None:
-    check(target, masks(target))
+    check(target, [*masks(target), *loads(target)])
