@@ -156,7 +156,34 @@ def loads(target: str) -> list[Case]:
     return cases
 
 
+# -- sums
+
+
+def sums(target: str) -> list[Case]:
+    """The columns of eleven rows, as a tree."""
+    x = numbers(11, 64, "f16")
+    if target == "cpu":
+        total = np.zeros(64, np.float16)
+        for row in x:
+            total = (total + row).astype(np.float16)
+    else:
+        left = list(x)
+        while len(left) > 1:
+            pairs = [a + b for a, b in zip(left[::2], left[1::2], strict=False)]
+            if len(left) % 2:
+                at = 0 if target == "a3" else -1
+                pairs[at] = pairs[at] + left[-1]
+            left = pairs
+        total = left[0]
+    tiles = {
+        "a": ("vec, 11x64xf16", x), "t": ("vec, 8x64xf16", np.zeros((8, 64), np.float16)),
+        "d": ("vec, 1x64xf16", np.zeros((1, 64), np.float16)),
+    }  # fmt: skip
+    text = "pto.tcolsum ins(%a, %t {isBinary = true} : <a>, <t>) outs(%d : <d>)"
+    return [Case(text, total[None, :], tiles)]
+
+
 @needs_compiler
 @pytest.mark.parametrize("target", ["cpu", "a3", "a5"])
 def test_numbers_of_the_field(target: str) -> None:
-    check(target, [*masks(target), *loads(target)])
+    check(target, [*masks(target), *loads(target), *sums(target)])

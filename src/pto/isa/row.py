@@ -278,6 +278,10 @@ class Row(Record):
     single: str = ""  # operands of which a tile stands for its first element
     start: str = ""  # of a fold: the value before the first element, a number or one of STARTS
     steps: str = ""  # of a fold: the type in which 16-bit floats accumulate; empty: each step rounds
+    pairs: str = (
+        ""  # of a fold: the attribute with which it is a tree: sums of neighbours, then sums of these
+    )
+    odd_one: dict[str, str] = _NO_TEXTS  # columns that have such trees: the pair that one left over joins
     gate: str = ""  # the mask operand whose lanes that are off take no part; they give 0
     skip: str = ""  # where this holds of the scalars, nothing is written
     store: str = ""  # how the result becomes an element: see STORES
@@ -563,7 +567,11 @@ def _described(facts: dict[str, Any]) -> str:
     target = (written or [r.name for r in facts.get("results", ())] or [""])[0]
     if start:
         first = STARTS.get(start, start)
-        return f"acc = {first}; for {OVER.get(over, '')}: acc = {expr}; {target} = acc"
+        text = [f"acc = {first}; for {OVER.get(over, '')}: acc = {expr}; {target} = acc"]
+        if facts.get("pairs"):
+            text.append(f"with {facts['pairs']} a tree instead, neighbours in pairs, level by level")
+            text += [f"{isa}: one left over joins the {pair} pair" for isa, pair in facts["odd_one"].items()]
+        return "; ".join(text)
     text = [expr if " = " in expr else f"{target} = {expr}"]
     text += [f"{isa}: {target} = {other}" for isa, other in facts.get("expr_on", {}).items()]
     if over:
