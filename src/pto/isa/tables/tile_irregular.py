@@ -425,9 +425,9 @@ _GENERATORS = (
         doc="Fill a tile with counter-based pseudo-random 32-bit words.",
         meaning=(
             "Philox-4x32. ctr = 128-bit counter, counter0 lowest; key = (key0, key1). For row < dst.v_row, "
-            "for loop < ceil(dst.v_col / 256): for lane < 64: out[4] = philox(ctr + lane); column loop*256 + "
-            "rep*64 + lane gets out[rep], rep < 4, where < dst.v_col; after each loop ctr += row stride // 4 "
-            "(row stride = dst.cols). A round: p0 = c0*0xD2511F53, p1 = c2*0xCD9E8D57 (64-bit); (c0, c1, c2, "
+            "for loop < ceil(dst.v_col / 256): for lane < 64: out[4] = philox(ctr + lane); out[rep], rep < 4, goes "
+            "to column loop*256 + rep*64 + lane on cpu, loop*256 + lane*4 + rep on a5, where < dst.v_col; after each "
+            "loop ctr += dst.cols // 4 on cpu; on a5 64, after the last one of a row (dst.v_col - 1) % 64 + 1. A round: p0 = c0*0xD2511F53, p1 = c2*0xCD9E8D57 (64-bit); (c0, c1, c2, "
             "c3) = (hi(p1)^c1^k0, lo(p1), hi(p0)^c3^k1, lo(p0)); then k0 += 0x9E3779B9, k1 += 0xBB67AE85."
         ),
         cpp="PTOAS__TRANDOM<rounds>($dst, $key0, $key1, $counter0, $counter1, $counter2, $counter3)",
@@ -435,8 +435,11 @@ _GENERATORS = (
         rules=(
             *vec("dst"), *row_major("dst", on="cpu a5"),
         ),
-        notes=("The counter advances by the stride after every 256 columns, so wide rows skip counter "
-               "space.",),
+        notes=(
+            "cpu: the counter advances by the stride after every 256 columns, so wide rows skip counter space.",
+            "a5 interleaves the words into the order in which they were made. Its counters advance as its header "
+            "computes them: rows whose columns are no multiple of 256 share counters, or leave some out.",
+        ),
     ),
     irregular(
         "thistogram", opcode=0x1077, algorithm="histogram",
