@@ -35,7 +35,7 @@ def tload(i: Instr) -> None:
     found = copied(i, global_side(i, "src", shape, inferred_layout(i.arg("src"), dst)), dst.dtype, shape)
     # Custom pads are for tfillpad. Without a pad the rest is zeroed here, and anything on hardware.
     pad = dst.pad if dst.pad < tiles.CUSTOM_PAD else 0
-    code = tiles.pad_bits(pad, dst.dtype)
+    code = tiles.pad_bits(pad, dst.dtype, i.isa)
     for size, at in around(dst, shape) if i.isa == "cpu" else rest_of_blocks(dst, shape):
         i.store_raw("dst", np.full(size, code, elements.code_dtype(dst.dtype)), at)
         if dst.pad == 0:

@@ -151,7 +151,7 @@ def tfillpad(i: Instr) -> None:
     shape = min(src.v_row, dst.rows), min(src.v_col, dst.cols)
     # The copy goes first: where both share storage, it must see what src had.
     i.store_raw("dst", copied(i, "src", dst.dtype, shape))
-    fill_around(i, "dst", shape, 0 if dst.loc == "mat" else tiles.pad_bits(dst.pad, dst.dtype))
+    fill_around(i, "dst", shape, 0 if dst.loc == "mat" else tiles.pad_bits(dst.pad, dst.dtype, i.isa))
 
 
 # --- rearrangement ----------------------------------------------------------------------------------------

@@ -509,6 +509,8 @@ _CONVERT = (
             "65504 in f32, and gives 0 for every ON conversion with fp8 or hif8.",
             "f32->f16 ON maps NaN, inf and 65520 to 65504; OFF to NaN, inf and inf.",
             "RINT: 0.5 -> 0, 1.5 -> 2, 2.5 -> 2. ODD: 0.5 -> 1, 2.5 -> 3, -1.5 -> -1.",
+            "Every NaN becomes one code, whatever its sign and payload: 0x7F of f8e4m3, 0x7E of f8e5m2, 0x80 of hif8, 7 "
+            "of 4-bit floats, as the quantising headers and the goldens of a5 have it.",
             "fp8 and hif8 follow their formats (RNE, NaN codes, saturation at the largest finite value); the "
             "reference truncates and wraps, and rounds fp4 to integers first. The limit of f4e1m2 is 1.75.",
             "i32->f16 is the dequantising path of a2a3. The cpu reference copies f32->f32 whatever rmode.",

@@ -94,6 +94,8 @@ _tload = memory(
     },
     notes=(
         "hardware specifies padding only for a pad other than null; do not rely on the zeros of a null pad",
+        "64-bit integers and floats of 8 and 4 bits pad with 0 on hardware; on cpu the limits of the type decide, of 4-bit"
+        " floats 7 (0x77 per pair) for max and the least positive number, 1, for min",
         "a2a3, a5: a transfer writes the valid region and pads the last block of each row (of each column of a DN or ZN"
         " tile); tfillpad fills the rest. So a load into a window of a larger tile leaves what is around it",
         "extents at run time: ND/DN into a row-major tile s0*s1*s2*s3 == valid rows and s4 == valid columns,"
