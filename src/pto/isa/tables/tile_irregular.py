@@ -129,8 +129,10 @@ _SORT = (
             "published samples use narrower tiles; records beyond dst are dropped.",
             "The C++ simulator places 16-bit blocks at 2*j and overlaps them beyond 32 columns; 4*j is "
             "right.",
-            "A tail of n < 32 needs tmp (roundup(C, 32) elements if C*bytes <= 8160, else 32); hardware then "
-            "emits 32 records padded with -inf. The order of NaN is unspecified.",
+            "A tail of n < 32 needs tmp (roundup(C, 32) elements if C*bytes <= 8160, else 32); a2a3 and a5 then "
+            "write 32 records: n sorted ones, and behind them some with the value -NaN (0xFFC00000, 0xFE00) and "
+            "the index 0 here, on hardware what the storage of idx holds there. cpu writes n. The order of NaN "
+            "is unspecified.",
             "Hardware accepts a 1 x C idx for all rows.",
         ),
     ),
