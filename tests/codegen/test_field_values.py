@@ -183,7 +183,22 @@ def sums(target: str) -> list[Case]:
     return [Case(text, total[None, :], tiles)]
 
 
+# -- narrow and wide elements
+
+
+def packs(target: str) -> list[Case]:
+    """Low bits; the simulator for the cpu widens, too, and keeps the value."""
+    x = (numbers(8, 64, "i32") - 50) * 70_000
+    tiles = {"a": ("vec, 8x64xi32", x), "d": ("vec, 8x64xi16", np.zeros((8, 64), np.int16))}
+    cases = [Case("pto.tpack ins(%a : <a>) outs(%d : <d>)", x.astype(np.int16), tiles)]
+    if target == "cpu":
+        y = x.astype(np.int16)
+        tiles = {"a": ("vec, 8x64xi16", y), "d": ("vec, 8x64xi32", np.zeros((8, 64), np.int32))}
+        cases.append(Case("pto.tpack ins(%a : <a>) outs(%d : <d>)", y.astype(np.int32), tiles))
+    return cases if target != "a3" else []
+
+
 @needs_compiler
 @pytest.mark.parametrize("target", ["cpu", "a3", "a5"])
 def test_numbers_of_the_field(target: str) -> None:
-    check(target, [*masks(target), *loads(target), *sums(target)])
+    check(target, [*masks(target), *loads(target), *sums(target), *packs(target)])

@@ -5279,14 +5279,16 @@ constexpr void check_tpack() {
       "TMOV");
   static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TPACK: expects src and dst to have the same valid_shape");
-  static_assert(bits_of<typename src::DType> > bits_of<typename dst::DType>,
-      "[PTO][PTO-E0301] TPACK: expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst>, "[PTO][PTO-E0601] TPACK: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TPACK: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(bits_of<typename src::DType> > bits_of<typename dst::DType>,
+      "[PTO][PTO-E0301] TPACK: expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<src>(0x3f00e),

@@ -55,8 +55,9 @@ partial = irregular.but(
         R("valid_eq(src0, dst) or valid_eq(src1, dst)", code="PA-0051"),
     ),
     notes=(
-        "in0/in1: the position lies in the valid region of src0/src1. With neither the result is 0 here and "
-        "undefined on hardware.",
+        "in0/in1: the position lies in the valid region of src0/src1. With neither the result is 0, as the header "
+        "for the cpu writes it; a5 copies what the storage of the larger source holds there. It counts as undefined "
+        "on every profile.",
         "At least one source has the valid region of dst and the other does not exceed it; a zero dst extent "
         "does nothing.",
     ),
@@ -700,7 +701,7 @@ _PARTIAL = (
         doc="Maximum of two value tiles with its index where both are valid, the valid pair elsewhere.",
         meaning=(
             "Per (i, j) of the dstVal valid region: both valid: the (value, index) pair of src0 if src0Val > "
-            "src1Val, else that of src1 (ties take src1); one valid: its pair; neither: (0, 0)."
+            "src1Val, else that of src1 (ties take src1); one valid: its pair; neither: (0, 0), undefined on hardware."
         ),
         cpp="TPARTARGMAX($dstVal, $src0Val, $src1Val, $dstIdx, $src0Idx, $src1Idx)",
     ),
@@ -709,7 +710,7 @@ _PARTIAL = (
         doc="Minimum of two value tiles with its index where both are valid, the valid pair elsewhere.",
         meaning=(
             "Per (i, j) of the dstVal valid region: both valid: the (value, index) pair of src0 if src0Val < "
-            "src1Val, else that of src1 (ties take src1); one valid: its pair; neither: (0, 0)."
+            "src1Val, else that of src1 (ties take src1); one valid: its pair; neither: (0, 0), undefined on hardware."
         ),
         cpp="TPARTARGMIN($dstVal, $src0Val, $src1Val, $dstIdx, $src0Idx, $src1Idx)",
     ),
