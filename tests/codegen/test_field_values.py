@@ -198,7 +198,38 @@ def packs(target: str) -> list[Case]:
     return cases if target != "a3" else []
 
 
+# -- gather and scatter
+
+
+def indexed(target: str) -> list[Case]:
+    """Blocks of 32 bytes into elements of another width; scattering by pattern and by index."""
+    x = numbers(4, 64)
+    blocks = np.random.default_rng(8).integers(0, 32, (4, 8)).astype(np.uint32)
+    taken = x.view(np.uint8).reshape(32, 32)[blocks[:, :4]].reshape(4, 128).view(np.float16)
+    tiles = {
+        "a": ("vec, 4x64xf32", x), "o": ("vec, 4x8xui32", blocks * 32),
+        "d": ("vec, 4x64xf16", np.zeros((4, 64), np.float16)),
+    }  # fmt: skip
+    gathered = Case("pto.tgatherb ins(%a, %o : <a>, <o>) outs(%d : <d>)", taken, tiles)
+    old, half = np.full((4, 64), 9, np.float32), x[:, :32].copy()
+    odd = np.zeros((4, 64), np.float32) if target != "cpu" else old.copy()
+    odd[:3, :60:2] = 0
+    odd[:3, 1:60:2] = half[:3, :30]
+    tiles = {"a": ("vec, 4x32xf32, valid=3x30", half), "d": ("vec, 4x64xf32, valid=3x60", old)}
+    masked = Case(
+        'pto.tscatter ins(%a, {maskPattern = #pto.mask_pattern<P1010>} : <a>, "row") outs(%d : <d>)',
+        odd,
+        tiles,
+    )
+    at = np.random.default_rng(9).permutation(256)[:128].reshape(4, 32).astype(np.int32)
+    spread = old.copy() if target == "cpu" else np.zeros_like(old)
+    spread.ravel()[at.ravel()] = half.ravel()
+    tiles = {"a": ("vec, 4x32xf32", half), "i": ("vec, 4x32xi32", at), "d": ("vec, 4x64xf32", old)}
+    scattered = Case("pto.tscatter ins(%a, %i : <a>, <i>) outs(%d : <d>)", spread, tiles)
+    return [gathered, masked, scattered]
+
+
 @needs_compiler
 @pytest.mark.parametrize("target", ["cpu", "a3", "a5"])
 def test_numbers_of_the_field(target: str) -> None:
-    check(target, [*masks(target), *loads(target), *sums(target), *packs(target)])
+    check(target, [*masks(target), *loads(target), *sums(target), *packs(target), *indexed(target)])

@@ -5711,8 +5711,6 @@ constexpr void check_tgatherb() {
   static_assert(all_in<TileType::Vec, src, offsets, dst>(),
       "[PTO][SA-0127] TGATHERB: expects src, offsets and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
-      "[PTO][PTO-E0301] TGATHERB: expects src and dst to have the same element bytes");
   static_assert(bits_of<typename offsets::DType> == 32,
       "[PTO][PTO-E0301] TGATHERB: expects offsets element bits to be 32");
   static_assert(!(dst::ValidCol != DYNAMIC) || (dst::ValidCol * bits_of<typename dst::DType>) % 256 == 0,
@@ -5778,22 +5776,17 @@ constexpr void check_tscatter() {
   static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TSCATTER: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0116] TSCATTER: expects indexes");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor &&
-      (bits_of<typename dst::DType> == 16 || bits_of<typename dst::DType> == 32),
-      "[PTO][PTO-E0301] TSCATTER: expects src blayout == ROW and dst blayout == ROW and (dst element bits "
-      "in (16, 32)); fix: use BLayout::RowMajor");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_ROW) || src::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid rows");
   static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_COL) || src::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid columns");
+#if defined(PTO_ISA_A5)
+  static_assert(src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor &&
+      (bits_of<typename dst::DType> == 16 || bits_of<typename dst::DType> == 32),
+      "[PTO][PTO-E0301] TSCATTER: expects src blayout == ROW and dst blayout == ROW and (dst element bits "
+      "in (16, 32)); fix: use BLayout::RowMajor");
 #endif
 }
 

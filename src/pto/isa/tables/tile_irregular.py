@@ -317,12 +317,12 @@ _INDEXED = (
         cpu="floats ints32 fp8 hif8", a2a3="floats ints32", a5="floats ints32 fp8 hif8", dtype_of="src dst",
         rules=(
             *vec("src offsets dst", "SA-0127"), *row_major("dst", "SA-0127", on="a2a3"),
-            R("src.bytes == dst.bytes"),
             R("offsets.bits == 32"),
             R("dst.v_col * dst.bytes % 32 == 0", code="CA-0007"),
         ),
         types={"offsets": "!pto.tile_buf<vec, 16x8xui32>"},
         notes=(
+            "Blocks are bytes: src and dst may have elements of different width, on every profile.",
             "One offset per block, not per element. Hardware wants offsets that are multiples of 32.",
             "The C++ alignment assertion tests the wrong size; the 32-byte rule is the documented one.",
         ),
@@ -339,7 +339,8 @@ _INDEXED = (
         doc="Spread the elements of a tile over dst by index or by mask pattern.",
         meaning=(
             "Index form: for (i, j) of the indexes valid region in row-major order: the dst element at "
-            "storage offset indexes[i,j] = src[i,j]; the last writer wins; other elements are unchanged. "
+            "storage offset indexes[i,j] = src[i,j]; the last writer wins; other elements are unchanged on cpu, and "
+            "become 0 on a2a3 and a5, all of the storage of dst. "
             "Mask form, scatter_axis row: walk the dst valid region; a selected column takes the next "
             "element of the src valid region (row-major), others become 0; col: selected rows take the next "
             "src row, other rows become 0. "
@@ -357,11 +358,10 @@ _INDEXED = (
             R("indexes.dtype in (I32, U32, I16, U16)", code="SA-0325"),
             R("indexes.bytes == max(dst.bytes, 2)", on=_NPU, code="SA-0325"),
             R("valid_le(indexes, src)"),
-            R("has(indexes)", on="a2a3"),
             R("src.blayout == ROW and dst.blayout == ROW and dst.bits in (16, 32)", on="a5",
               when="not has(indexes)"),
-            R("src.v_row == dst.v_row", on="cpu a5", when="not has(indexes) and scatter_axis == 'row'"),
-            R("src.v_col == dst.v_col", on="cpu a5", when="not has(indexes) and scatter_axis == 'col'"),
+            R("src.v_row == dst.v_row", when="not has(indexes) and scatter_axis == 'row'"),
+            R("src.v_col == dst.v_col", when="not has(indexes) and scatter_axis == 'col'"),
         ),
         types={
             "indexes": "!pto.tile_buf<vec, 16x64x{I}>", "half/indexes": "!pto.tile_buf<vec, 16x64xi16>",
@@ -372,7 +372,8 @@ _INDEXED = (
         notes=(
             "Indexes are not bounds-checked by hardware; they are element offsets in storage order, not row "
             "numbers.",
-            "Mask form: the number of selected columns (rows) of dst equals src.v_col (src.v_row).",
+            "Mask form: the number of selected columns (rows) of dst equals src.v_col (src.v_row). a2a3 and a5 clear "
+            "the storage outside the valid region of dst, too, unless the pattern is P1111.",
             "The C++ simulator reads through the padding of a src whose valid columns are fewer than its "
             "columns; the valid region is walked here.",
         ),
