@@ -27,6 +27,7 @@ from .rules import Rule
 KINDS: dict[str, str] = {
     "tile": "an on-chip tile (!pto.tile_buf, or a memref in a local space)",
     "conv_tile": "a convolution tile",
+    "multi_tile": "a tile of several slots (!pto.multi_tile_buf)",
     "view": "a window of global memory (!pto.partition_tensor_view, !pto.tensor_view or a GM memref)",
     "tensor_view": "a strided view of global memory (!pto.tensor_view or a GM memref)",
     "ptr": "a typed pointer (!pto.ptr)",
