@@ -732,8 +732,7 @@ _DEBUG = (
         meaning=(
             "A line `TPRINT RxC` with the valid shape, then one line per row, elements separated by one "
             "space: floats fixed notation in the width and precision of print_format (f16 and bf16 like f32, "
-            "NaN as nan right-aligned), 8-bit integers as plain numbers, other integers right-aligned in the "
-            "width."
+            "NaN as nan right-aligned), integers right-aligned in the width."
         ),
         cpp="TPRINT($src) | TPRINT($src, $tmp) | TPRINT<PrintFormat::$print_format>($src) | "
             "TPRINT<PrintFormat::$print_format>($src, $tmp)",
