@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pto import isa
 from pto.engine.reference import control, fifo, handles, registry, scalars, sync
+from pto.ir import multi_tiles
 from pto.isa.algorithms import ALGORITHMS, kind_of
 from pto.isa.row import Row
 
@@ -22,6 +23,7 @@ def has_executor(row: Row) -> bool:
         or row.name in fifo.HANDLERS
         or control.is_structured(row.name)
         or registry.find(row) is not None
+        or row.full_name in (multi_tiles.ALLOC, multi_tiles.GET)  # which become others first
     )
 
 

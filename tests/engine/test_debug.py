@@ -56,11 +56,11 @@ def plans_of(name: str) -> list[Plan]:
 
 
 def number_text(dtype: str, code: int, width: int, digits: int) -> str:
-    """One element: fixed notation of the exact value, ties to even; integers in the width, but for bytes."""
+    """One element: fixed notation of the exact value, ties to even; integers in the width."""
     d = DTYPES[dtype]
     value = encoding.decode(d, code)
     if not d.is_float:
-        return str(int(value)) if d.bits == 8 else str(int(value)).rjust(width)
+        return str(int(value)).rjust(width)
     if value != value:
         return "nan".rjust(width)
     if value in (math.inf, -math.inf):

@@ -141,8 +141,8 @@ def test_rows_replace_what_they_say() -> None:
 
 def test_a_wrong_row_is_found() -> None:
     """Also one that says less than it does."""
-    tadd, tcmp, trowsum = (isa.row(name) for name in ("tadd", "tcmp", "trowsum"))
-    assert tadd is not None and tcmp is not None and trowsum is not None
+    tadd, pairs, trowsum = (isa.row(name) for name in ("tadd", "tpairreducesum", "trowsum"))
+    assert tadd is not None and pairs is not None and trowsum is not None
     assert disagreements(tadd.replace(writes="all"))
-    assert disagreements(tcmp.replace(writes="valid")) and disagreements(tcmp.replace(writes="part"))
+    assert disagreements(pairs.replace(writes="valid")) and disagreements(pairs.replace(writes="part"))
     assert disagreements(trowsum.replace(writes="row0"))

@@ -133,15 +133,19 @@ def check_random(
     case = random_case(plan, rounds, counter, key, cols)
     want = filled(case, np.random.default_rng(4), valid)
     at = counter
+    loops = -(-valid[1] // 256)
     for row in range(valid[0]):
-        for loop in range(-(-valid[1] // 256)):
+        for loop in range(loops):
             for lane in range(64):
                 words = philox((at + lane) % 2**128, (key[0] % 2**32, key[1] % 2**32), rounds)
                 for rep in range(4):
-                    column = loop * 256 + rep * 64 + lane
+                    column = loop * 256 + (rep * 64 + lane if plan.isa == "cpu" else lane * 4 + rep)
                     if column < valid[1]:
                         want[row, column] = words[rep]
-            at += cols // 4
+            if plan.isa == "cpu":
+                at += cols // 4
+            else:
+                at += 64 if loop < loops - 1 else (valid[1] - 1) % 64 + 1
     (got,) = outcome(case, "dst")
     assert (got == want).all(), (rounds, counter, valid)
 

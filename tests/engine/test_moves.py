@@ -241,7 +241,7 @@ def test_a_window_beyond_the_tile_is_refused(name: str) -> None:
 # --- padding ----------------------------------------------------------------------------------------------
 
 
-def pad_code(pad: int, dtype: str) -> int:
+def pad_code(pad: int, dtype: str, isa: str) -> int:
     bits = DTYPES[dtype].bits
     if pad >= 1 << 32:
         return pad & ((1 << bits) - 1)
@@ -265,7 +265,7 @@ def test_fills(name: str) -> None:
             codes = case.random("src", codes=True)
             scramble(case, "dst")
             run(case, "dst")
-            want = np.full(dst.shape, 0 if dst.loc == "mat" else pad_code(dst.pad, dst.dtype))
+            want = np.full(dst.shape, 0 if dst.loc == "mat" else pad_code(dst.pad, dst.dtype, plan.isa))
             want[: valid[0], : valid[1]] = codes[: valid[0], : valid[1]]
             assert (case.get("dst") == want).all(), (plan.isa, src, dst, valid)
 

@@ -13,7 +13,7 @@ from pto.diag import DiagnosticError
 
 ROWS = (
     "fence.barrier_all cmo.cacheinvalid make_prefetch_async_context get_prefetch_async_session "
-    "declare_local_array local_array_get local_array_set"
+    "declare_local_array local_array_get local_array_set alloc_multi_tile multi_tile_get"
 ).split()
 
 NEWER = f"""\
@@ -99,3 +99,88 @@ def test_an_element_that_is_not_there(index: str, column: str, words: str) -> No
     given[2][0] = 99
     with pytest.raises(DiagnosticError, match=words):
         pto.kernel(pto.parse(text))(*given)
+
+
+SLOTS = """\
+!mb = !pto.multi_tile_buf<{tile}, count=2>
+!tile = !pto.tile_buf<{tile}>
+!view = !pto.partition_tensor_view<16x64xf32>
+func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %at = arith.constant 512 : i64
+  %mb = pto.alloc_multi_tile {how} : !mb
+  %av = pto.make_tensor_view %a, shape = [%c64, %c64], strides = [%c64, %c1] : !pto.tensor_view<64x64xf32>
+  %ov = pto.make_tensor_view %o, shape = [%c64, %c64], strides = [%c64, %c1] : !pto.tensor_view<64x64xf32>
+  scf.for %i = %c0 to %c4 step %c1 {{
+    %k = arith.remui %i, %c2 : index
+    %r = arith.muli %i, %c16 : index
+    %t = pto.multi_tile_get %mb[%k] : !mb -> !tile
+    %in = pto.partition_view %av, offsets = [%r, %c0], sizes = [%c16, %c64] : !pto.tensor_view<64x64xf32> -> !view
+    %out = pto.partition_view %ov, offsets = [%r, %c0], sizes = [%c16, %c64] : !pto.tensor_view<64x64xf32> -> !view
+    pto.tload ins(%in : !view) outs(%t : !tile)
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.tneg ins(%t : !tile) outs(%t : !tile)
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.tstore ins(%t : !tile) outs(%out : !view)
+    pto.barrier #pto.pipe<PIPE_ALL>
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
+@pytest.mark.parametrize(
+    ("tile", "how"),
+    [
+        ("vec, 16x64xf32", ""),
+        ("vec, 16x64xf32", "addr = %at"),
+        ("vec, 16x64xf32, valid=?x?", "valid_row = %c16 valid_col = %c64"),
+    ],
+)
+def test_a_tile_of_two_slots(tile: str, how: str) -> None:
+    """Planned, placed by hand, and with a valid region that is known at run time; each slot is used twice."""
+    module = pto.parse(SLOTS.format(tile=tile, how=how))
+    text = pto.to_text(module)
+    assert f"!pto.multi_tile_buf<{tile}, count=2>" in text
+    assert pto.to_text(pto.parse(text)) == text
+    assert pto.verify(module, "a5") == []
+    for engine in ("reference", "cpp"):
+        a = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
+        o = np.zeros_like(a)
+        pto.kernel(module, engine=engine, target="a5")(a, o)
+        assert (o == -a).all()
+    assert "TSUBVIEW(" in pto.emit_cpp(module, target="a5")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("count=2", "count=17", "a count of 2 to 16"),
+        ("count=2", "slots=2", "takes a tile and a count"),
+        ("%mb[%k]", "%mb[%c2]", "slot 2 is none of the 2 of %mb"),
+        (
+            "!tile = !pto.tile_buf<vec, 16x64xf32>",
+            "!tile = !pto.tile_buf<vec, 8x64xf32>",
+            "is no slot of the source",
+        ),
+        (
+            "pto.alloc_multi_tile  :",
+            "pto.alloc_multi_tile valid_row = %c16 :",
+            "valid_row operand must be absent",
+        ),
+    ],
+)
+def test_bad_slots(old: str, new: str, said: str) -> None:
+    text = SLOTS.format(tile="vec, 16x64xf32", how="")
+    assert old in text
+    try:
+        found = pto.verify(pto.parse(text.replace(old, new)), "a5")
+    except DiagnosticError as e:
+        found = e.diagnostics
+    assert any(said in f"{d.message} {d.expected}" for d in found), found

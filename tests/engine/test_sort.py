@@ -61,6 +61,8 @@ def check_sort(
     case.set("dst", want)
     for r in range(rows):
         line = sorted_row(src.dtype, codes[r, :cols].tolist(), indices[0 if one_row else r, :cols].tolist())
+        if case.isa != "cpu":  # hardware fills the last block
+            line += record(src.dtype, 0xFFC00000 if src.bits == 32 else 0xFE00, 0) * (-cols % 32)
         elements = np.frombuffer(line, want.dtype)[: dst.cols]
         want[r, : len(elements)] = elements
     (got,) = outcome(case, "dst")

@@ -140,7 +140,6 @@ def test_no_backend_has_an_operation_that_is_none() -> None:
         ({"expr": "src", "expr_on": {"a9": "src"}}, "unknown legality column or element type 'a9'"),
         ({"expr": "src", "expr_on": {"a5 f17": "src"}}, "unknown legality column or element type 'f17'"),
         ({"expr": "src", "packed": "mask"}, "packed names no operand mask"),
-        ({"expr": "src", "packed": "dst"}, "does not write 'valid'"),
         (
             {"expr": "acc + src", "over": "fold rows", "start": "most", "writes": "row0"},
             "unknown start 'most'",

@@ -89,10 +89,13 @@ def test_size_rounds_nibbles_up() -> None:
 
 
 def test_pad_patterns() -> None:
-    assert pad_bits(2, "f16") == 0x7C00 and pad_bits(3, "f16") == 0xFC00
-    assert pad_bits(3, "i8") == 0x80 and pad_bits(3, "u8") == 0 and pad_bits(2, "i64") == 0
-    assert pad_bits(0x1_BF80_0000, "f32") == 0xBF800000 and pad_bits(0x1_0000_FFFF, "i16") == 0xFFFF
-    assert pad_bits(0, "f32") == pad_bits(1, "f32") == 0
+    assert pad_bits(2, "f16", "a5") == 0x7C00 and pad_bits(3, "f16", "cpu") == 0xFC00
+    assert pad_bits(3, "i8", "cpu") == 0x80 and pad_bits(3, "u8", "a5") == 0 and pad_bits(2, "i64", "a5") == 0
+    assert (
+        pad_bits(0x1_BF80_0000, "f32", "a5") == 0xBF800000 and pad_bits(0x1_0000_FFFF, "i16", "a5") == 0xFFFF
+    )
+    assert pad_bits(0, "f32", "cpu") == pad_bits(1, "f32", "cpu") == 0
+    assert pad_bits(2, "f4e2m1", "cpu") == 7 and pad_bits(2, "f4e2m1", "a5") == 0
 
 
 # --- global tensors -------------------------------------------------------------------------------------

@@ -11,12 +11,14 @@ from typing import Any
 from ..diag import did_you_mean
 from ..ir.types import (
     INDEX,
+    SLOTS,
     ConvTileType,
     Dims,
     EventIdArrayType,
     LocalArrayType,
     MaskType,
     MemRefType,
+    MultiTileBufType,
     OpaqueType,
     PtrType,
     ScalarType,
@@ -61,7 +63,7 @@ _TOKENS = {
 
 _KNOWN = (
     "tile_buf", "tile", "tensor_view", "partition_tensor_view", "ptr", "vreg", "mask", "memref",
-    "eventid_array", "local_array", "conv_tile", *_TOKENS,
+    "eventid_array", "local_array", "conv_tile", "multi_tile_buf", *_TOKENS,
 )  # fmt: skip
 
 
@@ -342,6 +344,31 @@ def _tile(body: _Body) -> Type:
     )  # fmt: skip
 
 
+def _multi_tile(body: _Body) -> Type:
+    """`!pto.multi_tile_buf<vec, 16x64xf32, count=2>`, or with a tile type in place of its parts."""
+    help = "write !pto.multi_tile_buf<vec, 16x64xf32, count=2>"
+    keyed = _key(body.parts[-1][0]) if len(body.parts) > 1 else None
+    if keyed is None or keyed[0] != "count" or not keyed[1].isdigit():
+        raise body.error("!pto.multi_tile_buf takes a tile and a count", len(body.parts) - 1, help)
+    last = len(body.parts) - 1
+    count = _nat(body, last, keyed[1], "count")
+    if not SLOTS[0] <= count <= SLOTS[1]:
+        raise body.error(
+            "the slots of a tile are too few or too many", last, help,
+            expected=f"a count of {SLOTS[0]} to {SLOTS[1]}", got=str(count),
+        )  # fmt: skip
+    inner = body.parts[0][0]
+    if last == 1 and inner.startswith("!"):
+        slot = parse_type(inner)
+    else:
+        body.parts.pop()
+        slot = _tile(body)
+    if not isinstance(slot, TileBufType) or slot.compact != "null":
+        raise body.error("the slots of a !pto.multi_tile_buf are tiles without gaps", 0, help,
+                         expected="a tile_buf without compact mode", got=str(slot))  # fmt: skip
+    return MultiTileBufType(slot, count)
+
+
 _TILE_HELP = "write !pto.tile_buf<vec, 16x64xf32> or the long form with loc=, dtype=, rows=, cols=, ..."
 
 
@@ -615,6 +642,7 @@ _PARSERS: dict[str, Callable[[_Body], Type]] = {
     "eventid_array": _eventid_array,
     "local_array": _local_array,
     "conv_tile": _conv_tile,
+    "multi_tile_buf": _multi_tile,
 }
 _BUILTINS: dict[str, Callable[[_Body], Type]] = {
     "memref": _memref,

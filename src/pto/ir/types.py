@@ -202,6 +202,36 @@ class TileBufType(_Elements):
         return self.cols * (self.bits or 8) / 8
 
 
+#: How many slots a tile of several has.
+SLOTS = (2, 16)
+
+
+class MultiTileBufType(Type):
+    """So many tiles of one type, one behind the other."""
+
+    slot: TileBufType
+    count: int
+
+    kind = "multi_tile"
+
+    def text_of(self) -> str:
+        return (
+            f"!pto.multi_tile_buf<{str(self.slot).removeprefix('!pto.tile_buf<')[:-1]}, count={self.count}>"
+        )
+
+    @property
+    def grows_down(self) -> bool:
+        """Whether its tiles are one below the other in a tile that holds them all."""
+        return self.slot.blayout == "row_major"
+
+    @cached_property
+    def whole(self) -> TileBufType:
+        """A tile that holds them all."""
+        rows = self.slot.rows * (self.count if self.grows_down else 1)
+        cols = self.slot.cols * (1 if self.grows_down else self.count)
+        return self.slot.replace(rows=rows, cols=cols, v_row=rows, v_col=cols)
+
+
 class ConvTileType(_Elements):
     """A convolution tile; its layout names its dimensions (NC1HWC0, FRACTAL_Z, ...)."""
 

@@ -108,8 +108,7 @@ def problems(row: Row) -> list[str]:
     return out
 
 
-#: What a tile row with an expression replaces. Of parts, hardware leaves what no source has. Where bits are
-#: packed, the rest of the storage becomes zero.
+#: What a tile row with an expression replaces. Of parts, hardware leaves what no source has.
 _REPLACED = {
     "": "valid", "columns": "valid", "row": "valid", "parts": "part", "column 0": "valid", "row 0": "valid",
     "storage": "valid", "fold columns": "column0", "fold rows": "row0",
@@ -149,8 +148,7 @@ def _expressions(row: Row) -> Iterator[str]:
     if row.store not in STORES:
         yield f"unknown store {row.store!r}"
     operands = {o.name: o for o in row.operands}
-    packs = any(operands[n].writes for n in row.packed.split() if n in operands)
-    if row.expr and row.set == "tile" and row.writes != ("all" if packs else _REPLACED.get(row.over)):
+    if row.expr and row.set == "tile" and row.writes != _REPLACED.get(row.over):
         yield f"an expression over {row.over or 'elements'!r} does not write {row.writes!r}"
     if row.expr and folds and not row.start:
         yield "a fold without a start"

@@ -27,6 +27,7 @@ from .rules import Rule
 KINDS: dict[str, str] = {
     "tile": "an on-chip tile (!pto.tile_buf, or a memref in a local space)",
     "conv_tile": "a convolution tile",
+    "multi_tile": "a tile of several slots (!pto.multi_tile_buf)",
     "view": "a window of global memory (!pto.partition_tensor_view, !pto.tensor_view or a GM memref)",
     "tensor_view": "a strided view of global memory (!pto.tensor_view or a GM memref)",
     "ptr": "a typed pointer (!pto.ptr)",
@@ -271,10 +272,17 @@ class Row(Record):
     algorithm: str = ""  # what it does where that is no expression: see isa/algorithms.py
     over: str = ""  # what the expression or the algorithm ranges over: see OVER
     packed: str = ""  # operands that hold a bit per element, the first one lowest; rows start a new word
+    stream_on: tuple[
+        str, ...
+    ] = ()  # columns in which packed operands are bytes, an element each, row after row
     floats: str = ""  # scalar operands that are f32 whatever type computes
     single: str = ""  # operands of which a tile stands for its first element
     start: str = ""  # of a fold: the value before the first element, a number or one of STARTS
     steps: str = ""  # of a fold: the type in which 16-bit floats accumulate; empty: each step rounds
+    pairs: str = (
+        ""  # of a fold: the attribute with which it is a tree: sums of neighbours, then sums of these
+    )
+    odd_one: dict[str, str] = _NO_TEXTS  # columns that have such trees: the pair that one left over joins
     gate: str = ""  # the mask operand whose lanes that are off take no part; they give 0
     skip: str = ""  # where this holds of the scalars, nothing is written
     store: str = ""  # how the result becomes an element: see STORES
@@ -518,7 +526,17 @@ class Family:
         for key in ("operands", "results"):
             if isinstance(facts.get(key), str):
                 facts[key] = operand_list(facts[key])
-        for key in ("isas", "regions", "aliases", "also", "dtype_of", "in_place_on", "tmp_on", "own_tmp_on"):
+        for key in (
+            "isas",
+            "regions",
+            "aliases",
+            "also",
+            "dtype_of",
+            "in_place_on",
+            "tmp_on",
+            "own_tmp_on",
+            "stream_on",
+        ):
             if isinstance(facts.get(key), str):
                 facts[key] = tuple(facts[key].split())
         dtypes = {isa: names(facts.pop(isa)) for isa in ISAS if isa in facts}
@@ -550,7 +568,11 @@ def _described(facts: dict[str, Any]) -> str:
     target = (written or [r.name for r in facts.get("results", ())] or [""])[0]
     if start:
         first = STARTS.get(start, start)
-        return f"acc = {first}; for {OVER.get(over, '')}: acc = {expr}; {target} = acc"
+        text = [f"acc = {first}; for {OVER.get(over, '')}: acc = {expr}; {target} = acc"]
+        if facts.get("pairs"):
+            text.append(f"with {facts['pairs']} a tree instead, neighbours in pairs, level by level")
+            text += [f"{isa}: one left over joins the {pair} pair" for isa, pair in facts["odd_one"].items()]
+        return "; ".join(text)
     text = [expr if " = " in expr else f"{target} = {expr}"]
     text += [f"{isa}: {target} = {other}" for isa, other in facts.get("expr_on", {}).items()]
     if over:
@@ -559,6 +581,8 @@ def _described(facts: dict[str, Any]) -> str:
         text.append(f"0 in lanes that are off in {facts['gate']}")
     if facts.get("packed"):
         text.append(f"{facts['packed']} has a bit per element, the first one lowest; rows start a new word")
+    if facts.get("stream_on"):
+        text.append(f"{', '.join(facts['stream_on'])}: it is one stream of bytes, an element each")
     if facts.get("single"):
         text.append(f"a tile as {facts['single']} stands for its first element")
     if facts.get("skip"):

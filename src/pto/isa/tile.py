@@ -109,15 +109,24 @@ PAD_BITS: dict[str, tuple[int, int]] = {
     "i8": (0x80, 0x7F),
     "u8": (0, 0xFF),
 }
+#: What the simulator for the cpu has besides, by the limits of its types: 64-bit integers, and the least
+#: positive and the greatest 4-bit float. Hardware pads these, and 8-bit floats, with zero.
+CPU_PAD_BITS: dict[str, tuple[int, int]] = {
+    "f4e2m1": (1, 7),
+    "f4e1m2": (1, 7),
+    "i64": (1 << 63, (1 << 63) - 1),
+    "u64": (0, (1 << 64) - 1),
+}
 #: Pad values from here on carry a custom bit pattern.
 CUSTOM_PAD = 1 << 32
 
 
-def pad_bits(pad: int, dtype: str) -> int:
+def pad_bits(pad: int, dtype: str, isa: str) -> int:
     """Element bit pattern of a PadValue (0 null, 1 zero, 2 max, 3 min, >= 2**32 custom payload)."""
     if pad >= CUSTOM_PAD:
         return pad & ((1 << min(32, DTYPES[dtype].bits)) - 1)
-    if pad in (2, 3) and dtype in PAD_BITS:
-        low, high = PAD_BITS[dtype]
+    known = PAD_BITS.get(dtype) or (CPU_PAD_BITS.get(dtype) if isa == "cpu" else None)
+    if pad in (2, 3) and known:
+        low, high = known
         return high if pad == 2 else low
     return 0

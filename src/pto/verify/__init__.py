@@ -15,11 +15,13 @@ from ..diag import Diagnostic, did_you_mean, has_errors
 from ..ir.context import Context
 from ..ir.core import Module, Operation
 from ..ir.facts import module_profile
+from ..ir.multi_tiles import single_tiles
 from ..isa.profiles import ALIASES, Profile
 from .fifo import check_fifos
 from .pipes import check_pipes
 from .rows import RowChecker
 from .scopes import check_scopes
+from .slots import check_slots
 from .structure import check_structure
 from .tiles import check_tiles
 
@@ -45,8 +47,11 @@ def verify(
     check_structure(context)
     if structure_only:
         return context.diagnostics
+    check_slots(context)
     sound = not has_errors(context.diagnostics)
     checker = RowChecker(context)
+    if sound:
+        context.module = module = single_tiles(module)
     ordered = False  # whether anything orders pipes
     for op in module.walk():
         checker.check(op)

@@ -56,6 +56,7 @@ from .control import PROGRAMS
 DEFAULTS: dict[str, str] = {
     "tile": "!pto.tile_buf<vec, 16x64x{T}>",
     "conv_tile": "!pto.conv_tile<mat, 1x4x8x8x16x{T}, NC1HWC0>",
+    "multi_tile": "!pto.multi_tile_buf<vec, 16x64x{T}, count=2>",
     "view": "!pto.partition_tensor_view<16x64x{T}>",
     "tensor_view": "!pto.tensor_view<16x64x{T}>",
     "ptr": "!pto.ptr<{T}>",

@@ -13,6 +13,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "pto/core/machine_facts.hpp"
 #include "pto/core/macros.hpp"
 #include "pto/detail/convert.hpp"
 
@@ -207,7 +208,8 @@ constexpr code_t<T> encode(compute_t<T> value) {
   }
 }
 
-/// Element bits of a pad value; 64-bit integers and the floats below 16 bits pad with zero.
+/// Element bits of a pad value; 64-bit integers and the floats below 16 bits pad with zero. On the cpu profile the
+/// limits of the type decide: 4-bit floats have a greatest and a least positive number.
 template <class T, auto Pad>
 constexpr code_t<T> pad_code() {
   constexpr uint64_t pad = static_cast<uint64_t>(Pad);
@@ -215,7 +217,15 @@ constexpr code_t<T> pad_code() {
   if constexpr (pad >= 0x100000000) {
     return static_cast<code_t<T>>(pad & 0xFFFFFFFF &
                                   (bits < 32 ? (uint64_t{1} << (bits & 31)) - 1 : 0xFFFFFFFF));
-  } else if constexpr (pad < 2 || bits == 64 || (is_float_v<T> && bits < 16) || bits == 4) {
+  } else if constexpr (pad < 2) {
+    return 0;
+  } else if constexpr (kIsa == Isa::cpu && bits == 4 && is_float_v<T>) {
+    return pad == 2 ? 7 : 1;
+  } else if constexpr (kIsa == Isa::cpu && bits == 64 && !is_float_v<T>) {
+    using Number = std::conditional_t<Element<T>::is_signed, int64_t, uint64_t>;
+    using Limits = std::numeric_limits<Number>;
+    return static_cast<code_t<T>>(pad == 2 ? Limits::max() : Limits::min());
+  } else if constexpr (bits == 64 || (is_float_v<T> && bits < 16) || bits == 4) {
     return 0;
   } else if constexpr (is_float_v<T>) {
     constexpr uint64_t infinity = bits == 32 ? 0x7F800000 : dtype_of<T> == DType::f16 ? 0x7C00 : 0x7F80;

@@ -240,6 +240,9 @@ inline void wait_until(Ready&& ready, const What& what) {
   }
 }
 
+/// Where a program that no launch runs prints to; standard output unless it says otherwise.
+inline void (*plain_print)(const char* text) = nullptr;
+
 /// Print what a program prints; a launch may send it elsewhere.
 [[gnu::format(printf, 1, 2)]] PTO_COMMON int print(const char* format, ...);
 
@@ -341,6 +344,8 @@ PTO_BODY int print(const char* format, ...) {
   Core* me = current;
   if (me != nullptr && me->host != nullptr) {
     me->host->print(*me, text);
+  } else if (plain_print != nullptr) {
+    plain_print(text);
   } else {
     std::fputs(text, stdout);
   }

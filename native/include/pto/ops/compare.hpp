@@ -1,7 +1,8 @@
 // Packed predicates: comparisons write one bit per element, selections read them.
 //
 // Row r, column c is bit c % B (least significant first) of word c / B of row r, with B the bits of a word;
-// in memory that is bit c % 8 of byte c / 8 of the row, whatever the word.
+// in memory that is bit c % 8 of byte c / 8 of the row, whatever the word. On the cpu profile, what TCMPS writes
+// and TSEL reads is one stream of bytes instead, an element for each (`stream_on` of their rows).
 #pragma once
 
 #include "pto/ops/meanings.hpp"
@@ -56,8 +57,8 @@ inline void unpack_bits(const uint8_t* bytes, uint8_t* truth, ptrdiff_t n) {
   }
 }
 
-/// Write the truth of `test(x, ...)` over the valid region of src; the rest of the storage of dst becomes
-/// zero. A row is written when it has been read, so that dst may begin where src does.
+/// Write the truth of `test(x, ...)` over the valid region of src, and zeros into what else dst has of these
+/// rows. A row is written when it has been read, so that dst may begin where src does.
 template <class Dst, class Src, class Test, class... Other>
 inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) {
   using W = typename Dst::DType;
@@ -66,11 +67,11 @@ inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) 
   constexpr W zeros[chunk_words] = {};
   const ptrdiff_t rows = src.GetValidRow(), words = dst.GetValidCol();
   ptrdiff_t cols = src.GetValidCol();
-  if (cols > words * per_word) cols = words * per_word;
+  if (kIsa == Isa::cpu && cols > words * per_word) cols = words * per_word;  // hardware does not ask
   const Lines<Dst> to(dst);
-  for (ptrdiff_t r = 0; r < Dst::Rows; ++r) {
+  for (ptrdiff_t r = 0; r < rows && r < Dst::Rows; ++r) {
     ptrdiff_t done = 0;  // words of this row
-    for (ptrdiff_t c = 0; c < cols && r < rows; c += kChunk) {
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<uint8_t> truth;
       map_run(n, test, truth.at, Lines<Src>(src).template read<C>(r, c, n, Buffer<C>().at),
@@ -80,10 +81,35 @@ inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) 
       to.write(r, done, (n + per_word - 1) / per_word, packed);
       done += (n + per_word - 1) / per_word;
     }
-    for (ptrdiff_t n; done < Dst::Cols; done += n) {
-      n = Dst::Cols - done < chunk_words ? Dst::Cols - done : chunk_words;
+    for (ptrdiff_t n; done < words; done += n) {
+      n = words - done < chunk_words ? words - done : chunk_words;
       to.write(r, done, n, zeros);
     }
+  }
+}
+
+/// The same as a stream of bytes, as many for each row of src as its storage has columns for, through the valid
+/// region of dst row by row. All is read before anything is written: the stream may be ahead of src.
+template <class Dst, class Src, class Test>
+inline void compare_stream(Dst& dst, const Src& src, Test test) {
+  using W = typename Dst::DType;
+  using C = compute_t<typename Src::DType>;
+  constexpr ptrdiff_t row_bytes = Src::Cols / 8;
+  uint8_t bytes[Src::Rows * row_bytes + 1] = {};
+  const ptrdiff_t rows = src.GetValidRow();
+  const ptrdiff_t cols = src.GetValidCol() < row_bytes * 8 ? src.GetValidCol() : row_bytes * 8;
+  for (ptrdiff_t r = 0; r < rows; ++r) {
+    for (ptrdiff_t c = 0; c < cols; c += kChunk) {
+      const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
+      Buffer<uint8_t> truth;
+      map_run(n, test, truth.at, Lines<Src>(src).template read<C>(r, c, n, Buffer<C>().at));
+      pack_bits(truth.at, bytes + r * row_bytes + c / 8, n);
+    }
+  }
+  const ptrdiff_t to_rows = dst.GetValidRow(), to_cols = dst.GetValidCol();
+  const Lines<Dst> to(dst);
+  for (ptrdiff_t at = 0; at < to_rows * to_cols; ++at) {
+    to.set(at / to_cols, at % to_cols, static_cast<W>(at < Src::Rows * row_bytes ? bytes[at] : 0));
   }
 }
 
@@ -97,8 +123,18 @@ inline const uint8_t* mask_row(const Lines<Mask>& mask, ptrdiff_t r, ptrdiff_t f
       mask.template read<W>(r, first / per_word, (n + per_word - 1) / per_word, buffer));
 }
 
+/// Truth values of elements from number `first` on, from a stream of bytes in the valid region of a mask.
+template <class Mask>
+inline void unpack_stream(const Lines<Mask>& mask, ptrdiff_t width, ptrdiff_t first, ptrdiff_t n,
+                          uint8_t* truth) {
+  for (ptrdiff_t k = 0; k < n; ++k) {
+    const ptrdiff_t byte = (first + k) / 8;
+    truth[k] = static_cast<uint64_t>(mask.get(byte / width, byte % width)) >> (first + k) % 8 & 1;
+  }
+}
+
 /// dst = where(bit, x, otherwise(i)), bit patterns kept. `other` gives a row of the second choice.
-template <class Dst, class Mask, class Src, class Other>
+template <bool Stream = false, class Dst, class Mask, class Src, class Other>
 inline void select(Dst& dst, const Mask& mask, const Src& src, Other other) {
   using T = typename Dst::DType;
   const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
@@ -109,10 +145,13 @@ inline void select(Dst& dst, const Mask& mask, const Src& src, Other other) {
     for (ptrdiff_t c = 0; c < cols; c += kChunk) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<T> first, second, result;
-      Buffer<typename Mask::DType> words;
       Buffer<uint8_t> chosen;
-      const uint8_t* bytes = mask_row(bits, r, c, n, words.at);
-      unpack_bits(bytes, chosen.at, n);
+      if (Stream && (sizeof(typename Mask::DType) > 1 || mask.GetValidCol() * 8 != cols)) {
+        unpack_stream(bits, mask.GetValidCol(), r * cols + c, n, chosen.at);
+      } else {
+        Buffer<typename Mask::DType> words;
+        unpack_bits(mask_row(bits, r, c, n, words.at), chosen.at, n);
+      }
       const T* x = in.template read<T>(r, c, n, first.at);
       const T* y = other(r, c, n, second.at);
       T* to = out.template spot<T>(r, c, result.at);
@@ -141,7 +180,12 @@ inline void tcmps(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMod
   using C = compute_t<typename Src::DType>;
   const auto mode = Comparison::of<typename Src::DType>(cmpMode);
   const C s = value_of<C>(scalar);
-  compare(dst, src, [mode, s](C x) { return mode(x, s); });
+  const auto test = [mode, s](C x) { return mode(x, s); };
+  if constexpr (kIsa == Isa::cpu) {
+    compare_stream(dst, src, test);
+  } else {
+    compare(dst, src, test);
+  }
 }
 /// The same, with the first element of a tile.
 template <class Dst, class Src, class Scalar>
@@ -155,7 +199,7 @@ template <class Dst, class Mask, class Src0, class Src1>
 inline void tsel(Dst& dst, Mask& selMask, Src0& src0, Src1& src1) {
   using T = typename Dst::DType;
   const Lines<Src1> second(src1);
-  select(dst, selMask, src0, [&](ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* buffer) {
+  select<kIsa == Isa::cpu>(dst, selMask, src0, [&](ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* buffer) {
     return second.template read<T>(r, c, n, buffer);
   });
 }

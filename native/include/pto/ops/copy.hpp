@@ -125,6 +125,26 @@ inline void fill_around(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
   if (rows < height) fill(to, rows, 0, height - rows, TileT::Cols, code);
 }
 
+/// Fill what shares blocks of 32 bytes with the first rows x cols elements: all that a transfer pads.
+template <class TileT>
+inline void fill_blocks(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
+                        code_t<typename TileT::DType> code) {
+  constexpr bool boxed = TileT::form != Form::ND && TileT::form != Form::DN;
+  constexpr bool by_row = TileT::form == Form::ND || TileT::form == Form::NZ || TileT::form == Form::ZZ;
+  constexpr ptrdiff_t size = !boxed   ? 256 / bits_of<typename TileT::DType>
+                             : by_row ? TileT::InnerCols
+                                      : TileT::InnerRows;
+  const auto to = place(tile);
+  if (rows <= 0 || cols <= 0) return;
+  if constexpr (by_row) {
+    const ptrdiff_t end = lesser((cols + size - 1) / size * size, TileT::Cols);
+    if (end > cols) fill(to, 0, cols, rows, end - cols, code);
+  } else {
+    const ptrdiff_t end = lesser((rows + size - 1) / size * size, TileT::Rows);
+    if (end > rows) fill(to, rows, 0, end - rows, cols, code);
+  }
+}
+
 // --- lines of a place -------------------------------------------------------------------------------------
 
 /// Put n elements into a row.

@@ -18,7 +18,7 @@ inline void print_element(T element, int width, int precision, const char* befor
       print("%s%*.*f", before, width, precision, value);
     }
   } else if constexpr (sizeof(T) == 1) {
-    print("%s%d", before, static_cast<int>(value_of<compute_t<T>>(element)));
+    print("%s%*d", before, width, static_cast<int>(value_of<compute_t<T>>(element)));
   } else if constexpr (std::is_signed_v<T>) {
     print("%s%*lld", before, width, static_cast<long long>(element));
   } else {

@@ -155,9 +155,17 @@ inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
   }
 }
 
+/// Hardware clears all of a tile that it scatters into.
+template <class Dst>
+inline void clear_for_scatter(Dst& dst) {
+  if constexpr (kIsa != Isa::cpu)
+    fill(place(dst), 0, 0, Dst::Rows, Dst::Cols, code_t<typename Dst::DType>{0});
+}
+
 /// The element of dst at storage offset indexes[r, c] = src[r, c]; the last in row-major order stays.
 template <class Dst, class Src, class Idx>
 inline void scatter(Dst& dst, const Src& src, const Idx& indexes) {
+  clear_for_scatter(dst);
   const Lines<Src> in(src);
   const Lines<Idx> where(indexes);
   typename Dst::DType* to = dst.data();
@@ -189,6 +197,7 @@ inline void scatter_masked(Dst& dst, const Src& src) {
             "PTO-E2102",
             "TSCATTER: the pattern selects other elements of the %tdx%td of dst than the %ux%u of src", rows,
             cols, src.GetValidRow(), src.GetValidCol());
+  if constexpr (Pattern != MaskPattern::P1111) clear_for_scatter(dst);
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t c = 0; c < cols; ++c) {
       const ptrdiff_t i = Rows ? r : c, k = i - first_of(Pattern);

@@ -31,7 +31,8 @@ inline void count_from(Dst& dst, typename Dst::DType start) {
 /// Counters that one step of the generator takes, and the columns it fills with their four words.
 inline constexpr int kLanes = 64, kRandomColumns = 4 * kLanes;
 
-/// Philox-4x32 of the counters (high, low) + 0 .. 63; word k of lane j goes to out[k * 64 + j].
+/// Philox-4x32 of the counters (high, low) + 0 .. 63; word k of lane j goes to out[k * 64 + j] on the cpu profile,
+/// to out[j * 4 + k] on hardware.
 template <int Rounds>
 [[gnu::noinline]] inline void philox(uint64_t low, uint64_t high, uint32_t key0, uint32_t key1,
                                      uint32_t* out) {
@@ -55,7 +56,12 @@ template <int Rounds>
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
-  std::memcpy(out, word, sizeof word);
+  if constexpr (kIsa == Isa::cpu) {
+    std::memcpy(out, word, sizeof word);
+  } else {
+    for (int j = 0; j < kLanes; ++j)
+      for (int k = 0; k < 4; ++k) out[j * 4 + k] = word[k][j];
+  }
 }
 
 // --- histogram ---------------------------------------------------------------------------------------------
@@ -153,7 +159,10 @@ PTO_INST RecordEvent TRANDOM(Dst& dst, const TRandomKey& key, const TRandomCount
       std::memcpy(elements, words, sizeof words);
       out.write(r, c, cols - c < detail::kRandomColumns ? cols - c : detail::kRandomColumns, elements);
       const uint64_t before = low;
-      low += Dst::Cols / 4;
+      const bool last = c + detail::kRandomColumns >= cols;
+      low += detail::kIsa == detail::Isa::cpu ? Dst::Cols / 4
+             : last                           ? (cols - 1) % detail::kLanes + 1
+                                              : detail::kLanes;
       high += low < before;
     }
   }

@@ -1655,15 +1655,17 @@ constexpr void check_tcmps_1() {
       "[PTO][PTO-E0401] TCMPS: expects src and dst to have the same valid rows");
   static_assert(is_among<dst>(0x3f000),
       "[PTO][PTO-E0301] TCMPS: expects dst element type to be u8/i8/u16/i16/u32/i32; fix: convert with TCVT");
-  static_assert(!(src::ValidCol != DYNAMIC) || rounded_up(src::ValidCol,
-      bits_of<typename dst::DType>) <= dst::Cols,
-      "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<src>(0x3f00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(is_one_of<src>(0xfcff7),
       "[PTO][PTO-E0602] TCMPS: the element type of src needs another target");
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(src::ValidCol != DYNAMIC) || rounded_up(src::ValidCol,
+      bits_of<typename dst::DType>) <= dst::Cols,
+      "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(is_one_of<src>(0x3f00e),
@@ -5277,14 +5279,16 @@ constexpr void check_tpack() {
       "TMOV");
   static_assert(same_valid<src, dst>(),
       "[PTO][PTO-E0401] TPACK: expects src and dst to have the same valid_shape");
-  static_assert(bits_of<typename src::DType> > bits_of<typename dst::DType>,
-      "[PTO][PTO-E0301] TPACK: expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes");
 #if defined(PTO_ISA_A2A3)
   static_assert(never<dst>, "[PTO][PTO-E0601] TPACK: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<src, dst>(),
       "[PTO][PTO-E0501] TPACK: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(bits_of<typename src::DType> > bits_of<typename dst::DType>,
+      "[PTO][PTO-E0301] TPACK: expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<src>(0x3f00e),
@@ -5707,8 +5711,6 @@ constexpr void check_tgatherb() {
   static_assert(all_in<TileType::Vec, src, offsets, dst>(),
       "[PTO][SA-0127] TGATHERB: expects src, offsets and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
-      "[PTO][PTO-E0301] TGATHERB: expects src and dst to have the same element bytes");
   static_assert(bits_of<typename offsets::DType> == 32,
       "[PTO][PTO-E0301] TGATHERB: expects offsets element bits to be 32");
   static_assert(!(dst::ValidCol != DYNAMIC) || (dst::ValidCol * bits_of<typename dst::DType>) % 256 == 0,
@@ -5774,22 +5776,17 @@ constexpr void check_tscatter() {
   static_assert(all_in<TileType::Vec, src, dst>(),
       "[PTO][PTO-E0501] TSCATTER: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0116] TSCATTER: expects indexes");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor &&
-      (bits_of<typename dst::DType> == 16 || bits_of<typename dst::DType> == 32),
-      "[PTO][PTO-E0301] TSCATTER: expects src blayout == ROW and dst blayout == ROW and (dst element bits "
-      "in (16, 32)); fix: use BLayout::RowMajor");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_ROW) || src::ValidRow == dst::ValidRow,
       "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid rows");
   static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_COL) || src::ValidCol == dst::ValidCol,
       "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid columns");
+#if defined(PTO_ISA_A5)
+  static_assert(src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor &&
+      (bits_of<typename dst::DType> == 16 || bits_of<typename dst::DType> == 32),
+      "[PTO][PTO-E0301] TSCATTER: expects src blayout == ROW and dst blayout == ROW and (dst element bits "
+      "in (16, 32)); fix: use BLayout::RowMajor");
 #endif
 }
 

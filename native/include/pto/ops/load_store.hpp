@@ -108,7 +108,11 @@ inline void load(TileT& dst, Global& src) {
       constexpr auto pad = isCustomPadValue(static_cast<PadValue>(TileT::PadVal))
                                ? PadValue::Null
                                : static_cast<PadValue>(TileT::PadVal);
-      fill_around(dst, rows, cols, pad_code<typename TileT::DType, pad>());
+      if constexpr (kIsa == Isa::cpu) {
+        fill_around(dst, rows, cols, pad_code<typename TileT::DType, pad>());
+      } else {
+        fill_blocks(dst, rows, cols, pad_code<typename TileT::DType, pad>());
+      }
     }
   }
 }

@@ -108,7 +108,7 @@ inline void concatenation(Dst& dst, Src0& src0, Src1& src1, Idx& idx, Idx0& idx0
 
 namespace detail {
 
-/// The low bits of every element.
+/// The low bits of every element; a wider integer has the sign of the other.
 template <class Dst, class Src>
 inline void low_bits(Dst& dst, Src& src) {
   using T = typename Dst::DType;
@@ -126,7 +126,9 @@ inline void low_bits(Dst& dst, Src& src) {
       // over the elements themselves.
       const auto n = static_cast<unsigned>(lesser(cols - c, kChunk));
       std::memcpy(whole.at, from.template read<S>(r, c, n, in.at), n * sizeof(S));
-      for (unsigned i = 0; i < n; ++i) low.at[i] = static_cast<code_t<T>>(whole.at[i]);
+      using Number = std::conditional_t<!is_float_v<S> && Element<S>::is_signed,
+                                        std::make_signed_t<code_t<S>>, code_t<S>>;
+      for (unsigned i = 0; i < n; ++i) low.at[i] = static_cast<code_t<T>>(static_cast<Number>(whole.at[i]));
       std::memcpy(static_cast<void*>(out.at), low.at, n * sizeof(T));
       to.template write<T>(r, c, n, out.at);
     }

@@ -375,12 +375,46 @@ inline void index_of_extreme(Value& value, Index& index, const Src& src) {
 
 namespace pto {
 
-/// With scratch for the hardware's tree of sums; the order of the sum here is the one it always has.
+namespace detail {
+
+/// The sum of each column as a tree: neighbours, then their sums, every step rounded. The last one of an odd
+/// number joins the first pair on a2a3, the last pair on a5 (`odd_one` of the row).
+template <class Dst, class Src>
+inline void fold_pairs(Dst& dst, const Src& src) {
+  using F = Fold<typename Dst::DType, typename Src::DType, false, false>;
+  using Acc = typename F::Acc;
+  const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
+  const Lines<Src, Along::col> in(src);
+  for (ptrdiff_t c = 0; rows > 0 && c < cols; ++c) {
+    Acc sums[Src::Rows];
+    for (ptrdiff_t r = 0; r < rows; ++r) sums[r] = static_cast<Acc>(in.template get<typename F::From>(c, r));
+    const auto add = [&](ptrdiff_t to, Acc x, Acc y) {
+      sums[to] = F::step(x, y);
+      F::round(sums + to, 1);
+    };
+    for (ptrdiff_t n = rows; n > 1; n /= 2) {
+      const Acc left = sums[n - 1];
+      for (ptrdiff_t k = 0; k < n / 2; ++k) add(k, sums[2 * k], sums[2 * k + 1]);
+      const ptrdiff_t pair = kIsa == Isa::a2a3 ? 0 : n / 2 - 1;
+      if (n % 2 == 1) add(pair, sums[pair], left);
+    }
+    const auto result = F::element(sums[0]);
+    put_results<Dst, Along::col>(dst, c, 1, &result);
+  }
+}
+
+}  // namespace detail
+
+/// With scratch for the tree of sums that hardware can make; the cpu profile has none.
 template <class Dst, class Src, class Tmp, class... Events>
-PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Tmp&, bool, Events&... events) {
+PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Tmp&, bool pairs, Events&... events) {
   detail::check_tcolsum<Dst, Src>();
   TSYNC(events...);
-  detail::fold<detail::Along::col, false, false>(dst, src);
+  if (pairs && detail::kIsa != detail::Isa::cpu) {
+    detail::fold_pairs(dst, src);
+  } else {
+    detail::fold<detail::Along::col, false, false>(dst, src);
+  }
   return {};
 }
 

@@ -58,10 +58,7 @@ def _view_values(i: Instr, view: View) -> Array:
 def matrix_text(values: Array, dtype: str, print_format: str) -> str:
     m = _FORMAT.search(print_format)
     width, precision = (int(m[1]), int(m[2])) if m else (8, 4)
-    if DTYPES[dtype].is_float:
-        form = f"{width}.{precision}f"
-    else:
-        form = "d" if DTYPES[dtype].bits == 8 else f"{width}d"
+    form = f"{width}.{precision}f" if DTYPES[dtype].is_float else f"{width}d"
     rows = [" ".join([format(v, form) for v in row]) for row in values.tolist()]
     return "\n".join([f"TPRINT {values.shape[0]}x{values.shape[1]}", *rows]) + "\n"
 

@@ -16,7 +16,7 @@ from ...isa.row import Row
 from ..memory import ConvTile
 from .instr import Instr, Place, Shape
 from .meaning import Numbers, RowExpression, compiled, spread
-from .packed import load_bits, store_bits
+from .packed import load_bits, load_stream, store_bits, store_stream
 from .registry import Execute, expressed
 
 #: What of an operand an expression reads, of the elements that it computes.
@@ -49,7 +49,7 @@ def build(row: Row) -> Execute:
         if isinstance(value, (int, float)):
             return (Numbers(i, "f32") if name in floats else numbers).scalar(value)
         if name in packed:
-            return load_bits(i, name, shape)
+            return (load_stream if i.core.profile.isa in row.stream_on else load_bits)(i, name, shape)
         return numbers.read(name, (1, 1) if name in single else shape)
 
     def execute(i: Instr) -> None:
@@ -73,7 +73,9 @@ def build(row: Row) -> Execute:
         if skips is not None and skips(numbers, values):
             return
         result = form(i)(numbers, values)
-        if bits:
+        if bits and i.core.profile.isa in row.stream_on:
+            store_stream(i, "dst", result, i.tile(tile).shape)
+        elif bits:
             store_bits(i, "dst", result)
         elif row.store == "saturate" and i.dtype("dst") != dtype:
             exact = numbers.round(result) if result.dtype.kind == "f" else result

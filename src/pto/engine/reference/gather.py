@@ -142,8 +142,11 @@ def scatter(i: Instr) -> None:
         at = i.values("indexes").astype(np.int64)
         dst = i.tile("dst")
         i.index_elements("indexes", at, dst, dst.pitch[1] if dst.layout == "ND" else dst.cols)
+        found = i.raw("src", at.shape).ravel()
+        if i.isa != "cpu":
+            i.store_raw("dst", np.zeros(dst.shape, found.dtype))
         # Flat, so that the last writer in row-major order stays.
-        i.store_raw_at("dst", at.ravel(), i.raw("src", at.shape).ravel())
+        i.store_raw_at("dst", at.ravel(), found)
         return
     rows, cols = i.valid("dst")
     found = i.raw("src")
@@ -155,4 +158,6 @@ def scatter(i: Instr) -> None:
         f"the pattern selects {out[part].shape} elements of dst, src has {found.shape}",
     )
     out[part] = found
+    if i.isa != "cpu" and (i.attr("maskPattern") or "P1111") != "P1111":
+        i.store_raw("dst", np.zeros(i.tile("dst").shape, found.dtype))
     i.store_raw("dst", out)

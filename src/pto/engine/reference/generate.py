@@ -50,19 +50,23 @@ def triangle(i: Instr) -> None:
 
 @executor("random numbers")
 def random(i: Instr) -> None:
-    """Philox-4x32 words. Step n fills `_COLUMNS` columns of a row from the counters that start at
-    counter + n * (row stride // 4)."""
+    """Philox-4x32 words. A step fills `_COLUMNS` columns of a row from `_LANES` counters."""
     rows, cols = i.valid("dst")
     if not rows or not cols:
         return
     loops = -(-cols // _COLUMNS)
     start = sum((int(i.arg(f"counter{k}")) & 0xFFFFFFFF) << (32 * k) for k in range(4))
-    stride = i.tile("dst").pitch[1] // 4
-    ahead = np.arange(rows * loops, dtype=np.uint64)[:, None] * np.uint64(stride)
-    ahead = (ahead + np.arange(_LANES, dtype=np.uint64)).ravel()
+    if i.isa == "cpu":
+        steps = np.full(rows * loops, i.tile("dst").pitch[1] // 4, np.uint64)
+    else:
+        steps = np.full((rows, loops), _LANES, np.uint64)
+        steps[:, -1] = (cols - 1) % _LANES + 1
+    first = np.cumsum(steps, dtype=np.uint64) - steps.ravel()
+    ahead = (first[:, None] + np.arange(_LANES, dtype=np.uint64)).ravel()
     words = _philox(start, ahead, (int(i.arg("key0")), int(i.arg("key1"))), i.attr("rounds"))
-    # (word, row, loop, lane) -> columns of (loop, word, lane)
-    words = words.reshape(4, rows, loops, _LANES).transpose(1, 2, 0, 3).reshape(rows, loops * _COLUMNS)
+    # (word, row, loop, lane) -> columns of (loop, word, lane), or as they were made
+    order = (1, 2, 0, 3) if i.isa == "cpu" else (1, 2, 3, 0)
+    words = words.reshape(4, rows, loops, _LANES).transpose(order).reshape(rows, loops * _COLUMNS)
     i.store_raw("dst", words[:, :cols].view(array_of(i.dtype("dst"))))
 
 

@@ -124,8 +124,6 @@ def subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     at = source.element_offset(r, c) * source.bits + 4 * source.nibble
     if source.address is not None:
         new.address, new.nibble = source.address + at // 8, at % 8 // 4
-    if r < 0 or c < 0 or r + rows > source.rows or c + cols > source.cols:
-        core.grid.outside_tile(core, op, source, r, c, rows, cols)
     given = _valid(args)
     v_row = given[0] if given[0] is not None else type.v_row
     v_col = given[1] if given[1] is not None else type.v_col
@@ -136,6 +134,9 @@ def subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     new.v_row = rows if v_row is None else v_row
     new.v_col = cols if v_col is None else v_col
     check_valid(new, new.v_row, new.v_col)
+    # Instructions touch what is valid: the rest of a window at the edge may lie outside.
+    if r < 0 or c < 0 or r + new.v_row > source.rows or c + new.v_col > source.cols:
+        core.grid.outside_tile(core, op, source, r, c, new.v_row, new.v_col)
     return new
 
 

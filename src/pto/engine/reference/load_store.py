@@ -35,9 +35,10 @@ def tload(i: Instr) -> None:
     found = copied(i, global_side(i, "src", shape, inferred_layout(i.arg("src"), dst)), dst.dtype, shape)
     # Custom pads are for tfillpad. Without a pad the rest is zeroed here, and anything on hardware.
     pad = dst.pad if dst.pad < tiles.CUSTOM_PAD else 0
-    fill_around(i, "dst", shape, tiles.pad_bits(pad, dst.dtype))
-    if dst.pad == 0:
-        for size, at in around(dst, shape):
+    code = tiles.pad_bits(pad, dst.dtype, i.isa)
+    for size, at in around(dst, shape) if i.isa == "cpu" else rest_of_blocks(dst, shape):
+        i.store_raw("dst", np.full(size, code, elements.code_dtype(dst.dtype)), at)
+        if dst.pad == 0:
             i.undefine("dst", size, at)
     i.store_raw("dst", found)
 
@@ -100,6 +101,22 @@ def around(tile: Tile, inner: Shape) -> Iterator[tuple[Shape, Shape]]:
         yield (rows, tile.cols - cols), (0, cols)
     if rows < height:
         yield (height - rows, tile.cols), (rows, 0)
+
+
+def rest_of_blocks(tile: Tile, inner: Shape) -> Iterator[tuple[Shape, Shape]]:
+    """The rectangles that share blocks of 32 bytes with the first `inner` elements, which a transfer pads."""
+    rows, cols = inner
+    if not rows or not cols:
+        return
+    box = tile.box if tile.box != (1, 1) else (tiles.block_elements(tile.bits),) * 2
+    if tile.layout in ("ND", "NZ", "ZZ"):  # elements of a row lie side by side
+        end = min(-(-cols // box[1]) * box[1], tile.cols)
+        if end > cols:
+            yield (rows, end - cols), (0, cols)
+    else:
+        end = min(-(-rows // box[0]) * box[0], tile.rows)
+        if end > rows:
+            yield (end - rows, cols), (rows, 0)
 
 
 def fill_around(i: Instr, name: str, inner: Shape, code: int) -> None:

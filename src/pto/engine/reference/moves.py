@@ -151,7 +151,7 @@ def tfillpad(i: Instr) -> None:
     shape = min(src.v_row, dst.rows), min(src.v_col, dst.cols)
     # The copy goes first: where both share storage, it must see what src had.
     i.store_raw("dst", copied(i, "src", dst.dtype, shape))
-    fill_around(i, "dst", shape, 0 if dst.loc == "mat" else tiles.pad_bits(dst.pad, dst.dtype))
+    fill_around(i, "dst", shape, 0 if dst.loc == "mat" else tiles.pad_bits(dst.pad, dst.dtype, i.isa))
 
 
 # --- rearrangement ----------------------------------------------------------------------------------------
@@ -210,8 +210,12 @@ def _concat_counted(i: Instr, rows: int) -> None:
 
 @executor("low bits")
 def tpack(i: Instr) -> None:
-    dst = i.tile("dst")
-    i.store_raw("dst", i.bits("src", dst.valid).astype(elements.code_dtype(dst.dtype)))
+    dst, src = i.tile("dst"), i.tile("src")
+    wider = dst.bits > src.bits and elements.DTYPES[src.dtype].is_int
+    found = (
+        i.raw("src", dst.valid) if wider else i.bits("src", dst.valid)
+    )  # a sign goes on in a wider element
+    i.store_raw("dst", found.astype(elements.code_dtype(dst.dtype)))
 
 
 @executor("interleaving")

@@ -1,6 +1,8 @@
 """Packed predicates: a bit per element.
 
 Row r, column c is bit c % B (least significant first) of word c // B of row r, with B the bits of a word.
+Where a row of the table says that they are a stream, they are bytes instead, an element each, that go on from
+row to row.
 """
 
 from __future__ import annotations
@@ -12,14 +14,17 @@ from .instr import Instr, Shape
 
 
 def store_bits(i: Instr, name: str, truth: Array) -> None:
-    """Pack truth values into a tile; the rest of its storage becomes zero."""
+    """Pack truth values into a tile, as many rows as they have; what else is valid of these becomes zero."""
     dst = i.tile(name)
     code = code_dtype(dst.dtype)
     packed = np.packbits(truth, axis=1, bitorder="little")
-    words = np.zeros(dst.shape, code.newbyteorder("<"))
-    rows, cols = min(len(packed), dst.rows), min(packed.shape[1], dst.v_col * code.itemsize)
-    words.view(np.uint8)[:rows, :cols] = packed[:rows, :cols]
-    i.store_raw(name, words.astype(code, copy=False))
+    size = packed.shape[1]
+    words = max(-(-size // code.itemsize), dst.v_col)
+    if i.core.profile.isa == "cpu":  # hardware does not ask how many columns of dst are valid
+        words, size = dst.v_col, min(size, dst.v_col * code.itemsize)
+    found = np.zeros((min(len(packed), dst.rows), words), code.newbyteorder("<"))
+    found.view(np.uint8)[:, :size] = packed[: len(found), :size]
+    i.store_raw(name, found.astype(code, copy=False))
 
 
 def load_bits(i: Instr, name: str, shape: Shape) -> Array:
@@ -28,3 +33,26 @@ def load_bits(i: Instr, name: str, shape: Shape) -> Array:
     words = i.bits(name, (rows, -(-cols // i.tile(name).bits)))
     data = np.ascontiguousarray(words, words.dtype.newbyteorder("<")).view(np.uint8)
     return np.unpackbits(data, axis=1, count=cols, bitorder="little").view(bool)
+
+
+def store_stream(i: Instr, name: str, truth: Array, storage: Shape) -> None:
+    """Pack truth values into the valid region of a tile; each row of their tile begins a byte, as many as its
+    storage has columns for."""
+    dst = i.tile(name)
+    bits = np.zeros((storage[0], storage[1] // 8 * 8), bool)
+    rows, cols = len(truth), min(truth.shape[1], bits.shape[1])
+    bits[:rows, :cols] = truth[:, :cols]
+    packed = np.packbits(bits, axis=1, bitorder="little").ravel()
+    found = np.zeros(dst.v_row * dst.v_col, code_dtype(dst.dtype))
+    size = min(found.size, packed.size)
+    found[:size] = packed[:size]
+    i.store_raw(name, found.reshape(dst.valid))
+
+
+def load_stream(i: Instr, name: str, shape: Shape) -> Array:
+    """The truth values of a stream, of which every element of `shape` takes the next bit."""
+    count, width = shape[0] * shape[1], i.tile(name).v_col
+    rows, rest = divmod(-(-count // 8), width) if width else (0, 0)
+    parts = [i.bits(name, (rows, width)).ravel(), i.bits(name, (min(1, rest), rest), (rows, 0)).ravel()]
+    data = np.concatenate(parts).astype(np.uint8)
+    return np.unpackbits(data, count=count, bitorder="little").view(bool).reshape(shape)

@@ -56,7 +56,10 @@ def fold(row: Row) -> Execute:
             if axis == 1 and rows and row.start != "first":
                 i.store("dst", np.full((rows, 1), int(row.start), steps))
             return
-        if ufunc is None or str(ufunc.identity) != row.start:
+        if row.pairs and i.attr(row.pairs) and i.isa in row.odd_one:
+            assert ufunc is not None
+            last = fold_pairs(x if axis == 0 else x.T, ufunc, steps, row.odd_one[i.isa])
+        elif ufunc is None or str(ufunc.identity) != row.start:
             last = _stepped(Numbers(i, dtype), x if axis == 0 else x.T, step, row)
         elif steps.kind in "iu":
             i.store("dst", ufunc.reduce(x.astype(steps, copy=False), axis=axis, dtype=steps, keepdims=True))
@@ -89,6 +92,18 @@ def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any], *, compiled: bo
     if x.flags.f_contiguous:  # NumPy steps faster along the axis that is not contiguous
         return step.accumulate(x.T, axis=1, dtype=steps)[:, -1]
     return step.accumulate(x, axis=0, dtype=steps)[-1]  # reduce would add pairwise
+
+
+def fold_pairs(x: Array, step: np.ufunc, steps: np.dtype[Any], odd_one: str) -> Array:
+    """The columns of a matrix folded as trees of neighbours, every step rounded to `steps`."""
+    x = x.astype(steps)
+    while len(x) > 1:
+        left = x[-1:] if len(x) % 2 else None
+        x = step(x[: len(x) // 2 * 2 : 2], x[1 : len(x) // 2 * 2 : 2], dtype=steps)
+        if left is not None:
+            at = 0 if odd_one == "first" else -1
+            x[at] = step(x[at], left[0], dtype=steps)
+    return x[0]
 
 
 def _extreme(row: Row) -> Execute:

@@ -24,6 +24,10 @@ RECORD = 8
 _ZERO, _INFINITY = np.array(0, np.float32), np.array(np.inf, np.float32)
 
 
+#: The NaN with a sign, which goes behind all values.
+_LOWEST = {"f32": 0xFFC00000, "f16": 0xFE00}
+
+
 @executor("sort blocks")
 def sort_blocks(i: Instr) -> None:
     """Sort every block of 32 columns; records of equal value go by index."""
@@ -35,6 +39,10 @@ def sort_blocks(i: Instr) -> None:
     keys = elements.decode(i.dtype("src"), i.bits("src"))
     order = block_order(rank(keys), index)
     made = records(np.take(i.raw("src"), order), np.take(index, order), i.dtype("dst"))
+    if i.isa != "cpu" and cols % BLOCK:  # hardware fills the last block, with what no value is below
+        lowest = np.full((rows, BLOCK - cols % BLOCK), _LOWEST[i.dtype("src")], f"u{i.tile('src').bits // 8}")
+        rest = records(lowest.view(made.dtype), np.zeros(lowest.shape, np.uint32), i.dtype("dst"))
+        made = np.concatenate([made, rest], axis=1)
     room = i.tile("dst").cols  # what does not fit is dropped
     i.store_raw("dst", made[:, :room])
 

@@ -8,7 +8,7 @@ forms name no handle: they use the pipe that the function's `aic_/aiv_initialize
 from __future__ import annotations
 
 from ..row import Attr, Family, Row
-from ..rules import R
+from ..rules import R, Rule
 
 _DIR = Attr("dir_mask", "int", required=True, doc="1 cube to vector, 2 vector to cube, "
 "3 both")
@@ -19,7 +19,7 @@ _SPLIT = Attr(
     "split", "int", 0, choices=(0, 1, 2, 3, 4),
     doc="0 no split, 1 row halves, 2 column halves, 3 and 4 the same with an odd extent",
 )  # fmt: skip
-_SPLIT_RULE = R("split in (0, 1, 2)", on="a2a3 a5", msg="expects 'split' to be 0, 1, or 2")
+_ODD_C2V = "supports odd split modes (split = 3 or 4) only for C2V tile pipes"
 #: A pipe uses two flag ids per direction, of the 16 there are.
 _FLAG_IDS = (
     R("flag_base >= 0", when="has(flag_base)", msg="expects 'flag_base' to be non-negative"),
@@ -41,7 +41,7 @@ _MAT = "!pto.tile_buf<mat, 16x64xf32, blayout=col_major, slayout=row_major>"
 _PUSH_PIPE = (("tile.loc in (ACC, MAT)", "FIX"), ("", "MTE3"))
 _POP_PIPE = (("isa == 'a5'", "S"), ("", "MTE2"))
 
-fifo = Family("scheduling", "system", effect="sync", attrs=_SPLIT, rules=(_SPLIT_RULE,))
+fifo = Family("scheduling", "system", effect="sync", attrs=_SPLIT)
 _PLACED = (
     "stands in section.cube/vector or a kernel_kind function: 'must be inside pto.section.cube/vector or a "
     "kernel_kind function'; the handle comes from initialize_l2l_pipe or initialize_l2g2l_pipe",
@@ -119,6 +119,11 @@ _ENTRY = "( $tile, $pipe_handle : type($tile), type($pipe_handle) )"
 _HANDLE = f"{_ENTRY} {{ split = $split }} {_SUBBLOCK} attr-dict"
 
 
+def _even(direction: str) -> tuple[Rule, ...]:
+    """Hardware has odd splits from cube to vector only."""
+    return (R("split in (0, 1, 2)", on="a2a3 a5", msg=_ODD_C2V),) if direction == "V2C" else ()
+
+
 def _push(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
     return frontend(
         name, opcode=opcode, fifo="push", core=me, operands="tile=tile|view aiv_subblockid=i64?", pipe=_PUSH_PIPE,
@@ -126,7 +131,7 @@ def _push(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
         doc=f"Push a tile to the other side from a {me} kernel.",
         meaning=f"tpush to the {direction} pipe number id of this function",
         notes=(f"in a {me} kernel function, after an initialize_pipe that enables {direction}",),
-        no_cpp="lowered to tpush", types={"tile": witness, "attr:split": "0"},
+        rules=_even(direction), no_cpp="lowered to tpush", types={"tile": witness, "attr:split": "0"},
     )  # fmt: skip
 
 
@@ -136,6 +141,9 @@ def _pop(name: str, me: str, direction: str, opcode: int, witness: str) -> Row:
         operands="valid_row=index? valid_col=index? aiv_subblockid=i64?",
         format=f"[( $valid_row, $valid_col )] {_KEYED} {_SUBBLOCK} attr-dict -> type($tile)",
         rules=(
+            *_even(direction),
+            R("has(valid_row)", on="a2a3 a5", when="split > 2 and tile.kind == 'tile'",
+              msg="expects odd C2V split tpop to provide per-sub-core valid_row and valid_col operands"),
             R("has(valid_row) == has(valid_col)", msg="expects valid_row and valid_col to be provided "
             "together"),
             R("tile.dyn_row and tile.dyn_col", when="has(valid_row)",
@@ -158,7 +166,7 @@ def _free(name: str, me: str, direction: str, opcode: int) -> Row:
         doc=f"Give the slot of the last pop back in a {me} kernel.",
         meaning=f"tfree on the {direction} pipe number id of this function",
         notes=(f"in a {me} kernel function, after an initialize_pipe that enables {direction}",),
-        no_cpp="lowered to tfree",
+        rules=_even(direction), no_cpp="lowered to tfree",
         types={"entry": "!pto.tensor_view<16x64xf32>", "attr:split": "0"},
     )  # fmt: skip
 
@@ -190,6 +198,11 @@ ROWS = (
               msg="expects an even number of rows for a split by rows"),
             R("tile.cols % 2 == 0", when="tile.loc in (ACC, MAT) and split == 2",
               msg="expects an even number of columns for a split by columns"),
+            R("tile.v_row % 2 == 1", on="a2a3 a5", when="tile.loc == ACC and split == 3",
+              msg="expects a statically odd valid-row count for split = 3"),
+            R("tile.v_col % 2 == 1", on="a2a3 a5", when="tile.loc == ACC and split == 4",
+              msg="expects a statically odd valid-column count for split = 4"),
+            R("split in (0, 1, 2)", on="a2a3 a5", when="tile.loc == VEC", msg=_ODD_C2V),
             R("quant_mode == 'NoQuant' and reluPreMode == 'no_relu'", when="tile.loc in (VEC, MAT)",
               msg="expects quantisation and ReLU only when pushing from the accumulator"),
         ),
@@ -213,6 +226,8 @@ ROWS = (
             "the consumer uses the same FlagID, direction, SlotNum and SlotSize; slot bytes >= tile bytes",
             "slots are packed with the consumer's column count: the reference packs C2V split 0 with the "
             "producer's valid columns and misreads it where they differ",
+            "odd splits (3, 4) take a slot from cube to vector; each lane of the consumer gives its own valid region, "
+            "ceil and floor of the half",
             "odd splits start the second lane after the first lane's share; the reference gives both lanes "
             "offset 0",
             "split 0 on lane 1: pushes do nothing, pops give zeros, frees nothing, unless a no-split pipe "
@@ -233,6 +248,7 @@ ROWS = (
         rules=(
             R("tile.loc in (VEC, MAT)", msg="tile type and target arch must map to a supported consumer "
             "pipe"),
+            R("split in (0, 1, 2)", on="a2a3 a5", when="tile.loc == MAT", msg=_ODD_C2V),
         ),
         doc="Wait for the next slot of a FIFO and load it into a tile.",
         meaning="Wait until the next slot of this direction is published, load slot tileIndex % SlotNum "

@@ -270,7 +270,7 @@ _UNARY = (
 
 # ---- packed predicates ----
 
-_compare = Family(_FAMILY, "tile", **_COMMON).but(in_place="none", writes="all", domain="src0 valid region, packed")
+_compare = Family(_FAMILY, "tile", **_COMMON).but(in_place="none", writes="valid", domain="src0 valid region, packed")
 
 _PREDICATE = (
     _compare(
@@ -288,9 +288,13 @@ _PREDICATE = (
         ),
         types={"dst": "!pto.tile_buf<vec, 16x64xui8, valid=16x8>"},
         notes=(
-            "B = bits of a dst element. The whole dst storage (rows x cols) is zeroed; then for every valid row r "
-            "of src0 and w < min(ceil(src0.v_col / B), dst.v_col), bit k (least significant first) of dst[r, w] "
-            "is the comparison of the elements [r, B*w + k] where B*w + k < src0.v_col, else 0.",
+            "B = bits of a dst element. For every valid row r of src0 and w < ceil(src0.v_col / B), bit k (least "
+            "significant first) of dst[r, w] is the comparison of the elements [r, B*w + k] where B*w + k < "
+            "src0.v_col, else 0; the other valid elements of dst become 0. On cpu, w < dst.v_col as well; hardware "
+            "does not look at the valid columns of dst.",
+            "Beyond that dst keeps its contents. Hardware writes whole words of 64 to 256 bits instead: a5 with "
+            "zeros behind the last column, a2a3 with what comparing the elements there gives. The reference header "
+            "for the cpu zeroes all of the storage first.",
             "Comparisons with NaN are false except ne.",
             "a2a3 writes u8 words, a5 u32 words (8-bit ones pass too); the columns of dst count words.",
             "a2a3 hardware ignores cmpMode for i32 and computes eq.",
@@ -299,6 +303,7 @@ _PREDICATE = (
     ),
     _compare.but(in_place="src0 src1", writes="valid", domain="dst valid region")(
         "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", expr="where(mask, src0, src1)", packed="mask",
+        stream_on="cpu",
         doc="Selects from two tiles by a packed predicate.", forms=forms("TSEL($dst, $mask, $src0, $src1, $tmp)", written=True),
         dtype_code="SA-0326", cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="any",
         rules=(
@@ -309,9 +314,12 @@ _PREDICATE = (
         ),
         types={"mask": "!pto.tile_buf<vec, 16x32xui8, valid=16x8>", "tmp": "!pto.tile_buf<vec, 1x16xui32>"},
         notes=(
-            "bit(mask) is (mask[r, c // B] >> c % B) & 1 with B the bits of a mask element: every row starts "
-            "a new word, as tcmp writes it. The reference header reads one continuous bit stream instead, "
-            "the low 8 bits of each element.",
+            "a2a3, a5: bit(mask) is (mask[r, c // B] >> c % B) & 1 with B the bits of a mask element: every row "
+            "starts a new word, as tcmp writes it. The A5 header steps from row to row by as many bytes as the mask has "
+            "columns: there, take masks of 8-bit elements.",
+            "cpu: the n-th element of the valid region of dst takes bit n of one stream, the low 8 bits of each valid "
+            "element of mask, row by row: what tcmp wrote is read where mask.v_col * 8 == dst.v_col, what tcmps wrote "
+            "where its src was valid in all columns.",
             "tmp holds at least 16 bytes for 16-bit and 8 bytes for 32-bit data on a2a3.", _TMP_A2A3,
         ),
     ),
@@ -501,6 +509,8 @@ _CONVERT = (
             "65504 in f32, and gives 0 for every ON conversion with fp8 or hif8.",
             "f32->f16 ON maps NaN, inf and 65520 to 65504; OFF to NaN, inf and inf.",
             "RINT: 0.5 -> 0, 1.5 -> 2, 2.5 -> 2. ODD: 0.5 -> 1, 2.5 -> 3, -1.5 -> -1.",
+            "Every NaN becomes one code, whatever its sign and payload: 0x7F of f8e4m3, 0x7E of f8e5m2, 0x80 of hif8, 7 "
+            "of 4-bit floats, as the quantising headers and the goldens of a5 have it.",
             "fp8 and hif8 follow their formats (RNE, NaN codes, saturation at the largest finite value); the "
             "reference truncates and wraps, and rounds fp4 to integers first. The limit of f4e1m2 is 1.75.",
             "i32->f16 is the dequantising path of a2a3. The cpu reference copies f32->f32 whatever rmode.",

@@ -55,8 +55,9 @@ partial = irregular.but(
         R("valid_eq(src0, dst) or valid_eq(src1, dst)", code="PA-0051"),
     ),
     notes=(
-        "in0/in1: the position lies in the valid region of src0/src1. With neither the result is 0 here and "
-        "undefined on hardware.",
+        "in0/in1: the position lies in the valid region of src0/src1. With neither the result is 0, as the header "
+        "for the cpu writes it; a5 copies what the storage of the larger source holds there. It counts as undefined "
+        "on every profile.",
         "At least one source has the valid region of dst and the other does not exceed it; a zero dst extent "
         "does nothing.",
     ),
@@ -129,8 +130,10 @@ _SORT = (
             "published samples use narrower tiles; records beyond dst are dropped.",
             "The C++ simulator places 16-bit blocks at 2*j and overlaps them beyond 32 columns; 4*j is "
             "right.",
-            "A tail of n < 32 needs tmp (roundup(C, 32) elements if C*bytes <= 8160, else 32); hardware then "
-            "emits 32 records padded with -inf. The order of NaN is unspecified.",
+            "A tail of n < 32 needs tmp (roundup(C, 32) elements if C*bytes <= 8160, else 32); a2a3 and a5 then "
+            "write 32 records: n sorted ones, and behind them some with the value -NaN (0xFFC00000, 0xFE00) and "
+            "the index 0 here, on hardware what the storage of idx holds there. cpu writes n. The order of NaN "
+            "is unspecified.",
             "Hardware accepts a 1 x C idx for all rows.",
         ),
     ),
@@ -314,12 +317,12 @@ _INDEXED = (
         cpu="floats ints32 fp8 hif8", a2a3="floats ints32", a5="floats ints32 fp8 hif8", dtype_of="src dst",
         rules=(
             *vec("src offsets dst", "SA-0127"), *row_major("dst", "SA-0127", on="a2a3"),
-            R("src.bytes == dst.bytes"),
             R("offsets.bits == 32"),
             R("dst.v_col * dst.bytes % 32 == 0", code="CA-0007"),
         ),
         types={"offsets": "!pto.tile_buf<vec, 16x8xui32>"},
         notes=(
+            "Blocks are bytes: src and dst may have elements of different width, on every profile.",
             "One offset per block, not per element. Hardware wants offsets that are multiples of 32.",
             "The C++ alignment assertion tests the wrong size; the 32-byte rule is the documented one.",
         ),
@@ -336,7 +339,8 @@ _INDEXED = (
         doc="Spread the elements of a tile over dst by index or by mask pattern.",
         meaning=(
             "Index form: for (i, j) of the indexes valid region in row-major order: the dst element at "
-            "storage offset indexes[i,j] = src[i,j]; the last writer wins; other elements are unchanged. "
+            "storage offset indexes[i,j] = src[i,j]; the last writer wins; other elements are unchanged on cpu, and "
+            "become 0 on a2a3 and a5, all of the storage of dst. "
             "Mask form, scatter_axis row: walk the dst valid region; a selected column takes the next "
             "element of the src valid region (row-major), others become 0; col: selected rows take the next "
             "src row, other rows become 0. "
@@ -354,11 +358,10 @@ _INDEXED = (
             R("indexes.dtype in (I32, U32, I16, U16)", code="SA-0325"),
             R("indexes.bytes == max(dst.bytes, 2)", on=_NPU, code="SA-0325"),
             R("valid_le(indexes, src)"),
-            R("has(indexes)", on="a2a3"),
             R("src.blayout == ROW and dst.blayout == ROW and dst.bits in (16, 32)", on="a5",
               when="not has(indexes)"),
-            R("src.v_row == dst.v_row", on="cpu a5", when="not has(indexes) and scatter_axis == 'row'"),
-            R("src.v_col == dst.v_col", on="cpu a5", when="not has(indexes) and scatter_axis == 'col'"),
+            R("src.v_row == dst.v_row", when="not has(indexes) and scatter_axis == 'row'"),
+            R("src.v_col == dst.v_col", when="not has(indexes) and scatter_axis == 'col'"),
         ),
         types={
             "indexes": "!pto.tile_buf<vec, 16x64x{I}>", "half/indexes": "!pto.tile_buf<vec, 16x64xi16>",
@@ -369,7 +372,8 @@ _INDEXED = (
         notes=(
             "Indexes are not bounds-checked by hardware; they are element offsets in storage order, not row "
             "numbers.",
-            "Mask form: the number of selected columns (rows) of dst equals src.v_col (src.v_row).",
+            "Mask form: the number of selected columns (rows) of dst equals src.v_col (src.v_row). a2a3 and a5 clear "
+            "the storage outside the valid region of dst, too, unless the pattern is P1111.",
             "The C++ simulator reads through the padding of a src whose valid columns are fewer than its "
             "columns; the valid region is walked here.",
         ),
@@ -425,9 +429,9 @@ _GENERATORS = (
         doc="Fill a tile with counter-based pseudo-random 32-bit words.",
         meaning=(
             "Philox-4x32. ctr = 128-bit counter, counter0 lowest; key = (key0, key1). For row < dst.v_row, "
-            "for loop < ceil(dst.v_col / 256): for lane < 64: out[4] = philox(ctr + lane); column loop*256 + "
-            "rep*64 + lane gets out[rep], rep < 4, where < dst.v_col; after each loop ctr += row stride // 4 "
-            "(row stride = dst.cols). A round: p0 = c0*0xD2511F53, p1 = c2*0xCD9E8D57 (64-bit); (c0, c1, c2, "
+            "for loop < ceil(dst.v_col / 256): for lane < 64: out[4] = philox(ctr + lane); out[rep], rep < 4, goes "
+            "to column loop*256 + rep*64 + lane on cpu, loop*256 + lane*4 + rep on a5, where < dst.v_col; after each "
+            "loop ctr += dst.cols // 4 on cpu; on a5 64, after the last one of a row (dst.v_col - 1) % 64 + 1. A round: p0 = c0*0xD2511F53, p1 = c2*0xCD9E8D57 (64-bit); (c0, c1, c2, "
             "c3) = (hi(p1)^c1^k0, lo(p1), hi(p0)^c3^k1, lo(p0)); then k0 += 0x9E3779B9, k1 += 0xBB67AE85."
         ),
         cpp="PTOAS__TRANDOM<rounds>($dst, $key0, $key1, $counter0, $counter1, $counter2, $counter3)",
@@ -435,8 +439,11 @@ _GENERATORS = (
         rules=(
             *vec("dst"), *row_major("dst", on="cpu a5"),
         ),
-        notes=("The counter advances by the stride after every 256 columns, so wide rows skip counter "
-               "space.",),
+        notes=(
+            "cpu: the counter advances by the stride after every 256 columns, so wide rows skip counter space.",
+            "a5 interleaves the words into the order in which they were made. Its counters advance as its header "
+            "computes them: rows whose columns are no multiple of 256 share counters, or leave some out.",
+        ),
     ),
     irregular(
         "thistogram", opcode=0x1077, algorithm="histogram",
@@ -695,7 +702,7 @@ _PARTIAL = (
         doc="Maximum of two value tiles with its index where both are valid, the valid pair elsewhere.",
         meaning=(
             "Per (i, j) of the dstVal valid region: both valid: the (value, index) pair of src0 if src0Val > "
-            "src1Val, else that of src1 (ties take src1); one valid: its pair; neither: (0, 0)."
+            "src1Val, else that of src1 (ties take src1); one valid: its pair; neither: (0, 0), undefined on hardware."
         ),
         cpp="TPARTARGMAX($dstVal, $src0Val, $src1Val, $dstIdx, $src0Idx, $src1Idx)",
     ),
@@ -704,7 +711,7 @@ _PARTIAL = (
         doc="Minimum of two value tiles with its index where both are valid, the valid pair elsewhere.",
         meaning=(
             "Per (i, j) of the dstVal valid region: both valid: the (value, index) pair of src0 if src0Val < "
-            "src1Val, else that of src1 (ties take src1); one valid: its pair; neither: (0, 0)."
+            "src1Val, else that of src1 (ties take src1); one valid: its pair; neither: (0, 0), undefined on hardware."
         ),
         cpp="TPARTARGMIN($dstVal, $src0Val, $src1Val, $dstIdx, $src0Idx, $src1Idx)",
     ),
@@ -725,8 +732,7 @@ _DEBUG = (
         meaning=(
             "A line `TPRINT RxC` with the valid shape, then one line per row, elements separated by one "
             "space: floats fixed notation in the width and precision of print_format (f16 and bf16 like f32, "
-            "NaN as nan right-aligned), 8-bit integers as plain numbers, other integers right-aligned in the "
-            "width."
+            "NaN as nan right-aligned), integers right-aligned in the width."
         ),
         cpp="TPRINT($src) | TPRINT($src, $tmp) | TPRINT<PrintFormat::$print_format>($src) | "
             "TPRINT<PrintFormat::$print_format>($src, $tmp)",

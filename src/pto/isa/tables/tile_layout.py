@@ -657,17 +657,19 @@ _REARRANGE = (
         "tpack", opcode=0x1075, algorithm="low bits",
         isas="cpu a5", operands="src dst:out", pipe="V", core="vector",
         doc="Narrow every element to its low bits.",
-        meaning="dst[i,j] = the low bits of src[i,j] that fit the dst element (4->2, 4->1 or 2->1 bytes).",
+        meaning="dst[i,j] = the low bits of src[i,j] that fit the dst element (4->2, 4->1 or 2->1 bytes); cpu: a wider"
+        " integer keeps the value, by the sign of src.",
         cpp="TPACK($dst, $src)",
         cpu="b32 b16 b8", a5="b32 b16 b8", dtype_of="src dst",
         rules=(
             *vec("src dst"), *row_major("src dst"), *same_valid("dst src"),
-            R("src.bytes > dst.bytes",
+            R("src.bytes > dst.bytes", on="a5",
               msg="expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes"),
         ),
         types={"src": "!pto.tile_buf<vec, 16x64xi32>", "dst": "!pto.tile_buf<vec, 16x64x{T}>",
                "wide/src": "!pto.tile_buf<vec, 16x64x{T}>", "wide/dst": "!pto.tile_buf<vec, 16x64xi8>"},
-        notes=("The C++ headers declare no TPACK yet; a truncating copy is the recorded meaning.",),
+        notes=("The C++ headers declare no TPACK yet; a truncating copy is the recorded meaning. The public test for the "
+               "cpu widens i16 to i32, negative values too.",),
     ),
     move(
         "timg2col", opcode=0x102C, algorithm="image to columns",

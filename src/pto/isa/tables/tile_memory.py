@@ -78,7 +78,8 @@ _tload = memory(
     " [init_out_buffer = $init_out_buffer]"
     " [right_padding_num = $right_padding_num : type($right_padding_num)]"
     " [init_condition = $init_condition : type($init_condition)]",
-    meaning="fill all of dst (not only its valid region) with its pad value, then for (r, c) in the dst valid"
+    meaning="fill what lies around the dst valid region with its pad value (cpu: all of dst; a2a3, a5: what is left"
+    " of blocks of 32 bytes, the rest of dst keeps its contents), then for (r, c) in the dst valid"
     " region: dst[r, c] = src[element_offset(src.layout, r, c)]; pad value: null and zero 0, min -inf or the"
     " least integer, max +inf or the greatest integer, custom 0 (tfillpad alone honours it); a conv tile is"
     " walked by its 2-D view (isa-types 3.4) and not filled",
@@ -93,6 +94,10 @@ _tload = memory(
     },
     notes=(
         "hardware specifies padding only for a pad other than null; do not rely on the zeros of a null pad",
+        "64-bit integers and floats of 8 and 4 bits pad with 0 on hardware; on cpu the limits of the type decide, of 4-bit"
+        " floats 7 (0x77 per pair) for max and the least positive number, 1, for min",
+        "a2a3, a5: a transfer writes the valid region and pads the last block of each row (of each column of a DN or ZN"
+        " tile); tfillpad fills the rest. So a load into a window of a larger tile leaves what is around it",
         "extents at run time: ND/DN into a row-major tile s0*s1*s2*s3 == valid rows and s4 == valid columns,"
         " into a col-major tile s0*s1*s2*s4 == valid columns and s3 == valid rows; NZ s2*s3 == valid rows and"
         " s0*s1*s4 == valid columns (CA-0002, SA-0108, SA-0109); ND->NZ and DN->ZN want s0 = s1 = s2 = 1"

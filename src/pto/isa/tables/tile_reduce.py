@@ -221,6 +221,7 @@ _WIDER = "f32,f16 f32,bf16"
 _cols = (
     col_fold(
         "tcolsum", opcode=0x101B, expr="acc + src", start="0", operands="src tmp:tmp? dst:out",
+        pairs="isBinary", odd_one={"a2a3": "first", "a5": "last"},
         attrs=Attr("isBinary", "bool", False, doc="pairwise tree through tmp instead of a sequential sum"),
         format=(
             "ins($src, $tmp attr-dict : type($src), type($tmp)) outs($dst : type($dst))",
@@ -228,7 +229,7 @@ _cols = (
         ),
         forms=(
             *forms("TCOLSUM($dst, $src)"),
-            *forms("TCOLSUM($dst, $src, $tmp, $isBinary)", by_hand="its flag changes no result here"),
+            *forms("TCOLSUM($dst, $src, $tmp, $isBinary)", by_hand="its flag is known at run time only"),
         ),
         doc="Sum of each column, into row 0.",
         combos=Combos.of(
@@ -246,7 +247,9 @@ _cols = (
         notes=(
             "starts from 0 with an accumulator of the dst dtype (f16 and bf16 are not widened, unlike"
             " trowsum); integers wrap",
-            "isBinary changes the association order on hardware only; the reference ignores it and tmp",
+            "isBinary: rows 2k and 2k + 1 are added, then the sums in the same way, until one is left; every step is"
+            " rounded. Of an odd number the last one is added to the first sum on a2a3, to the last one on a5. The"
+            " header for the cpu ignores isBinary and tmp",
             "the field's assembler refuses tmp without a written isBinary; we read an absent one as false",
         ),
     ),

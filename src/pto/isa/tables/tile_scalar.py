@@ -289,23 +289,29 @@ _TERNARY = (
 _SELECT = (
     tile_scalar(
         "tcmps", opcode=0x100F, operands="src scalar=scalar|tile dst:out", in_place="none",
-        writes="all", domain="src valid region, packed", attrs=Attr("cmpMode", "cmp", "eq", doc="comparison"),
+        writes="valid", domain="src valid region, packed", attrs=Attr("cmpMode", "cmp", "eq", doc="comparison"),
         format=form("src scalar", "dst", attrs_inside=True),
         doc="Compares every element with a scalar into a packed predicate tile.",
         expr="compare(cmpMode, src, scalar)", expr_on={"a2a3 i32": "src == scalar"}, packed="dst", single="scalar",
+        stream_on="cpu",
         forms=(*forms("TCMPS($dst, $src, $scalar, $cmpMode)", scalars=("scalar",), written=True),
                *forms("TCMPS($dst, $src, $scalar, $cmpMode)", check="tile", written=True)),
         dtype_of="src", cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
         rules=(
             *vec("src scalar dst"), R("scalar.dtype == src.dtype", when="scalar.kind != 'scalar'"),
             R("src.v_row == dst.v_row"), R("dst.dtype in (U8, I8, U16, I16, U32, I32)"),
-            R("ceil(src.v_col, dst.bits) <= dst.cols"),
+            R("ceil(src.v_col, dst.bits) <= dst.cols", on="a2a3 a5"),
         ),
         types={"src": _TILE, "scalar": "{T}", "dst": "!pto.tile_buf<vec, 16x64xui8, valid=16x8>"},
         notes=(
-            "Packing and comparisons are those of tcmp, and so is what dst holds beside them: a2a3 writes u8 words, a5 u32 words. The reference "
-            "writes one byte per dst element, takes |x - s| < 1e-9 for eq and > 1e-9 for ne, and inf and inf "
-            "for neither.",
+            "a2a3, a5: packing and what dst holds beside it are those of tcmp, a2a3 with u8 words, a5 with u32 words. The "
+            "vector backend of the assembler for a5 does not step by the rows of dst but writes a stream, 16 bytes (32 of "
+            "8-bit src) for each 128 (256) columns of a row; here the headers decide.",
+            "cpu: one stream of bytes, src.cols // 8 for every row of src (0 where it is not valid), through the valid "
+            "region of dst row by row, a byte per element of whatever width; what does not fit is left out, the rest of "
+            "the valid region becomes 0.",
+            "The reference for the cpu takes |x - s| < 1e-9 for eq and > 1e-9 for ne, and inf and inf for neither; "
+            "here comparisons are exact, as those of hardware.",
             "a2a3 hardware computes eq for i32 whatever cmpMode.",
             "The tile form is ambiguous in the reference headers.", _HDR64, _ANY_LAYOUT, _ANY_SCALAR,
         ),
@@ -323,7 +329,8 @@ _SELECT = (
         ),
         types={"mask": "!pto.tile_buf<vec, 16x32xui8, valid=16x8>", "tmp": _TILE, "scalar": "{T}"},
         notes=(
-            "bit(mask) is (mask[r, c // B] >> c % B) & 1 with B the bits of a mask element.",
+            "bit(mask) is (mask[r, c // B] >> c % B) & 1 with B the bits of a mask element, on every profile: what tcmp "
+            "writes. On cpu, tcmps writes another packing unless dst.v_col * 8 == src.cols.",
             "tmp has the type of src and at least one element on a2a3; a5 and cpu ignore it.",
             "The dtype assertion is SA-0327 or SA-0328.", _ANY_SCALAR,
         ),

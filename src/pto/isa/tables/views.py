@@ -171,6 +171,31 @@ ROWS = (
         },
     ),
     tile(
+        "alloc_multi_tile", opcode=0x12D0, operands="addr=i64? valid_row=index? valid_col=index?",
+        results="result=multi_tile", effect="alloc",
+        format="[addr = $addr] [valid_row = $valid_row] [valid_col = $valid_col] attr-dict : type($result)",
+        doc="Create a tile buffer of several slots.",
+        meaning="result = count tiles of one type, one behind the other, with storage of their own. Its address is "
+        "addr, or chosen by memory planning; valid_row and valid_col give the valid region of every slot where the "
+        "type leaves it open (?).",
+        notes=(
+            "stands for an alloc_tile that holds all slots; multi_tile_get is a window of it",
+            "the count is 2 to 16; a compact mode is refused, for slots would have gaps between them",
+            "which slot a use means is the program's to say: nothing takes turns by itself",
+        ),
+        no_cpp="becomes the Tile that holds all slots",
+        types={"result": "!pto.multi_tile_buf<vec, 16x64xf32, count=2>"},
+    ),
+    tile(
+        "multi_tile_get", opcode=0x12D1, operands="source=multi_tile slot=index", results="result",
+        effect="alias", names="source", window=True, in_place="",
+        format="$source '[' $slot ']' attr-dict : type($source) -> type($result)",
+        doc="One slot of a tile buffer of several.",
+        meaning="result names tile number slot of source, 0 <= slot < count. Nothing is moved.",
+        no_cpp="becomes TSUBVIEW of the Tile that holds all slots",
+        types={"source": "!pto.multi_tile_buf<vec, 16x64xf32, count=2>", "result": "!pto.tile_buf<vec, 16x64xf32>"},
+    ),
+    tile(
         "set_validshape", opcode=0x1223, operands="source:inout valid_row=index "
         "valid_col=index", effect="config",
         format="$source, $valid_row, $valid_col attr-dict : type($source)",

@@ -1,0 +1,49 @@
+"""Tiles of several slots: their valid region is given, and a slot that is taken is one of them."""
+
+from __future__ import annotations
+
+from ..ir.context import Context
+from ..ir.core import Operation, constant_of
+from ..ir.multi_tiles import ALLOC, GET
+from ..ir.types import MultiTileBufType
+
+
+def check_slots(context: Context) -> None:
+    for op in context.module.walk():
+        if op.name == ALLOC:
+            _allocated(context, op)
+        elif op.name == GET:
+            _taken(context, op)
+
+
+def _allocated(context: Context, op: Operation) -> None:
+    type = op.result.type
+    if not isinstance(type, MultiTileBufType):
+        return
+    for name, extent in (("valid_row", type.slot.v_row), ("valid_col", type.slot.v_col)):
+        given = bool(op.group(name))
+        if given == (extent is None):
+            continue
+        if given:
+            message = f"{name} operand must be absent because the valid region of a slot is static"
+        else:
+            message = f"{name} operand is required because the valid region of a slot is ?"
+        context.report(op, "PTO-E0401", message, help=f"give {name} exactly where the type has a ?")
+
+
+def _taken(context: Context, op: Operation) -> None:
+    source, slot = op.operands
+    of = source.type
+    if not isinstance(of, MultiTileBufType):
+        return
+    if op.result.type != of.slot:
+        context.report(
+            op, "PTO-E0301", "the result is no slot of the source", expected=str(of.slot),
+            got=str(op.result.type), help="the result type is that of a slot, without the count",
+        )  # fmt: skip
+    number = constant_of(slot)
+    if isinstance(number, int) and not 0 <= number < of.count:
+        context.report(
+            op, "PTO-E2204", f"slot {number} is none of the {of.count} of %{source.name}", at=slot,
+            expected=f"0 to {of.count - 1}", got=str(number), help="count slots from 0 on",
+        )  # fmt: skip
