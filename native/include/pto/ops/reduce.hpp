@@ -175,17 +175,6 @@ inline Extents extents(const Src& src) {
   return A == Along::row ? Extents{rows, cols} : Extents{cols, rows};
 }
 
-/// What a reduction asks of the valid regions.
-template <Along A, class Dst, class Src>
-inline void check_reduction([[maybe_unused]] const char* name, [[maybe_unused]] const Dst& dst,
-                            [[maybe_unused]] const Src& src) {
-  PTO_CHECK(src.GetValidRow() > 0 && src.GetValidCol() > 0, "PA-0030",
-            "%s: the valid region of src, %ux%u, is empty", name, src.GetValidRow(), src.GetValidCol());
-  PTO_CHECK(A == Along::row ? dst.GetValidRow() == src.GetValidRow() : dst.GetValidCol() == src.GetValidCol(),
-            "PA-0032", "%s: dst has %ux%u valid elements, src %ux%u", name, dst.GetValidRow(),
-            dst.GetValidCol(), src.GetValidRow(), src.GetValidCol());
-}
-
 template <Along A, bool Product, bool Wide, class Dst, class Src>
 inline void fold(Dst& dst, const Src& src) {
   using F = Fold<typename Dst::DType, typename Src::DType, Product, Wide>;
@@ -378,7 +367,7 @@ namespace pto {
 /// With scratch for the hardware's tree of sums; the order of the sum here is the one it always has.
 template <class Dst, class Src, class Tmp, class... Events>
 PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Tmp&, bool, Events&... events) {
-  detail::check_tcolsum<Dst, Src>();
+  PTO_LEGAL(check_tcolsum<Dst, Src>(dst, src));
   TSYNC(events...);
   detail::fold<detail::Along::col, false, false>(dst, src);
   return {};
